@@ -52,14 +52,18 @@ class Stopwatch:
     """Begins when it is made."""
 
     def __init__(self) -> None:
-        self._others = time_of_others()
+        self._known = family() if Path("/proc/self/schedstat").exists() else []
+        self._others = time_of(self._known) + time_of_ended()
         self._began, self._own = time.perf_counter(), time.process_time()
 
     def since(self, times: int = 1) -> Timed:
         """Seconds for one of `times`."""
         own, took = time.process_time() - self._own, Timed((time.perf_counter() - self._began) / times)
-        if self._others is not None:
-            took.cpu = (own + (time_of_others() or 0.0) - self._others) / times
+        if self._known:
+            # Those that were there already first: to look for others takes longer than some work, and they go on then.
+            others = time_of(self._known) + time_of_ended()
+            others += time_of([pid for pid in family() if pid not in self._known])
+            took.cpu = (own + others - self._others) / times
         return took
 
 
@@ -106,12 +110,10 @@ def time_of_ended() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def time_of_others() -> float | None:
-    """Processor time of those below this process, and of those that have ended (Linux)."""
-    if not Path("/proc/self/schedstat").exists():
-        return None
-    total = time_of_ended()
-    for pid in family():
+def time_of(pids: list[int]) -> float:
+    """Processor time of these processes but for this one, and of their children that have ended (Linux)."""
+    total = 0.0
+    for pid in pids:
         with suppress(OSError):
             if pid == os.getpid():
                 continue

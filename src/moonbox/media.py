@@ -189,12 +189,13 @@ class Media:
 class MediaStore:
     """The media that one Repl was given; the oldest are dropped when they take too much."""
 
+    _size = 0
+
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self.kept: OrderedDict[str, Media] = OrderedDict()
         """By their addresses, the oldest first; only the store itself changes it."""
-        self._size = 0
 
     @contextmanager
     def active(self) -> Iterator[None]:

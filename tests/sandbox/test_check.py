@@ -92,6 +92,35 @@ def test_globals_of_earlier_runs_are_known(box: Sandbox) -> None:
         assert len(repl.check("return x")) == 1
 
 
+@pytest.mark.parametrize("source", ["x = 5", "x = 5 return x", "_G.x = 5"])
+def test_what_a_script_sets_is_known_in_every_repl_that_runs_it(source: str, box: Sandbox) -> None:
+    """The look at a script is shared by Repls that are new; what it sets is each Repl's own."""
+    box.run(source)
+    for _ in range(3):
+        with box.repl() as repl:
+            assert len(repl.check("return x")) == 1
+            repl.run(source)
+            assert repl.may_have_globals
+            assert repl.check("return x") == ()
+    with box.repl() as other:
+        other.run("return 1")
+        assert not other.may_have_globals
+
+
+def test_a_script_that_was_admitted_elsewhere_is_looked_at_with_what_is_known_here(box: Sandbox) -> None:
+    with box.repl() as first:
+        assert first.run("return 1").notes == ()
+        assert [note.message for note in first.run("return y").notes] == ["'y' is not set anywhere: it is nil"]
+    with box.repl() as second:
+        second.run("y = 2")
+        assert second.run("return y").notes == ()
+    with box.repl() as third:
+        third.define("y", 3)
+        assert third.run("return y").notes == ()
+    with box.repl() as fourth:
+        assert len(fourth.run("return y").notes) == 1
+
+
 def test_what_was_defined_is_known(box: Sandbox) -> None:
     with box.repl() as repl:
         repl.define("config", {"a": 1})

@@ -353,6 +353,20 @@ def test_alive(ends: Any) -> None:
     assert not link.alive()
 
 
+@pytest.mark.parametrize("extra", [frame(READY, b"again"), b"x", frame(20, b"")])
+def test_a_worker_that_says_more_than_its_greeting_unasked(extra: bytes, ends: Any) -> None:
+    link, theirs, _ = ends
+    theirs.sendall(frame(READY, b"layers") + extra)
+    assert not link.alive()
+
+
+def test_a_worker_that_ends_after_its_greeting(ends: Any) -> None:
+    link, theirs, _ = ends
+    theirs.sendall(frame(READY, b"layers"))
+    theirs.close()
+    assert not link.alive()
+
+
 def test_sending_to_a_deaf_worker_times_out(ends: Any) -> None:
     link, _, _ = ends
     assert not link.send(b"x" * 5_000_000, time.monotonic() + 0.1)

@@ -83,6 +83,7 @@ def test_types_of_frames_are_all_different() -> None:
     kinds = [
         protocol.CONFIGURE, protocol.RUN, protocol.ANSWERS, protocol.HALT, protocol.GLOBALS,
         protocol.READY, protocol.OUTPUT, protocol.CALLS, protocol.CANCEL, protocol.DONE, protocol.DEFINED,
+        protocol.VALUE, protocol.KEPT, protocol.RENEWABLE, protocol.VALUE_KEPT, protocol.RENEW,
     ]  # fmt: skip
     assert len(set(kinds)) == len(kinds)
 
@@ -118,6 +119,29 @@ def test_any_text_like_json_is_a_value_or_refused(text: str) -> None:
         decode(text.encode())
     except WorkerError as problem:
         assert str(problem).startswith("the worker sent an invalid value: ")
+
+
+def outcome(payload: bytes) -> Any:
+    try:
+        return decode(payload, max_depth=3)
+    except WorkerError:
+        return WorkerError
+
+
+PIECES = [
+    "[", "]", "{", "}", ",", ":", '"', '"a"', '"a":', r'"\u0001b":', r'"\u0001m":[', r'"\n"', "\\", r"\ud83d",
+    r"\ude00", r"\uDead", "1", "-0", "1.5", "1e400", "9" * 19,
+    "null", "true", "NaN", "Infinity", "é", "\t", "\x00", "[" * 17,
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | json_values().map(json.dumps))
+def test_payloads_of_all_sizes_are_read_alike(text: str) -> None:
+    """Where a payload is small it is parsed first and looked at then; a large one is looked at first."""
+    small, large = (f'[{text},"{padding}"]'.encode() for padding in ("", "x" * 70_000))
+    read, other = outcome(small), outcome(large)
+    assert (read is WorkerError) == (other is WorkerError)
+    assert read is WorkerError or read[:-1] == other[:-1]
 
 
 @pytest.mark.parametrize(

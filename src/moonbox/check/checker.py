@@ -34,13 +34,14 @@ class Latest:
 class Checker:
     """The checker of one Repl. Costs no more than a fixed time for each character of a script, whatever it holds."""
 
+    _names: frozenset[str] = frozenset()
+    _open = False  # scripts may have set globals that were not seen
+    revision = 0
+    """Grows when it knows of other globals than before."""
+
     def __init__(self, language: Language, latest: Latest | None = None) -> None:
         self._language = language
         self._latest = latest or Latest()
-        self._names: frozenset[str] = frozenset()
-        self._open = False  # scripts may have set globals that were not seen
-        self.revision = 0
-        """Grows when it knows of other globals than before."""
 
     def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""

@@ -65,7 +65,7 @@ class CallLedger(RunRecord):
         """Answers are collected and not sent yet."""
         self._on_call = on_call
         self._budget = calls.limits.max_tool_calls
-        self._decoder = Decoder(calls.most_elements, calls.limits.max_depth, calls.allow_nan)
+        self._decoder = Decoder(calls.bounds.most_elements, calls.limits.max_depth, calls.bounds.allow_nan)
         self._most_received = calls.limits.max_memory * MEMORIES + _SLACK
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []

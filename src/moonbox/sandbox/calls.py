@@ -29,7 +29,7 @@ from moonbox.wording import counted
 from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Future
 
     from moonbox.languages.registry import Language
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.record import CallEntry, CallResult, RunRecord
     from moonbox.sandbox.setup import Setup
-    from moonbox.sandbox.slots import RunningCall, RunningCalls, Slots, ToolSlots
+    from moonbox.sandbox.slots import RunningCall, Slots
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["CallPath", "Executor"]
+__all__ = ["Bounds", "CallPath", "Executor"]
 
 _SOME_TOOLS = 32
 
@@ -68,8 +68,26 @@ class Executor(Protocol):
     async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
 
 
+class Bounds:
+    """What limits mean for the values that cross; shared by the Repls that have them."""
+
+    def __init__(self, limits: Limits, allow_nan: bool) -> None:
+        self.limits = limits
+        self.allow_nan = allow_nan
+        self.values = limits.max_string, limits.max_array, limits.max_depth, allow_nan
+        self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
+        """So many may come from the worker in one run."""
+        self.first_decoder = Decoder(self.most_elements, limits.max_depth, allow_nan)
+        """For runs that end with their first frame: it counts for none of them."""
+
+
 class CallPath:
-    """The way of every call of one Repl under the same limits, or of one direct call."""
+    """The way of every call of one Repl under the same limits, or of one direct call.
+
+    Made with every Repl, most of which never call: what only calls need is looked up in the Setup then.
+    """
+
+    _quick: QuickCalls | None = None
 
     def __init__(
         self,
@@ -77,10 +95,10 @@ class CallPath:
         toolbox: Toolbox,
         additions: Additions,
         limits: Limits,
-        *,
         always: dict[str, dict[str, str]] | None = None,
-        direct: bool = False,
         media: MediaStore | None = None,
+        *,
+        direct: bool = False,
     ) -> None:
         self.toolbox = toolbox
         self.media = MediaStore() if media is None else media
@@ -88,34 +106,36 @@ class CallPath:
         self.functions: Mapping[str, HostFunction] = additions.functions
         self.limits = limits
         self.language: Language = setup.language
-        self.allow_nan = setup.allow_nan
-        self._bounds = limits.max_string, limits.max_array, limits.max_depth, setup.allow_nan
-        self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
-        """So many may come from the worker in one run."""
-        self.first_decoder = Decoder(self.most_elements, limits.max_depth, setup.allow_nan)
-        """For runs that end with their first frame: a Repl has one run at a time."""
-        self._middleware: Sequence[Middleware] = setup.middleware
-        self._approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = setup.approve
-        self._slots: ToolSlots = setup.slots
-        self._running_calls: RunningCalls = setup.running_calls
-        self._search = setup.search
-        self._context: Mapping[str, Any] = setup.context
-        self._first = 0 if direct else setup.language.first_index
-        self._direct = direct
+        bounds = setup.latest_bounds
+        if bounds is None or bounds.limits is not limits:
+            bounds = setup.latest_bounds = Bounds(limits, setup.allow_nan)
+        self.bounds = bounds
+        self._setup = setup
         self._entries = additions.docs
-        self._learn = setup.learn
-        self._clean_result, self._clean_error = setup.clean_result, setup.clean_error
-        self._learned = setup.toolbox.learned
+        self._direct = direct
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
-        self._redacts = setup.redactor is not None
-        self.quick = QuickCalls(setup, toolbox, self.media, self._bounds, limits.max_array)
+
+    @property
+    def quick(self) -> QuickCalls:
+        """Its quick calls, made with the first call."""
+        quick = self._quick
+        if quick is None:
+            quick = QuickCalls(self._setup, self.toolbox, self.media, self.bounds.values, self.limits.max_array)
+            self._quick = quick
+        return quick
+
+    @property
+    def _first(self) -> int:
+        """The number of the first element of a list."""
+        return 0 if self._direct else self.language.first_index
 
     @cached_property
     def docs(self) -> Docs:
         """The documentation that scripts read."""
-        search = self._search(self.toolbox)
-        return Docs(self.toolbox, self._entries, self.language.name, self._learned, search)
+        setup = self._setup
+        search = setup.search(self.toolbox)
+        return Docs(self.toolbox, self._entries, self.language.name, setup.toolbox.learned, search)
 
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""
@@ -144,12 +164,12 @@ class CallPath:
 
             return function is None or not iscoroutinefunction(function.call)
         tool = self.toolbox.get(name)
-        return not self._middleware and (tool is None or _is_plain(tool))
+        return not self._setup.middleware and (tool is None or _is_plain(tool))
 
     def needs_only_loop(self, entry: CallEntry) -> bool:
         """Whether a call asks nobody, waits for no other, and runs on an event loop."""
         tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
-        return tool is not None and tool.is_async and _asks_nobody(tool) and not self._middleware
+        return tool is not None and tool.is_async and _asks_nobody(tool) and not self._setup.middleware
 
     def are_expected(self, source: str) -> bool:
         """A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know."""
@@ -159,12 +179,12 @@ class CallPath:
     def threads_expected(self) -> bool:
         """A guess: the calls of a script need only threads."""
         some = list(islice(self.toolbox, _SOME_TOOLS))
-        return not self._middleware and sum(map(_is_plain, some)) * 2 > len(some)
+        return not self._setup.middleware and sum(map(_is_plain, some)) * 2 > len(some)
 
     def perform_here(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
         """The same as `perform` with an executor that never suspends."""
         if executor.runs_here and run.intents is None and not self._direct:
-            result = self.quick.perform(entry, run.clock, executor)
+            result = (self._quick or self.quick).perform(entry, run.clock, executor)
             if result is not None:
                 return result
         return run_to_end(self.perform(entry, run, executor))
@@ -175,16 +195,16 @@ class CallPath:
         active = self.media.activate()
         try:
             target = self.prepare(entry)
-            running = entry.running = self._running_calls.enter(entry)
+            running = entry.running = self._setup.running_calls.enter(entry)
             if isinstance(target, HostFunction):
                 result = await self._call_function(target, entry, run, executor)
             else:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
-            return "ok", self._clean_result(result), None
+            return "ok", self._setup.clean_result(result), None
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
             entry.ended = monotonic()
-            return failure(self._clean_error(to_tool_error(problem, entry.tool)))
+            return failure(self._setup.clean_error(to_tool_error(problem, entry.tool)))
         finally:
             if running is not None:
                 entry.running = None  # no cycle is left for the garbage collector
@@ -219,7 +239,7 @@ class CallPath:
 
     async def _call_function(self, function: HostFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
         arguments = entry.arguments
-        if self._redacts:  # fields are redacted by their names, so that the record needs them
+        if self._setup.redactor is not None:  # fields are redacted by their names, so that the record needs them
             entry.arguments = named_arguments(function.call, arguments)
         entry.begin()
         if function.call is show:
@@ -257,7 +277,7 @@ class CallPath:
         return await executor.invoke(write_and_call, entry, is_async=False)
 
     async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
-        middleware = self._middleware
+        middleware = self._setup.middleware
         if tool.policy == "direct" and not self._direct:
             raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
         for layer in middleware:
@@ -268,7 +288,7 @@ class CallPath:
         if tool.policy == "approve":
             await self._approved(tool, entry, run, executor)
         if tool.max_concurrency is not None:
-            await self._wait_for_slot(self._slots.of(tool), tool, entry, executor)
+            await self._wait_for_slot(self._setup.slots.of(tool), tool, entry, executor)
         call = self._invocation(tool, entry, run)
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
@@ -288,8 +308,8 @@ class CallPath:
 
     def _taken(self, tool: Tool, result: Any) -> Any:
         """What a tool returned, as it goes to the script."""
-        result = tool.convert_result(result, *self._bounds)
-        self._learn(tool, result, scripted=not self._direct)
+        result = tool.convert_result(result, *self.bounds.values)
+        self._setup.learn(tool, result, scripted=not self._direct)
         return result
 
     def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord) -> Callable[[], Any]:
@@ -297,7 +317,7 @@ class CallPath:
         context = None
         if tool.plan.injected:
             context = Context(
-                run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._context
+                run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._setup.context
             )
         arguments, first, most = entry.arguments, self._first, self.limits.max_array
         if self.media:
@@ -329,7 +349,7 @@ class CallPath:
         self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]
     ) -> bool:
         """Ask the person, whose answer may be "always"; the run's clock stands still meanwhile."""
-        if self._approve is None:
+        if self._setup.approve is None:
             entry.approval = "denied"
             raise Denied(
                 f"the tool '{tool.path}' needs a person's approval, and nobody can be asked here; go on without it",
@@ -337,7 +357,7 @@ class CallPath:
             )
         with run.clock.standing_still():
             asked = replace(self.view(tool, entry, run), changed=changed)
-            decision = Decision.of(await executor.settle(self._approve(asked), entry))
+            decision = Decision.of(await executor.settle(self._setup.approve(asked), entry))
         if decision.kind == "deny":
             entry.approval = "denied"
             raise Denied(
@@ -353,7 +373,7 @@ class CallPath:
         """The slot is the call's until its tool has ended, also where nobody waits for that any more."""
         future = slots.enter()
         if future is not None:
-            if tool.timeout is not None and self._running_calls.all_left(slots):
+            if tool.timeout is not None and self._setup.running_calls.all_left(slots):
                 entry.obstacle = (
                     f"{tool.path} takes {counted(slots.most, 'call')} at once (max_concurrency), "
                     "and earlier ones that timed out are still running"
@@ -369,7 +389,7 @@ class CallPath:
 
     def _convert(self, result: Any) -> Any:
         try:
-            return measured(result, *self._bounds, "result")
+            return measured(result, *self.bounds.values, "result")
         except ConversionError as problem:
             code = "result_too_large" if problem.limit else "bad_result"
             raise ToolError(str(problem), code=code) from None

@@ -29,43 +29,54 @@ _MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 
 class HeldWorker:
     """At most one worker at a time. All but `close` is for whoever has the Repl's turn."""
 
+    link: Link | None = None
+    has_state = False
+    """Scripts may have defined something in it."""
+    loss_unseen = False
+    """State went with a worker, and no Run has told so yet."""
+    _closed = False
+
     def __init__(
-        self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None, *, once: bool = False
+        self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None, once: bool = False
     ) -> None:
         self._setup = setup
         self._pool = pool
         self._template = template  # what every worker has when it comes from the pool
         self._timeout = timeout
         self._once = once  # for one run, in a worker that may have served others, and is as new
-        self._closed = False
-        self.link: Link | None = None
-        self.has_state = False
-        """Scripts may have defined something in it."""
-        self.loss_unseen = False
-        """State went with a worker, and no Run has told so yet."""
 
     def acquire(self) -> Link:
         """A living worker. Waits for one while all are in use."""
         link = self.link
-        if link is not None and link.alive():
-            return link
-        return self._living() or self._take(self._pool.checkout(self._timeout, used=self._once))
+        if link is not None:
+            if link.alive():
+                return link
+            self.lose()
+        return self._take(self._pool.checkout(self._timeout, self._once))
 
     async def aacquire(self) -> Link:
         """The same, awaited."""
-        return self._living() or self._take(await self._pool.acheckout(self._timeout, used=self._once))
+        link = self.link
+        if link is not None:
+            if link.alive():
+                return link
+            self.lose()
+        return self._take(await self._pool.acheckout(self._timeout, self._once))
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""
         renewal = _RENEW if self._once else b""  # it is new, or was given back
         link.renewable = False
         mark = toolbox, toolbox.revision, additions.revision, limits
-        if link.configured == mark:
+        configured: Any = link.configured
+        if configured == mark:
             return renewal
-        known: Any = link.configured or self._template
+        known = configured or self._template
         link.configured = mark
-        link.memory = limits.max_memory
-        link.reader.largest = limits.max_memory + _FRAME_SLACK
+        link.memory = memory = limits.max_memory
+        link.reader.largest = memory + _FRAME_SLACK
+        if mark == known:
+            return renewal
         config: dict[str, Any] = {}
         if mark[:3] != known[:3]:
             config["environment"] = describe_environment(toolbox, additions, self._setup.features)
@@ -117,28 +128,24 @@ class HeldWorker:
         self.loss_unseen = self.loss_unseen or self.has_state
         self.has_state = False
 
-    def drop(self, *, idle: bool = False) -> None:
-        """No more need of the worker. An idle one may end a little later."""
+    def drop(self) -> None:
+        """No more need of the worker."""
         link, self.link = self.link, None
         if link is not None:
-            (self._pool.retire if idle else self._pool.discard)(link)
+            self._pool.discard(link)
 
     def close(self, *, idle: bool) -> None:
-        """For good; from any thread."""
+        """For good; from any thread. An idle worker may end a little later."""
         self._closed = True
-        link = self.link
-        if idle and self._once and link is not None and link.renewable:
-            self.link = None
+        link, self.link = self.link, None
+        if link is None:
+            return
+        if not idle:
+            self._pool.discard(link)
+        elif self._once and link.renewable:
             self._pool.give_back(link)
         else:
-            self.drop(idle=idle)
-
-    def _living(self) -> Link | None:
-        link = self.link
-        if link is None or link.alive():
-            return link
-        self.lose()
-        return None
+            self._pool.retire(link)
 
     def _take(self, link: Link) -> Link:
         self.link = link

@@ -106,7 +106,7 @@ class Opening:
                     self.first = frame
                     return None
                 kind, payload = frame
-                decoder = calls.first_decoder
+                decoder = calls.bounds.first_decoder
                 ended = decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode_first)
                 values, operations, memory, cpu, cut = ended
                 self.over = True

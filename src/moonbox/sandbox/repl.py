@@ -44,36 +44,36 @@ class Repl:
     Make it with `Sandbox.repl()`. The worker is taken from the pool on entering or at the first run.
     """
 
+    _calls: CallPath | None = None
+    _short_waits: ShortWaits | None = None
+    _number = 0
+
     def __init__(
         self,
         setup: Setup,
         pool: Pool,
         template: EnvironmentMark,
-        *,
+        on_close: Callable[[Repl], None],
         limits: Limits | None,
         timeout: float | None,
         toolbox: Toolbox | None,
         before_write: Callable[[Run], Run | None] | None,
-        on_close: Callable[[Repl], None],
-        for_one_run: bool = False,
-        check: bool | None = None,
+        check: bool | None,
+        for_one_run: bool,
     ) -> None:
         self.id = "" if for_one_run else setup.new_id(6)
-        self.toolbox = setup.toolbox if toolbox is None else toolbox
+        self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
-        self._worker = HeldWorker(setup, pool, template, timeout, once=for_one_run and setup.reuse_workers)
+        self._worker = HeldWorker(setup, pool, template, timeout, for_one_run and setup.reuse_workers)
         self._limits = limits or setup.limits
         self._before_write = before_write
         self._unwatched = setup.telemetry is None and setup.on_output is None  # while a run happens
         self._on_close = on_close
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
-        self._calls: CallPath | None = None
-        self._check = ScriptCheck(setup, self.toolbox, enabled=check, once=for_one_run)
+        self._check = ScriptCheck(setup, toolbox, check, for_one_run)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()
-        self._short_waits = ShortWaits()
-        self._number = 0
         self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
 
     def __repr__(self) -> str:
@@ -131,14 +131,15 @@ class Repl:
         from moonbox.sandbox.awaited import AwaitedDriver
 
         given = self._lowered(inputs) if inputs else []
-        await self._short_waits.breathe()
+        short_waits = self._short_waits = self._short_waits or ShortWaits()
+        await short_waits.breathe()
         await self._turns.aenter()
         opening: Opening | None = None
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
             opening = self._open(link, source, limits or self._limits, given)
-            run = self._short_waits.run(opening, link) if self._may_end_at_once(opening, on_output) else None
+            run = short_waits.run(opening, link) if self._may_end_at_once(opening, on_output) else None
             if run is not None:
                 self._worker.has_state = True
                 if run.kept:
@@ -341,7 +342,7 @@ class Repl:
         return opening.execution(link, self._setup, self._sources, on_output, self._before_write)
 
     def _call_path(self, limits: Limits) -> CallPath:
-        calls = CallPath(self._setup, self.toolbox, self._additions, limits, always=self._always, media=self._media)
+        calls = CallPath(self._setup, self.toolbox, self._additions, limits, self._always, self._media)
         if limits is self._limits:
             self._calls = calls
         return calls

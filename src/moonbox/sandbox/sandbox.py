@@ -203,14 +203,34 @@ class Sandbox:
         on each Run, before it is kept or returned (to take secrets out); a Run for which it gives None is not kept.
         `check` overrides the Sandbox's own.
         """
-        return self._make_repl(limits=limits, timeout=timeout, toolbox=toolbox, before_write=before_write, check=check)
+        return self._make_repl(limits, timeout, toolbox, before_write, check)
 
-    def _make_repl(self, **options: Any) -> Repl:
+    def _make_repl(
+        self,
+        limits: Limits | None = None,
+        timeout: float | None = 30.0,
+        toolbox: Toolbox | None = None,
+        before_write: Callable[[Run], Run | None] | None = None,
+        check: bool | None = None,
+        for_one_run: bool = False,
+    ) -> Repl:
+        """One for one run has no id: the Run says that it belongs to no Repl, and that nothing of its state is left."""
         if self._closed:
             raise ClosedError("the Sandbox is closed")
-        repl_class = self._repl_class or self._load_repl_class()
-        repl = repl_class(self._setup, self._pool, self._template, on_close=self._repls.discard, **options)
-        self._repls.add(repl)
+        repls = self._repls
+        repl = (self._repl_class or self._load_repl_class())(
+            self._setup,
+            self._pool,
+            self._template,
+            repls.discard,
+            limits,
+            timeout,
+            toolbox,
+            before_write,
+            check,
+            for_one_run,
+        )
+        repls.add(repl)
         return repl
 
     def _load_repl_class(self) -> type[Repl]:
@@ -225,10 +245,6 @@ class Sandbox:
         self._repl_class = Repl
         return Repl
 
-    def _repl_for_one_run(self) -> Repl:
-        """It has no id: the Run says that it belongs to no Repl, and so that nothing of its state is left."""
-        return self._make_repl(limits=None, timeout=30.0, toolbox=None, before_write=None, for_one_run=True)
-
     def run(
         self,
         source: str,
@@ -238,7 +254,7 @@ class Sandbox:
         on_output: Callable[[str], None] | None = None,
     ) -> Run:
         """Run one script in a fresh Repl; the options are those of `Repl.run`."""
-        repl = self._repl_for_one_run()
+        repl = self._make_repl(for_one_run=True)
         try:
             return repl.run(source, limits=limits, inputs=inputs, on_output=on_output)
         finally:
@@ -253,7 +269,7 @@ class Sandbox:
         on_output: Callable[[str], None] | None = None,
     ) -> Run:
         """The same, awaited."""
-        repl = self._repl_for_one_run()
+        repl = self._make_repl(for_one_run=True)
         try:
             return await repl.arun(source, limits=limits, inputs=inputs, on_output=on_output)
         finally:

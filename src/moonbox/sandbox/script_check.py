@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moonbox.check.checker import Checker, refusal
 from moonbox.languages.registry import EngineError
@@ -28,14 +28,14 @@ _NONE: frozenset[str] = frozenset()
 class ScriptCheck:
     """Checks the scripts of one Repl against its tools, and against the globals that it knows of."""
 
-    def __init__(self, setup: Setup, toolbox: Toolbox, *, enabled: bool | None, once: bool = False) -> None:
+    def __init__(self, setup: Setup, toolbox: Toolbox, enabled: bool | None, once: bool = False) -> None:
         self._setup = setup
         self._toolbox = toolbox
         self._enabled = setup.check if enabled is None else enabled
         self._once = once  # there is one script: what it sets is of no interest, and its like may have been admitted
         self._checker = Checker(setup.language, setup.latest_check)
-        self._view: ToolView | None = None
-        self._admitted: tuple[Any, ...] = ()  # the latest script without findings, and all that it was looked at with
+        self._view = setup.own_view if toolbox is setup.toolbox else None
+        self._admitted = setup.admitted  # the latest script without findings, and all that it was looked at with
         self._kept: dict[str, None] = {}  # globals with values that answers may have cut: see prelude/kept.lua
 
     def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
@@ -60,10 +60,13 @@ class ScriptCheck:
         if not self._enabled:
             checker.skip()
             return True
-        view = self._current_view()
+        view = self._view
+        if view is None or view.revision != self._toolbox.revision:
+            view = self._current_view()
         kept = self._kept_in(source) if self._kept else ()
-        subject = source, view, view.learned.revision, additions, kept, checker.revision
-        if subject == (self._setup.admitted_once if self._once else self._admitted) and not inputs:
+        once = self._once
+        subject = source, view, view.learned.revision, additions, kept, checker.revision, once
+        if subject == self._admitted and not inputs:
             return True
         findings = self.findings(source, additions, inputs)
         if findings:
@@ -71,13 +74,13 @@ class ScriptCheck:
             opening.refusal = refusal(findings, source)
             if opening.refusal is not None:
                 return False
-        if self._once:
-            self._setup.admitted_once = () if findings or inputs else subject
-            return True
         before = checker.revision
-        checker.remember(source)
+        if not once:
+            checker.remember(source)
         # Once more with what it sets itself, which from now on is known.
         self._admitted = () if findings or inputs or checker.revision != before else subject
+        if before == 0:  # nothing was known of earlier scripts: the same holds for every Repl that is new
+            self._setup.admitted = self._admitted
         return True
 
     @property

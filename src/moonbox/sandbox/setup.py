@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from moonbox.check.tools import ToolView
     from moonbox.errors import ToolError
     from moonbox.languages.registry import Language
+    from moonbox.sandbox.calls import Bounds
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.tools.search import ToolSearch
@@ -79,12 +80,18 @@ class Setup:
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
     views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)
+    """Other toolboxes as the scripts of Repls that have them see them."""
     latest_check: Latest = field(default_factory=Latest)
     """Shared by the Repls: one-off runs of the same script are looked at once."""
     added_names: tuple[Additions | None, frozenset[str]] = (None, frozenset())
     """The latest additions that scripts were looked at with, and the globals that they bring."""
-    admitted_once: tuple[Any, ...] = ()
-    """The latest script of a one-off run without findings, and all that it was looked at with."""
+    admitted: tuple[Any, ...] = ()
+    """The latest script that was the first of its Repl, had no findings and set no global, with all that it was looked
+    at with; or of a one-off run, which may set globals."""
+    latest_bounds: Bounds | None = None
+    """What the limits that Repls had last mean for their values."""
+    own_view: ToolView | None = None
+    """The Sandbox's own toolbox as scripts saw it last."""
     pid: int = field(default_factory=os.getpid)
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
@@ -104,11 +111,16 @@ class Setup:
 
     def tool_view(self, toolbox: Toolbox) -> ToolView:
         """The toolbox as its scripts see it now."""
-        view = self.views.get(toolbox)
+        own = toolbox is self.toolbox
+        view = self.own_view if own else self.views.get(toolbox)
         if view is None or view.revision != toolbox.revision:
             from moonbox.check.tools import ToolView
 
-            view = self.views[toolbox] = ToolView(toolbox, self.language, self.toolbox.learned)
+            view = ToolView(toolbox, self.language, self.toolbox.learned)
+            if own:
+                self.own_view = view
+            else:
+                self.views[toolbox] = view
         return view
 
     def learn(self, tool: Tool, result: Any, *, scripted: bool) -> None:

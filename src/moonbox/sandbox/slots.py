@@ -96,12 +96,13 @@ class Slots:
 class Turns(Slots):
     """The runs of one Repl, from several threads and tasks: one after another, and none when it is closed or paused."""
 
+    closed = False
+    paused = False
+    """A step-by-step run waits for its caller's answers."""
+
     def __init__(self, pid: int) -> None:
-        super().__init__()
+        Slots.__init__(self)
         self._pid = pid  # a process that was forked from this one shares its sockets
-        self.closed = False
-        self.paused = False
-        """A step-by-step run waits for its caller's answers."""
 
     @property
     def idle(self) -> bool:
@@ -111,6 +112,12 @@ class Turns(Slots):
         """Wait for our turn."""
         if self.closed or self.paused or getpid() != self._pid:
             raise self._refusal()
+        if self._free and not self._waiting:  # as Slots.enter does
+            try:
+                self._free.pop()
+                return
+            except IndexError:
+                pass
         turn = Slots.enter(self)
         if turn is not None:
             self.wait(turn)

@@ -501,8 +501,8 @@ static int put_string(const char *text, size_t size, int lossy) {
     }
     if (!put((const char *)plain, (size_t)(at - plain))) return 0;
     char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-    if (c == '"' || c == '\\') {
-      escape[1] = (char)c;
+    if (c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t') {
+      escape[1] = c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : (char)c;
       if (!put(escape, 2)) return 0;
     } else if (c < 0x20) {
       if (!put(escape, 6)) return 0;

@@ -11,7 +11,6 @@ import struct
 import threading
 from typing import Protocol
 
-from moonbox.dataclass import dataclass
 from moonbox.worker.protocol import STOP
 from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
 
@@ -121,12 +120,14 @@ class Notes:
             self._sock.close()
 
 
-@dataclass(frozen=True, slots=True)
 class ZygoteControl:
     """Control of a worker through its zygote: a Repl takes one descriptor of this process."""
 
-    notes: Notes
-    serial: int
+    __slots__ = ("notes", "serial")
+
+    def __init__(self, notes: Notes, serial: int) -> None:
+        self.notes = notes
+        self.serial = serial
 
     def interrupt(self, number: int, reason: int) -> None:
         self.notes.send(INTERRUPT, self.serial, number, reason)

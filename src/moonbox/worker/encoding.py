@@ -30,10 +30,11 @@ _lone_end: Any = getattr(_NATIVE, "lone_end", None)
 _SPENT = SPENT.size
 _ROWS_FROM = 16
 _MOST_COLUMNS = 40
-_SMALL, _LARGE = 1024, 64 * 1024
+_LARGE = 64 * 1024
 _FEW_STRINGS = 32
 _FEW_NODES = 64
 _BACKSLASH = ord("\\")  # a number is found in bytes twenty times as fast as other bytes are
+_UNUSUAL: Any = object()
 _AROUND = 8  # levels of the wire around a script's value
 _ROW = 3  # elements that a row counts for beyond its fields: a whole dict for what may be a few bytes on the wire
 _INTEGERS = 1 << 63  # a script has none beyond; of larger ones any number can have the same hash
@@ -137,14 +138,15 @@ class Reader:
 class Decoder:
     """Parses what a worker sends in one run; in all it may unfold to `most` elements, in one frame to half of that."""
 
-    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_most", "_quick")
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels", "_max_depth", "_most", "_quick")
 
     def __init__(self, most: int, max_depth: int, allow_nan: bool = False) -> None:
         self._most = self._left = most
+        self._max_depth = max_depth
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND
         self._allow_nan = allow_nan
-        self._quick = -1 if _weight is None or allow_nan else min(_SMALL, self._frame)  # bytes
+        self._quick = -1 if _weight is None or allow_nan else min(_LARGE, self._frame)  # bytes
 
     def decode(self, payload: bytes) -> Any:
         """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
@@ -155,15 +157,9 @@ class Decoder:
                 return _scanned(payload)
             except ValueError as problem:
                 raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
-        if size <= self._quick and size <= self._left and _BACKSLASH not in payload:
-            # No more elements than bytes: it can be parsed first and looked at then, which is quicker.
-            try:
-                value = _scanned(payload)
-            except (ValueError, RecursionError) as problem:
-                raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
-            nodes = _weight(value, self._levels)
-            if nodes >= 0:  # else with exact messages
-                self._left -= nodes
+        if size <= self._quick and size <= self._left:
+            value = self._decode_quickly(payload)
+            if value is not _UNUSUAL:
                 return value
         large = size > _LARGE
         looked_at = _without_long_strings(payload) if large else payload
@@ -187,14 +183,34 @@ class Decoder:
         except (ValueError, RecursionError) as problem:
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
 
+    def _decode_quickly(self, payload: bytes) -> Any:
+        """The value of a payload that has no more bytes than elements are allowed: it can be parsed first and looked at
+        then, which is quicker. _UNUSUAL where `decode` can say more exactly what is wrong."""
+        try:
+            value = _scanned(payload)
+            nodes = _weight(value, self._levels)
+            if nodes < 0:
+                return _UNUSUAL
+            if _BACKSLASH not in payload or b"\\u" not in payload:
+                self._left -= nodes
+                return value
+            if b"\\ud" in payload or b"\\uD" in payload:
+                return _UNUSUAL
+            self._left -= nodes
+            return self._restored(value) if b"\\u0001" in payload else value
+        except RecursionError:
+            return _UNUSUAL
+        except ValueError as problem:
+            raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
+
     def lone_call(self, payload: bytes, after: int, most: int, longest: int) -> tuple[int, int, str, list[Any]] | None:
         """The call of a tool that is all that a small frame holds: its elements, number, target and arguments. The
         number is above `after` and below `most`, the target no longer than `longest`. None where `decode` must look at
         it; then nothing was counted."""
-        if _lone_call is None or self._left < self._quick:
+        if _lone_call is None:
             return None
         call: tuple[int, int, str, list[Any]] | None
-        call = _lone_call(_SCAN, payload, self._quick, self._levels, after, most, longest)
+        call = _lone_call(_SCAN, payload, min(self._quick, self._left), self._levels, after, most, longest)
         if call is not None:
             self._left -= call[0]
         return call
@@ -209,9 +225,8 @@ class Decoder:
         return end
 
     def decode_first(self, payload: bytes) -> Any:
-        """The same for the first frame of another run."""
-        self._left = self._most
-        return self.decode(payload)
+        """The same for the first frame of another run; this, as `lone_end`, from any thread."""
+        return Decoder(self._most, self._max_depth, self._allow_nan).decode(payload)
 
     def _restored(self, value: Any) -> Any:
         restorer = _Restorer(self._left // _ROW)

@@ -57,6 +57,22 @@ class Link:
     keeps house may freeze it.
     """
 
+    greeting: bytes | None = None
+    """What the worker said of its jail, once it has."""
+    configured: object = None
+    """What the worker was configured with last; None for what its source gives every worker."""
+    memory = 0
+    """Bytes that its scripts may hold; 0 for what its source gives every worker."""
+    renewable = False
+    """Its last run ended so that RENEW undoes all of it."""
+    closed = False
+    on_thaw: Callable[[], object] | None = None
+    """Called when a frozen worker is used again."""
+    _frozen = False
+    _bell: Bell | None = None
+    _polling: select.poll | None = None
+    _cpu = 0.0
+
     def __init__(
         self,
         sock: socket.socket,
@@ -68,35 +84,30 @@ class Link:
         cpu_clock: int | None = None,
     ) -> None:
         self.pid = pid
-        self._cpu_clock, self._cpu = cpu_clock, 0.0
+        self._cpu_clock = cpu_clock
         self.native = native
         """The worker's loop is the native one, which reads MessagePack."""
-        self.greeting: bytes | None = None
-        """What the worker said of its jail, once it has."""
-        self.configured: object = None
-        """What the worker was configured with last; None for what its source gives every worker."""
-        self.memory = 0
-        """Bytes that its scripts may hold; 0 for what its source gives every worker."""
-        self.renewable = False
-        """Its last run ended so that RENEW undoes all of it."""
-        self.closed = self._frozen = False
         self._process = process
         self._sock = sock
         self._wire = None if WIRE is None else WIRE(sock.fileno(), HEADER.unpack_from)
         self._control = control
         self.reader = Reader(_LARGEST_FRAME)
         """Holds what has arrived; its `largest` is how large a frame may be."""
-        self._poll = select.poll()
-        self._poll.register(sock.fileno(), select.POLLIN)
         # A use begins and ends in one step. Whoever uses it says so before it looks whether it is closed or frozen, and
         # the other way round: so one of two threads sees the other, and only then the lock is needed.
         self._uses: list[None] = []
         self._changing = threading.Lock()
         self._idle_since = monotonic()
-        self.on_thaw: Callable[[], object] | None = None
-        """Called when a frozen worker is used again."""
-        self._bell: Bell | None = None
         sock.setblocking(False)
+
+    @property
+    def _poll(self) -> select.poll:
+        """Waits for what arrives, where the native exchange cannot."""
+        poll = self._polling
+        if poll is None:
+            poll = self._polling = select.poll()
+            poll.register(self._sock.fileno(), select.POLLIN)
+        return poll
 
     def wait_until_ready(self, deadline: float) -> None:
         """Until the worker has said that it is locked in; WorkerError where it does not."""
@@ -225,8 +236,19 @@ class Link:
         """Whether the worker, which has nothing to say now, still holds its end and says nothing."""
         if self.closed:
             return False
-        reader = self.reader
+        reader, wire = self.reader, self._wire
         try:
+            if wire is not None and self._bell is None and not reader.buffer:  # the usual case, in one or two steps
+                if self.greeting is None:
+                    got = wire.exchange(b"", 0.0)
+                    if got is None:
+                        return True  # it is on its way
+                    frame = reader.take(got) if type(got) is bytes else got
+                    if not got or (frame is not None and frame[0] != READY):
+                        return False
+                    self.greeting = None if frame is None else frame[1]
+                if self.greeting is not None and not reader.buffer and wire.is_quiet():
+                    return True
             while self.greeting is None:
                 if not self._poll.poll(0):
                     return True  # it is on its way
@@ -235,9 +257,7 @@ class Link:
                 if not data or (frame is not None and frame[0] != READY):
                     return False
                 self.greeting = None if frame is None else frame[1]
-            if not reader.buffer:  # the usual case, without an exception
-                if self._wire is not None and self._bell is None and self._wire.is_quiet():
-                    return True
+            if not reader.buffer:
                 ready = self._poll.poll(0)
                 if not ready or (self._bell is not None and self._bell.has_rung(ready) and len(ready) == 1):
                     return True

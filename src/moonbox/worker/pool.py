@@ -52,20 +52,27 @@ class Pool:
         self._closed = False
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._waiting = 0  # threads that wait for a change, the housekeeper included
+        self._waiting = 0  # threads that wait for a change
         self._out: set[Link] = set()
         self._awaiting: list[Future[None]] = []
         self._renewable: deque[Link] = deque()  # have served one-off runs, and may serve others, as new
         self._retired: deque[Link] = deque()  # of those that are out: nobody needs them any more
         self._housekeeper: threading.Thread | None = None
+        self._chore = threading.Lock()  # the housekeeper takes it to rest; whoever has something for it lets go of it
+        self._chore.acquire()
+        self._resting = False  # until somebody lets go of it
+        self._looks_again = False  # and a moment has been set at which it does not rest any more
         self._some_awake = False  # of those that are out: to be looked at again
 
-    def checkout(self, timeout: float | None, *, used: bool = False) -> Link:
+    def checkout(self, timeout: float | None, used: bool = False) -> Link:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds.
 
         With `used`, it may be one that has been given back and is to be renewed.
         """
-        link = (self._try_used() if used else None) or self.try_spare() or self.try_checkout()
+        link = (self._try_used() if used else None) or self.try_spare()
+        if link is not None:
+            return link
+        link = self.try_checkout()
         deadline = None if timeout is None else time.monotonic() + timeout
         while link is None:
             with self._lock:
@@ -78,7 +85,7 @@ class Pool:
             link = self.try_checkout()
         return link
 
-    async def acheckout(self, timeout: float | None, *, used: bool = False) -> Link:
+    async def acheckout(self, timeout: float | None, used: bool = False) -> Link:
         """The same, awaited. Cancelled, it leaves no worker behind."""
         import asyncio
 
@@ -134,6 +141,8 @@ class Pool:
         """To those who wait: a worker may have become free. The lock is held."""
         if self._waiting:
             self._changed.notify_all()
+        if self._resting:
+            self._wake_housekeeper()
         if not self._awaiting:
             return
         awaiting, self._awaiting = self._awaiting, []
@@ -166,7 +175,8 @@ class Pool:
                 link = self._spares.popleft()
                 if link.alive():
                     self._hand_out(link)
-                    self._wake_housekeeper()
+                    if self._resting or self._housekeeper is None:
+                        self._wake_housekeeper()
                     return link
                 self._forget(link)
         return None
@@ -224,7 +234,8 @@ class Pool:
         with self._lock:
             if self._want_spares and self._live < self._most and not self._closed and link in self._out:
                 self._retired.append(link)
-                self._wake_housekeeper()
+                if self._resting or self._housekeeper is None:
+                    self._wake_housekeeper()
                 return
         self.discard(link)
 
@@ -312,19 +323,37 @@ class Pool:
         """A frozen worker is used again."""
         with self._lock:
             self._some_awake = True
-            if self._waiting:
-                self._changed.notify_all()
+            self._wake_housekeeper()
 
     def _wants_spare(self) -> bool:
         return len(self._spares) < self._want_spares and self._live < self._most
 
     def _wake_housekeeper(self) -> None:
-        if self._retired or self._some_awake or self._wants_spare():
-            if self._housekeeper is None:
+        """If there is something to do that it does not come to by itself. The lock is held."""
+        unseen = self._some_awake and not self._looks_again
+        if self._retired or unseen or self._closed or self._wants_spare():
+            if self._housekeeper is None and not self._closed:
                 self._housekeeper = threading.Thread(target=self._keep_house, name="moonbox-pool", daemon=True)
                 self._housekeeper.start()
-            if self._waiting:
-                self._changed.notify_all()
+            if self._resting:
+                self._resting = False
+                self._chore.release()
+
+    def _rest(self, seconds: float | None) -> None:
+        """The housekeeper waits until it is woken, at most so long. The lock is held, once, and free meanwhile."""
+        self._resting = True
+        self._looks_again = seconds is not None
+        self._lock.release()
+        try:
+            woken = self._chore.acquire(timeout=-1 if seconds is None else seconds)
+        finally:
+            self._lock.acquire()
+        if not woken:
+            if self._resting:
+                self._resting = False
+            else:  # somebody has let go of it in this very moment
+                self._chore.acquire()
+        self._looks_again = False
 
     def _keep_house(self) -> None:
         """In a thread: make spares, end those that are retired, and freeze or end those that are idle."""
@@ -335,7 +364,7 @@ class Pool:
                     rest = looked + REST - time.monotonic() if self._some_awake else None
                     if rest is not None and rest <= 0:
                         break
-                    self._wait(rest)
+                    self._rest(rest)
                 in_no_hurry = bool(self._spares) or not self._wants_spare()
             if in_no_hurry:
                 time.sleep(BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
@@ -372,4 +401,4 @@ class Pool:
         except (WorkerError, OSError):
             # The next checkout makes its own attempt and reports; trying again at once would only spin.
             with self._lock:
-                self._wait(0.5)
+                self._rest(0.5)

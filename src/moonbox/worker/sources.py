@@ -16,7 +16,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.dataclass import dataclass
 from moonbox.errors import WorkerError
 from moonbox.native import wanted
 from moonbox.shortage import shortage
@@ -50,12 +49,14 @@ class WorkerSource(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
 class _Process:
     """A worker process; it is killed through its parent, so that no other process can be hit."""
 
-    source: ProcessSource
-    pid: int
+    __slots__ = ("pid", "source")
+
+    def __init__(self, source: ProcessSource, pid: int) -> None:
+        self.source = source
+        self.pid = pid
 
     def kill(self) -> str:
         return self.source.kill(self.pid)
@@ -237,7 +238,9 @@ class ProcessSource:
             self._socket.sendall(payload)
         data = self._at_least(LENGTH.size, b"")
         size = LENGTH.size + LENGTH.unpack_from(data)[0]
-        answer = marshal.loads(self._at_least(size, data)[LENGTH.size :])
+        if len(data) < size:
+            data = self._at_least(size, data)
+        answer = marshal.loads(data[LENGTH.size :])
         if answer[0] == "failed":
             raise _cannot_start(OSError(*answer[1:]), "the zygote process: ")
         return answer
