@@ -149,6 +149,14 @@ class Decoder:
         self._allow_nan = allow_nan
         self._quick = -1 if _weight is None or allow_nan else min(_LARGE, self._frame)  # bytes
 
+    def for_another_run(self) -> Decoder:
+        """One with the same bounds, of which nothing is spent."""
+        if _make_decoder is None:
+            return Decoder(self._most, self._max_depth, self._allow_nan)
+        most, depth = self._most, self._max_depth
+        # By position, in the order of the slots.
+        return _make_decoder(self._allow_nan, self._frame, most, self._levels, depth, most, self._quick)  # type: ignore[no-any-return]
+
     def decode(self, payload: bytes) -> Any:
         """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
         size = len(payload)
@@ -218,9 +226,9 @@ class Decoder:
         return call
 
     def lone_end(self, payload: bytes, most: float) -> tuple[list[Any], int | None, int, float, int] | None:
-        """What a small VALUE frame that is the first of its run holds: values, operations, memory, seconds of processor
-        time, which are below `most`, and bytes of output cut. None where `decode_first` must look at it."""
-        if _lone_end is None or not _SPENT < len(payload) <= self._quick:
+        """What a small VALUE frame, the last of its run, holds: values, operations, memory, seconds of processor time,
+        which are below `most`, and bytes of output cut. None where `decode` or `decode_first` must look at it."""
+        if _lone_end is None or not _SPENT < len(payload) <= self._quick or len(payload) > self._left:
             return None
         end: tuple[list[Any], int | None, int, float, int] | None
         end = _lone_end(_SCAN, SPENT.unpack_from(payload), payload, _SPENT, self._levels, most)
@@ -228,13 +236,16 @@ class Decoder:
 
     def decode_first(self, payload: bytes) -> Any:
         """The same for the first frame of another run; this, as `lone_end`, from any thread."""
-        return Decoder(self._most, self._max_depth, self._allow_nan).decode(payload)
+        return self.for_another_run().decode(payload)
 
     def _restored(self, value: Any) -> Any:
         restorer = _Restorer(self._left // _ROW)
         restored = restorer.restore(value)
         self._left -= restorer.rows * _ROW
         return restored
+
+
+_make_decoder: Any = None if _NATIVE is None else _NATIVE.maker(Decoder, Decoder.__slots__, Decoder)
 
 
 def _scanned(payload: bytes) -> Any:

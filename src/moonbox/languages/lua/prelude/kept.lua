@@ -24,7 +24,7 @@ return function(host, stop, nulls)
   function M.any() return next(entries) ~= nil end
 
   function M.begin(number)
-    latest = 0
+    if latest ~= 0 then latest = 0 end
     if next(printed) then printed, printed_size = {}, 0 end
     if next(entries) == nil then return end
     for earlier in next, entries do
