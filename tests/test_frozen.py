@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
 import weakref
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -73,7 +74,7 @@ def test_what_it_holds_is_let_go(make: Any) -> None:
     assert seen() is None
 
 
-def test_only_slots_of_the_class_itself() -> None:
+def test_only_slots_of_the_class() -> None:
     if frozen.NATIVE is None:
         pytest.skip("the native part is not in use")
 
@@ -81,5 +82,30 @@ def test_only_slots_of_the_class_itself() -> None:
     class Loose:
         x: int
 
-    with pytest.raises(TypeError, match="no slot of its class"):
+    with pytest.raises(TypeError, match="no slot of the class"):
         frozen.NATIVE.maker(Loose, ("x",), Loose)
+
+
+def test_slots_of_bases_and_values_that_are_the_same_for_all() -> None:
+    if frozen.NATIVE is None:
+        pytest.skip("the native part is not in use")
+
+    class Base:
+        __slots__ = ("a", "b")
+
+    class Derived(Base):
+        __slots__ = ("c",)
+
+        def __init__(self, a: int) -> None:
+            self.a = self.b = self.c = a
+
+    shared = object()
+    make = frozen.NATIVE.maker(Derived, ("c", "a", "b"), Derived, (shared,))
+    one = make(1, 2)
+    assert (one.c, one.a, one.b) == (1, 2, shared)
+    assert make(5).b == 5  # another number of values is for the class itself
+    before = sys.getrefcount(shared)
+    del one
+    assert sys.getrefcount(shared) == before - 1
+    with pytest.raises(TypeError, match="not a class for a maker"):
+        frozen.NATIVE.maker(Derived, ("c",), Derived, (1, 2))

@@ -1,5 +1,5 @@
 /* Values on their way to a script, copied and measured in one pass: the native part of values.py. Values that have come from
- * one, looked at. And records, made quickly.
+ * one, looked at. And records, made quickly, and threads that hand over to each other.
  *
  * Optional: values.py does the same in Python, and whatever is not ordinary. It reads Python objects of the host only,
  * of exact built-in types, so that no code of a tool's author runs on the way; no bytes are parsed here.
@@ -304,14 +304,15 @@ end:
 
 /* ---- Frozen dataclasses, made quickly: the native part of frozen.py --------------------------------------------------- */
 
-enum { MOST_FIELDS = 32 };
+enum { MOST_FIELDS = 64 };
 
-/* Makes objects of one class with slots. Values by position go straight into the slots, all else is `otherwise`'s. */
+/* Makes objects of one class with slots. Values by position go straight into the slots, as do those that are the same for
+ * every object, which follow; all else is `otherwise`'s. */
 typedef struct {
   PyObject_HEAD
   vectorcallfunc call;
   PyTypeObject *made;
-  PyObject *otherwise;
+  PyObject *otherwise, *same;
   Py_ssize_t count, offsets[MOST_FIELDS];
 } Maker;
 
@@ -322,18 +323,22 @@ static PyObject *make(PyObject *self, PyObject *const *values, size_t given, PyO
   if (!made) return NULL;
   for (Py_ssize_t i = 0; i < maker->count; i++)
     *(PyObject **)((char *)made + maker->offsets[i]) = Py_NewRef(values[i]);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(maker->same); i++)
+    *(PyObject **)((char *)made + maker->offsets[maker->count + i]) = Py_NewRef(PyTuple_GET_ITEM(maker->same, i));
   return made;
 }
 
 static int maker_traverse(Maker *self, visitproc visit, void *arg) {
   Py_VISIT(self->made);
   Py_VISIT(self->otherwise);
+  Py_VISIT(self->same);
   return 0;
 }
 
 static int maker_clear(Maker *self) {
   Py_CLEAR(self->made);
   Py_CLEAR(self->otherwise);
+  Py_CLEAR(self->same);
   return 0;
 }
 
@@ -354,32 +359,127 @@ static PyTypeObject MAKER = {
     .tp_dealloc = (destructor)maker_dealloc,
 };
 
-/* maker(class, names, otherwise): a constructor of that class, whose fields, in this order, are slots of its own. */
+/* maker(class, names, otherwise, same=()): a constructor of that class, whose fields, in this order, are slots of it or of its
+ * bases; the last ones have the values `same` in every object. */
 static PyObject *py_maker(PyObject *module, PyObject *arguments) {
   PyTypeObject *made;
-  PyObject *names, *otherwise;
+  PyObject *names, *otherwise, *same = NULL;
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "O!O!O", &PyType_Type, &made, &PyTuple_Type, &names, &otherwise)) return NULL;
-  Py_ssize_t count = PyTuple_GET_SIZE(names);
-  if (count > MOST_FIELDS || made->tp_itemsize || made->tp_alloc != PyType_GenericAlloc)
+  if (!PyArg_ParseTuple(arguments, "O!O!O|O!", &PyType_Type, &made, &PyTuple_Type, &names, &otherwise, &PyTuple_Type, &same))
+    return NULL;
+  Py_ssize_t count = PyTuple_GET_SIZE(names), given = count - (same ? PyTuple_GET_SIZE(same) : 0);
+  if (count > MOST_FIELDS || given < 0 || made->tp_itemsize || made->tp_alloc != PyType_GenericAlloc)
     return PyErr_Format(PyExc_TypeError, "not a class for a maker");
   Maker *maker = (Maker *)PyType_GenericAlloc(&MAKER, 0);
   if (!maker) return NULL;
   maker->call = make;
   maker->made = (PyTypeObject *)Py_NewRef(made);
   maker->otherwise = Py_NewRef(otherwise);
-  maker->count = count;
+  maker->count = given;
+  maker->same = same ? Py_NewRef(same) : PyTuple_New(0);
+  if (!maker->same) {
+    Py_DECREF(maker);
+    return NULL;
+  }
   for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject *slot = PyDict_GetItemWithError(made->tp_dict, PyTuple_GET_ITEM(names, i));
+    PyObject *slot = PyObject_GetAttr((PyObject *)made, PyTuple_GET_ITEM(names, i));
     PyMemberDef *member = slot && Py_TYPE(slot) == &PyMemberDescr_Type ? ((PyMemberDescrObject *)slot)->d_member : NULL;
-    if (!member || member->type != T_OBJECT_EX || PyDescr_TYPE(slot) != made) {
+    int is_slot = member && member->type == T_OBJECT_EX && PyType_IsSubtype(made, PyDescr_TYPE(slot));
+    maker->offsets[i] = is_slot ? member->offset : 0;
+    Py_XDECREF(slot);
+    if (!is_slot) {
       Py_DECREF(maker);
-      return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a field that is no slot of its class");
+      PyErr_Clear();
+      return PyErr_Format(PyExc_TypeError, "a field that is no slot of the class");
     }
-    maker->offsets[i] = member->offset;
   }
   return (PyObject *)maker;
 }
+
+/* ---- Threads that hand over to each other: the native part of threads.py ---------------------------------------------- */
+
+/* One thread gives it, and one takes it. */
+typedef struct {
+  PyObject_HEAD
+  PyThread_type_lock lock; /* held while it is not given */
+  int given;               /* changed with the interpreter's lock held */
+} Signal;
+
+/* Give `other`, unless it is NULL, and wait for this one; whether it came in time. The interpreter's lock is let go before
+ * the other thread wakes up: else that would have to wait for it, and both would change places once more. */
+static PyObject *swap(Signal *self, Signal *other, PyObject *seconds) {
+  double longest = PyFloat_AsDouble(seconds);
+  if (PyErr_Occurred()) return NULL;
+  PY_TIMEOUT_T wait = longest < 0 ? -1 : longest > 1e6 ? (PY_TIMEOUT_T)1e12 : (PY_TIMEOUT_T)(longest * 1e6);
+  int give = other && !other->given;
+  if (give) other->given = 1;
+  PyLockStatus status;
+  Py_BEGIN_ALLOW_THREADS;
+  if (give) PyThread_release_lock(other->lock);
+  status = PyThread_acquire_lock_timed(self->lock, wait, 1);
+  Py_END_ALLOW_THREADS;
+  if (status == PY_LOCK_ACQUIRED) self->given = 0;
+  /* A signal of the system that came meanwhile, as Ctrl-C does; whoever waits on waits again. */
+  else if (status == PY_LOCK_INTR && PyErr_CheckSignals() < 0)
+    return NULL;
+  return PyBool_FromLong(status == PY_LOCK_ACQUIRED);
+}
+
+static PyObject *signal_give(Signal *self, PyObject *_) {
+  (void)_;
+  if (!self->given) {
+    self->given = 1;
+    PyThread_release_lock(self->lock);
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject *signal_take(Signal *self, PyObject *seconds) { return swap(self, NULL, seconds); }
+
+static PyTypeObject SIGNAL;
+
+/* give_and_take(other, seconds) */
+static PyObject *signal_give_and_take(Signal *self, PyObject *const *given, Py_ssize_t count) {
+  if (count != 2 || Py_TYPE(given[0]) != &SIGNAL)
+    return PyErr_Format(PyExc_TypeError, "give_and_take takes another Signal and seconds");
+  return swap((Signal *)given[0], self, given[1]);
+}
+
+static PyObject *signal_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
+  if (PyTuple_GET_SIZE(arguments) || (names && PyDict_GET_SIZE(names)))
+    return PyErr_Format(PyExc_TypeError, "Signal takes no arguments");
+  Signal *signal = (Signal *)type->tp_alloc(type, 0);
+  if (!signal) return NULL;
+  signal->lock = PyThread_allocate_lock();
+  if (!signal->lock) {
+    Py_DECREF(signal);
+    return PyErr_NoMemory();
+  }
+  PyThread_acquire_lock(signal->lock, 1);
+  return (PyObject *)signal;
+}
+
+static void signal_dealloc(Signal *self) {
+  if (self->lock) {
+    if (!self->given) PyThread_release_lock(self->lock);
+    PyThread_free_lock(self->lock);
+  }
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef SIGNAL_METHODS[] = {
+    {"give", (PyCFunction)signal_give, METH_NOARGS, NULL},
+    {"take", (PyCFunction)signal_take, METH_O, NULL},
+    {"give_and_take", (PyCFunction)(void (*)(void))signal_give_and_take, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL}};
+static PyTypeObject SIGNAL = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "moonbox._values.Signal",
+    .tp_basicsize = sizeof(Signal),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = signal_new,
+    .tp_dealloc = (destructor)signal_dealloc,
+    .tp_methods = SIGNAL_METHODS,
+};
 
 static PyMethodDef METHODS[] = {{"maker", py_maker, METH_VARARGS, NULL},
                                 {"lowered", (PyCFunction)(void (*)(void))py_lowered, METH_FASTCALL, NULL},
@@ -391,4 +491,12 @@ static PyMethodDef METHODS[] = {{"maker", py_maker, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_values", NULL, 0, METHODS, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__values(void) { return PyType_Ready(&MAKER) < 0 ? NULL : PyModule_Create(&MODULE); }
+/* Raised with every change of what Python calls here; execution.py has the same. */
+enum { REVISION = 1 };
+
+PyMODINIT_FUNC PyInit__values(void) {
+  PyObject *module = PyType_Ready(&MAKER) < 0 || PyType_Ready(&SIGNAL) < 0 ? NULL : PyModule_Create(&MODULE);
+  if (module && PyModule_AddObjectRef(module, "Signal", (PyObject *)&SIGNAL) < 0) Py_CLEAR(module);
+  if (module && PyModule_AddIntConstant(module, "REVISION", REVISION) < 0) Py_CLEAR(module);
+  return module;
+}

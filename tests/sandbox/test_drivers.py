@@ -169,9 +169,9 @@ def test_calls_after_a_slow_tool_need_no_thread_each(monkeypatch: pytest.MonkeyP
     jobs: list[Any] = []
     submit = Threads.submit
 
-    def count(threads: Threads, job: Any) -> None:
+    def count(threads: Threads, job: Any, *wait: Any) -> bool:
         jobs.append(job)
-        submit(threads, job)
+        return submit(threads, job, *wait)
 
     def slow() -> None:
         assert released.wait(60)
@@ -198,9 +198,9 @@ def test_async_tools_of_a_batch_need_no_thread_each(monkeypatch: pytest.MonkeyPa
     jobs: list[Any] = []
     submit = Threads.submit
 
-    def count(threads: Threads, job: Any) -> None:
+    def count(threads: Threads, job: Any, *wait: Any) -> bool:
         jobs.append(job)
-        submit(threads, job)
+        return submit(threads, job, *wait)
 
     class Meeting:
         """Nobody goes on before all are there."""

@@ -298,3 +298,28 @@ def test_more_than_a_worker_may_send() -> None:
     with pytest.raises(WorkerError, match="more than 4 times max_memory"):
         for _ in range(6):
             execution.frame(protocol.CANCEL, b"[" + b" " * (1 << 20) + b"]")
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_quiet_run_begins_like_any_other(sent: bool) -> None:
+    class Worker:
+        native = True
+        cpu = None
+
+    opening = Opening(make().calls, "the source", "id", "repl", 7, 11, True)
+    opening.data, opening.sent = b"frames", sent
+    sources = [(7, "the source")]
+    quiet = Execution.of(opening, Worker(), sources, True)  # type: ignore[arg-type]
+    other = Execution(opening, language="lua", sources=sources)
+    other.clock.worker = Worker()
+    other.calls_expected = True
+    other.begin(b"frames", native=True, sent=sent)
+
+    def state(thing: Any) -> Any:
+        slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
+        if not slots or isinstance(thing, Opening | Limits):
+            return thing if type(thing).__module__ in ("builtins", "collections") else type(thing)
+        return {name: state(getattr(thing, name)) for name in slots if name not in ("calls", "_limits")}
+
+    assert state(quiet) == state(other)
+    assert quiet.calls is other.calls

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections import deque
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -252,7 +251,6 @@ class AwaitedDriver:
             on_end=lambda: soon(loop, lambda: _set_done(done)),
             on_late=lambda: soon(loop, lambda: self._collect(late)),
             late=late,
-            lock=threading.Lock(),
             patience=_PATIENCE,
         )
         try:
@@ -273,12 +271,11 @@ class AwaitedDriver:
         """Take over from a helper whose tool takes its time."""
         if self._helper is not helper or self._helper_done is None or self._helper_done.done():
             return
-        with helper.lock:
-            seconds = None if helper.ended else helper.tool_seconds()
-            if seconds is not None and seconds >= SLOW and helper.take_over():
-                self._slow_tools = True
-                self._helper_done.set_result(None)
-                return
+        seconds = None if helper.ended else helper.tool_seconds()
+        if seconds is not None and seconds >= SLOW and helper.take_over():
+            self._slow_tools = True
+            self._helper_done.set_result(None)
+            return
         wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
         asyncio.get_running_loop().call_later(wait, self._look, helper, wait)
 

@@ -8,16 +8,17 @@ batch get threads of their own, and the caller answers, times out or abandons th
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
+from moonbox.frozen import NATIVE
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.helper import SLOW, Helper, send, step
 from moonbox.sandbox.record import failure
+from moonbox.sandbox.threads import Signal
 from moonbox.tools.results import to_tool_error
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Unread
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.record import CallEntry, CallResult
-    from moonbox.sandbox.threads import LoopThread, Threads
+    from moonbox.sandbox.threads import LoopThread, PlainSignal, Threads
     from moonbox.worker.link import Link
 
 __all__ = ["BlockingDriver", "BlockingExecutor"]
@@ -43,6 +44,7 @@ class BlockingExecutor:
     submit   runs there the coroutine that it makes; its second argument is called when that has really ended
     """
 
+    __slots__ = ("_submit", "_wake")
     runs_here = True
     cancellations: tuple[type[BaseException], ...] = ()
 
@@ -90,8 +92,17 @@ class BlockingExecutor:
         future.result()
 
 
+_make_executor: Any = BlockingExecutor
+if NATIVE is not None:
+    _make_executor = NATIVE.maker(BlockingExecutor, BlockingExecutor.__slots__, BlockingExecutor)
+
+
 class BlockingDriver:
     """Drives one run: to its end with `run`, or from batch to batch of calls with `advance` and `carry_out`."""
+
+    __slots__ = (
+        "_done", "_execution", "_executor", "_first", "_helper", "_helper_ends", "_link", "_loop", "_threads",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -112,7 +123,7 @@ class BlockingDriver:
         execution.clock.changed = link.wake
         self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by the threads that run tools
         self._helper: Helper | None = None
-        self._helper_ends: threading.Lock | None = None  # held until it has
+        self._helper_ends: PlainSignal | None = None  # given when it has
 
     def run(self) -> None:
         """To the end. KeyboardInterrupt stops the script first and then goes on to the caller."""
@@ -182,36 +193,34 @@ class BlockingDriver:
     # The helper drives, the caller looks on
 
     def _drive_with_helper(self) -> None:
-        while not self._execution.over:
-            send(self._link, self._execution)
-            # After a slow tool, on to the next single call: that the machine was busy must not slow all the rest down.
-            self._take_charge(for_good=not self._let_help())
+        execution = self._execution
+        while not execution.over:
+            send(self._link, execution)
+            helped = self._let_help()
+            if not execution.over:
+                # After a slow tool, on to the next single call: that the machine was busy must not slow all the rest
+                # down.
+                self._take_charge(for_good=not helped)
 
     def _let_help(self) -> bool:
         """Until the run is over or ours to drive; False where no thread can be started."""
-        self._helper_ends = ends = threading.Lock()  # quicker than a condition or an event
-        ends.acquire()
-        self._helper = helper = Helper(
-            self._link,
-            self._execution,
-            self._tool_executor(),
-            returns=_waits_together,
-            on_end=ends.release,
-            on_late=self._link.wake,
-            late=self._done,
-            lock=threading.Lock(),
+        self._helper_ends = ends = Signal()
+        link = self._link
+        self._helper = helper = Helper.of(
+            link, self._execution, self._tool_executor(), _waits_together, link.wake, self._done, ends
         )
+        wait = SLOW
         try:
-            self._threads.submit(helper.drive)
+            ended = self._threads.submit(helper.drive, ends, wait)
         except ToolError:  # each call will say so, and the script goes on
             helper.in_charge = False
             return False
-        wait = SLOW
-        while not ends.acquire(timeout=wait):
+        while not ended:
             seconds = helper.tool_seconds()
             if seconds is not None and seconds >= SLOW and helper.take_over():
                 break
             wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
+            ended = ends.take(wait)
         helper.raise_problem()
         return True
 
@@ -219,8 +228,6 @@ class BlockingDriver:
 
     def _take_charge(self, *, for_good: bool) -> None:
         """To the end, or until one call is all that the script waits for."""
-        if self._execution.over:
-            return
         self._link.let_wake()
         while not self._execution.over:
             if not for_good and self._execution.waits_for_one and not self._done:
@@ -288,7 +295,7 @@ class BlockingDriver:
     def _tool_executor(self) -> BlockingExecutor:
         executor = self._executor
         if executor is None:  # it has no state: two threads that make one each do no harm
-            executor = self._executor = BlockingExecutor(self._loop.submit, self._link.wake)
+            executor = self._executor = _make_executor(self._loop.submit, self._link.wake)
         return executor
 
     # After Ctrl-C, which comes at any moment, in the caller's thread
@@ -304,7 +311,7 @@ class BlockingDriver:
             helper.raise_problem()
         self._stop_and_drain(REASON_CANCELLED)
 
-    def _wait_for_helper(self, helper: Helper, ends: threading.Lock, deadline: float) -> None:
+    def _wait_for_helper(self, helper: Helper, ends: PlainSignal, deadline: float) -> None:
         """Until it has met the end of the run, or is in a tool, where it is left behind."""
         while not helper.leave_to_tool():
             late = monotonic() - deadline
@@ -312,7 +319,7 @@ class BlockingDriver:
                 self._link.hang_up()
             if late >= GRACE:
                 raise WorkerError("it did not stop")
-            ends.acquire(timeout=_LOOK)
+            ends.take(_LOOK)
 
 
 def _waits_together(execution: Execution) -> bool:

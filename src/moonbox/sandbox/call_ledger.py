@@ -17,7 +17,7 @@ from moonbox.sandbox.messages import LARGEST_COUNT, LONGEST_NAME, read_calls
 from moonbox.sandbox.record import CallEntry, RunRecord
 from moonbox.tools.results import error_value
 from moonbox.worker import protocol
-from moonbox.worker.encoding import Decoder, message_pack, packed
+from moonbox.worker.encoding import message_pack, packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.opening import Opening
 
-__all__ = ["MEMORIES", "CallLedger"]
+__all__ = ["MEMORIES", "SLACK", "CallLedger"]
 
-MEMORIES, _SLACK = 4, 1 << 20
+MEMORIES, SLACK = 4, 1 << 20
 """A worker may send so many times max_memory in one run, and a little more."""
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
@@ -65,8 +65,8 @@ class CallLedger(RunRecord):
         """Answers are collected and not sent yet."""
         self._on_call = on_call
         self._budget = calls.limits.max_tool_calls
-        self._decoder = Decoder(calls.bounds.most_elements, calls.limits.max_depth, calls.bounds.allow_nan)
-        self._most_received = calls.limits.max_memory * MEMORIES + _SLACK
+        self._decoder = calls.bounds.first_decoder.for_another_run()
+        self._most_received = calls.limits.max_memory * MEMORIES + SLACK
         self._unsent = b""
         self._replies: list[tuple[int, bool, Any]] = []
         self._answered: list[CallEntry] = []
@@ -85,8 +85,7 @@ class CallLedger(RunRecord):
 
     # One call at a time
 
-    @property
-    def calls_unwatched(self) -> bool:
+    def has_unwatched_calls(self) -> bool:
         """Whether nobody but the record is told of its calls, and their answers go out as they come."""
         return self._telemetry is None and self._on_call is None and self.intents is None and not self.holding_answers
 

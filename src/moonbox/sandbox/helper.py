@@ -4,28 +4,30 @@ Whoever waits for the run looks on, a thread or an event loop. When a tool takes
 slow tool goes on in the helper, and the waiter answers, times out or abandons it like any other call.
 
 So the Execution always has one owner: the helper while `in_charge` is true, otherwise the waiter. It changes hands when
-the helper has ended, which `lock` protects, and while it is inside a tool: whoever takes the mark in `_in_tool` away
-has the Execution, and taking it is one step, which no other thread comes between.
+the helper has ended, which it says by `ended` after it has touched the Execution for the last time, and while it is
+inside a tool: whoever takes the mark in `_in_tool` away has the Execution, and taking it is one step, which no other
+thread comes between.
 """
 
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from moonbox.frozen import NATIVE
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.quick_calls import run_to_end
 from moonbox.worker.link import Unread
-from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
+from moonbox.worker.protocol import CALLS, REASON_CANCELLED, REASON_TIME
 
 if TYPE_CHECKING:
-    import threading
     from collections import deque
     from collections.abc import Callable
 
     from moonbox.sandbox.calls import Executor
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.record import CallEntry, CallResult
+    from moonbox.sandbox.threads import PlainSignal
     from moonbox.worker.link import Link
 
 __all__ = ["SLOW", "Helper", "send", "step"]
@@ -37,25 +39,29 @@ SLOW = 0.002
 class Helper:
     """Drives until the run is over, the waiter takes over, or `returns` says that the waiter is to carry out the calls.
 
-    on_end    called, with the lock held, when it drives no more and is not inside a tool
+    ends      given when it drives no more and is not inside a tool, and its thread is free again
+    on_end    called, where there is one, when it drives no more and is not inside a tool
     on_late   called when a tool has ended after the waiter took over; its result is in `late` by then
     patience  seconds after which a script that only computes is the waiter's; None to wait for it
     """
+
+    __slots__ = (
+        "_ends", "_execution", "_executor", "_in_tool", "_late", "_link", "_on_end", "_on_late", "_patience",
+        "_problem", "_returns", "_serves", "ended", "in_charge",
+    )  # fmt: skip
 
     def __init__(
         self,
         link: Link,
         execution: Execution,
         executor: Executor,
-        *,
         returns: Callable[[Execution], bool],
-        on_end: Callable[[], object],
         on_late: Callable[[], object],
         late: deque[tuple[CallEntry, CallResult]],
-        lock: threading.Lock,
+        ends: PlainSignal | None = None,
+        on_end: Callable[[], object] | None = None,
         patience: float | None = None,
     ) -> None:
-        self.lock = lock
         self.in_charge = True
         self.ended = False
         self._late = late
@@ -65,9 +71,28 @@ class Helper:
         self._execution = execution
         self._executor = executor
         self._returns = returns
-        self._on_end, self._on_late = on_end, on_late
+        self._ends, self._on_end, self._on_late = ends, on_end, on_late
         self._patience = patience
-        self._serves = executor.runs_here and execution.calls_unwatched
+        self._serves = executor.runs_here and execution.has_unwatched_calls()
+
+    @staticmethod
+    def of(
+        link: Link,
+        execution: Execution,
+        executor: Executor,
+        returns: Callable[[Execution], bool],
+        on_late: Callable[[], object],
+        late: deque[tuple[CallEntry, CallResult]],
+        ends: PlainSignal,
+    ) -> Helper:
+        """The same, made quickly where the native parts are in use."""
+        if _make is None:
+            return Helper(link, execution, executor, returns, on_late, late, ends)
+        serves = executor.runs_here and execution.has_unwatched_calls()
+        # By position, in the order of the slots.
+        return _make(  # type: ignore[no-any-return]
+            ends, execution, executor, [], late, link, None, on_late, None, None, returns, serves, False, True
+        )
 
     # For the waiter
 
@@ -87,8 +112,7 @@ class Helper:
 
     def leave_to_tool(self) -> bool:
         """Take over if it has ended or is inside a tool; whether the Execution is the waiter's now."""
-        with self.lock:
-            return self.ended or not self.in_charge or self.take_over()
+        return self.ended or not self.in_charge or self.take_over()
 
     def raise_problem(self) -> None:
         """Raise what ended it."""
@@ -98,58 +122,75 @@ class Helper:
 
     # In its thread
 
-    def drive(self) -> None:
-        execution = self._execution
-        problem: BaseException | None = None
+    def drive(self) -> PlainSignal | None:
+        link = self._link
         try:
-            with self._link:
-                while not execution.over:
-                    if execution.interrupted:
-                        execution.stop(REASON_CANCELLED, monotonic())
-                    if not execution.starting:
-                        if not step(self._link, execution, self._patience) and self._patience is not None:
-                            break
-                    elif self._returns(execution):
-                        break
-                    elif not (self._serve() if self._may_serve() else self._run_calls()):
-                        return
+            link.begin_use()
+            try:
+                if not self._drive_on():
+                    return None
+            finally:
+                link.end_use()
         except BaseException as raised:  # noqa: BLE001 - handed over to the waiter, which raises it
-            problem = raised
-        with self.lock:
-            self._problem = problem
-            self.ended = True
+            self._problem = raised
+        # The last of it: the waiter has the Execution from here on, even before it is told.
+        self.ended = True
+        if self._on_end is not None:
             self._on_end()
+        return self._ends
 
-    def _may_serve(self) -> bool:
+    def _drive_on(self) -> bool:
+        """False when the waiter has taken over meanwhile."""
         execution = self._execution
-        return self._serves and len(execution.starting) == 1 and not execution.stopping
+        if self._serves and not (execution.starting or execution.stopping or execution.over) and not self._serve(None):
+            return False
+        while not execution.over:
+            if execution.interrupted:
+                execution.stop(REASON_CANCELLED, monotonic())
+            starting = execution.starting
+            if not starting:
+                if not step(self._link, execution, self._patience) and self._patience is not None:
+                    break
+            elif self._returns(execution):
+                break
+            elif self._serves and len(starting) == 1 and not execution.stopping:
+                if not self._serve(starting.popleft()):
+                    return False
+            elif not self._run_calls():
+                return False
+        return True
 
-    def _serve(self) -> bool:
+    def _serve(self, entry: CallEntry | None) -> bool:
         """Carry out one call after another, each of them all that the script waits for, by the shortest way.
 
-        True when there is something else to be done; False when the waiter has taken over meanwhile.
+        Without a call, wait for the first; nothing is open then. True when there is something else to be done; False
+        when the waiter has taken over meanwhile.
         """
         execution, link, executor = self._execution, self._link, self._executor
         calls, clock, in_tool, patience = execution.calls, execution.clock, self._in_tool, self._patience
         perform = calls.quick.perform
-        entry: CallEntry | None = execution.starting.popleft()
-        while entry is not None:
-            # Only now that it is not among those that have not begun: from here on the waiter may take over.
-            in_tool.append(entry.received)
-            result = perform(entry, clock, executor) or run_to_end(calls.perform(entry, execution, executor))
-            try:
-                in_tool.pop()
-            except IndexError:
-                self._late.append((entry, result))
-                break
-            # From here to the next call nobody takes over.
-            if execution.interrupted:
-                execution.answer(entry, *result)
-                return True
+        while True:
+            if entry is None:
+                data = execution.outgoing()
+            else:
+                # Only now that it is not among those that have not begun: from here on the waiter may take over.
+                in_tool.append(entry.received)
+                result = perform(entry, clock, executor) or run_to_end(calls.perform(entry, execution, executor))
+                try:
+                    in_tool.pop()
+                except IndexError:
+                    self._late.append((entry, result))
+                    break
+                # From here to the next call nobody takes over.
+                if execution.interrupted:
+                    execution.answer(entry, *result)
+                    return True
+                data = execution.answer_lone_call(entry, *result)
             until = deadline = clock.deadline
-            if patience is not None and (until is None or entry.received + patience < until):
+            if patience is not None:
                 until = monotonic() + patience
-            data = execution.answer_lone_call(entry, *result)
+                if deadline is not None and deadline < until:
+                    until = deadline
             try:
                 frame = link.exchange(data, until, None if deadline is None else deadline + GRACE)
             except Unread:
@@ -157,15 +198,14 @@ class Helper:
                 raise
             if frame is None:
                 return True
-            entry = execution.take_lone_call(*frame)
+            entry = execution.take_lone_call(*frame) if frame[0] == CALLS else None
             if entry is None:
                 execution.frame(*frame)
-            elif deadline is not None and entry.received >= deadline:
+                return True
+            if deadline is not None and entry.received >= deadline:
                 execution.starting.append(entry)
                 execution.tick(entry.received)
                 return True
-        else:
-            return True
         self._on_late()
         return False
 
@@ -188,6 +228,9 @@ class Helper:
             return True
         self._on_late()
         return False
+
+
+_make: Any = None if NATIVE is None else NATIVE.maker(Helper, Helper.__slots__, Helper)
 
 
 def step(link: Link, execution: Execution, patience: float | None = None) -> bool:
@@ -218,15 +261,15 @@ def step(link: Link, execution: Execution, patience: float | None = None) -> boo
     return frame is not None
 
 
-def send(link: Link, execution: Execution) -> float | None:
-    """Send what is to be sent; when something is due next."""
+def send(link: Link, execution: Execution) -> None:
+    """Send what is to be sent."""
     if execution.interrupting:
         link.interrupt(execution.number, execution.interrupting)
         execution.interrupting = 0
     data = execution.outgoing()
-    deadline = execution.deadline()
-    # Half a frame would make the worker useless: it has some more time to take the rest.
-    if data and not link.send(data, None if deadline is None else deadline + GRACE):
-        execution.stop(REASON_TIME, monotonic())
-        raise Unread
-    return deadline
+    if data and (rest := link.send_now(data)):
+        deadline = execution.deadline()
+        # Half a frame would make the worker useless: it has some more time to take the rest.
+        if not link.send(rest, None if deadline is None else deadline + GRACE):
+            execution.stop(REASON_TIME, monotonic())
+            raise Unread

@@ -161,6 +161,11 @@ class Opening:
         before_write: Callable[[Run], Run | None] | None,
     ) -> Execution:
         """The run from here on; it is over where its script was refused."""
+        expected = self.calls.are_expected(self.source)
+        output = on_output or setup.on_output
+        watched = output is not None or setup.on_call is not None or setup.telemetry is not None
+        if not watched and setup.sink is None and self.refusal is None:
+            return Execution.of(self, link, sources, expected)
         execution = Execution(
             self,
             language=self.calls.language.name,
@@ -168,13 +173,13 @@ class Opening:
             on_call=setup.on_call,
             telemetry=setup.telemetry,
             intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, before_write),
-            on_output=on_output or setup.on_output,
+            on_output=output,
         )
         execution.clock.worker = link
         if self.refusal is not None:
             execution.refuse(self.refusal)
         else:
-            execution.calls_expected = self.calls.are_expected(self.source)
+            execution.calls_expected = expected
             execution.begin(self.data, native=link.native, sent=self.sent)
         return execution
 

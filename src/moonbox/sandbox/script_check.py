@@ -107,7 +107,7 @@ class ScriptCheck:
     def _kept_in(self, source: str) -> frozenset[str]:
         """Those of the kept names that may stand in the script: scripts without them can be admitted as before."""
         newest = self._setup.language.kept_name()
-        words = re.findall(rf"\b{newest}\w*", source)
+        words = re.findall(rf"{newest}\w*", source)  # also inside other names, which does no harm
         return frozenset(word for word in words if word == newest or word in self._kept) if words else _NONE
 
     def _current_view(self) -> ToolView:

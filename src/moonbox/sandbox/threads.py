@@ -11,40 +11,98 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
+from moonbox.frozen import NATIVE
 from moonbox.shortage import shortage
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
-    from queue import SimpleQueue
 
     Make = Callable[[], Coroutine[Any, Any, Any]]
-    _Job = tuple[contextvars.Context, Callable[[], None]]
+    Job = Callable[[], "PlainSignal | None"]
+    _Work = tuple[contextvars.Context, Job]
 
-__all__ = ["LoopThread", "Threads", "soon", "submit_to"]
+__all__ = ["LoopThread", "PlainSignal", "Signal", "Threads", "soon", "submit_to"]
 
 _IDLE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
+
+
+class PlainSignal:
+    """What one thread gives and one other takes, once for each time that it is given.
+
+    The native one lets the interpreter's lock go before it wakes the other thread up: else that would have to wait for
+    the lock, and both threads would change places once more.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # quicker than a condition or an event; held while it is not given
+        self._lock.acquire()
+
+    def give(self) -> None:
+        """Nothing happens where it was given and not taken yet."""
+        with contextlib.suppress(RuntimeError):
+            self._lock.release()
+
+    def take(self, seconds: float) -> bool:
+        """Wait so long for it, for ever if that is below 0; whether it came. It may give up early."""
+        return self._lock.acquire(timeout=seconds)
+
+    def give_and_take(self, other: PlainSignal, seconds: float) -> bool:
+        """Give this one and wait for the other one."""
+        self.give()
+        return other.take(seconds)
+
+
+Signal: type[PlainSignal] = getattr(NATIVE, "Signal", PlainSignal)
+
+
+class _Idle:
+    """An idle thread: what it is to do when it is woken up."""
+
+    __slots__ = ("wake", "work")
+
+    def __init__(self) -> None:
+        self.wake = Signal()
+        self.work: _Work | None = None
 
 
 class Threads:
     """Runs jobs in threads of its own. A job that blocks for ever costs its thread, nothing else."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[_Job | None]] = []
+        # Whoever takes a thread from the list, which is one step that no other comes between, wakes it up.
+        self._idle: list[_Idle] = []
         self._closed = False
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Run it in another thread, in a copy of the caller's context. It must not raise; ToolError: no thread left."""
+    def submit(self, job: Job, until: PlainSignal | None = None, seconds: float = 0.0) -> bool:
+        """Run it in another thread, in a copy of the caller's context. It must not raise; ToolError: no thread left.
+
+        A signal that it returns is given when its thread is free again. With `until`, wait so long for that one;
+        whether it came.
+        """
         work = contextvars.copy_context(), job
-        with self._lock:
-            inbox = self._idle.pop() if self._idle else None
-        if inbox is not None:
-            inbox.put(work)
-            return
-        thread = threading.Thread(target=self._work, args=(work,), name="moonbox-tool", daemon=True)
+        try:
+            idle = self._idle.pop()
+        except IndexError:
+            self._start(work)
+            return until is not None and until.take(seconds)
+        idle.work = work
+        if until is not None:
+            return idle.wake.give_and_take(until, seconds)
+        idle.wake.give()
+        return False
+
+    def close(self) -> None:
+        """End the idle ones; those that are inside a tool end when it returns."""
+        self._closed = True  # before it looks: whoever becomes idle is in the list first and looks at this then
+        while self._idle:
+            with contextlib.suppress(IndexError):
+                self._idle.pop().wake.give()
+
+    def _start(self, work: _Work) -> None:
+        thread = threading.Thread(target=self._run, args=(work,), name="moonbox-tool", daemon=True)
         try:
             thread.start()
         except RuntimeError as problem:
@@ -53,35 +111,35 @@ class Threads:
                 raise
             raise ToolError(f"the tool cannot be run: {reason}", code="busy", retryable=True) from None
 
-    def close(self) -> None:
-        """End the idle ones; those that are inside a tool end when it returns."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for inbox in idle:
-            inbox.put(None)
-
-    def _work(self, work: _Job | None) -> None:
-        from queue import Empty, SimpleQueue  # slow to load, and most programs need no such thread
-
-        inbox: SimpleQueue[_Job | None] = SimpleQueue()
+    def _run(self, work: _Work | None) -> None:
+        idle = _Idle()
         while work is not None:
             context, job = work
-            context.run(job)
+            done = context.run(job)
             del context, job
             work = None
-            with self._lock:
-                if self._closed:
-                    break
-                self._idle.append(inbox)
-            try:
-                work = inbox.get(timeout=_IDLE_SECONDS)
-            except Empty:
-                with self._lock:
-                    if inbox in self._idle:
-                        self._idle.remove(inbox)
-                        break
-                work = inbox.get()
+            self._idle.append(idle)
+            # Only now: whoever waits for the job finds this thread idle.
+            if self._closed and self._withdraw(idle):
+                if done is not None:
+                    done.give()
+                return
+            woken = idle.wake.take(_IDLE_SECONDS) if done is None else done.give_and_take(idle.wake, _IDLE_SECONDS)
+            del done
+            if not woken:
+                if self._withdraw(idle):
+                    return
+                while not idle.wake.take(-1):  # somebody has it, and is about to wake it up
+                    pass
+            work, idle.work = idle.work, None
+
+    def _withdraw(self, idle: _Idle) -> bool:
+        """Whether nobody else has taken it."""
+        try:
+            self._idle.remove(idle)
+        except ValueError:
+            return False
+        return True
 
 
 class LoopThread:

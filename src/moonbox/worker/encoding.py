@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from functools import cache
 from itertools import chain
 from math import isfinite
@@ -148,6 +149,14 @@ class Decoder:
         self._allow_nan = allow_nan
         self._quick = -1 if _weight is None or allow_nan else min(_LARGE, self._frame)  # bytes
 
+    def for_another_run(self) -> Decoder:
+        """One with the same bounds, of which nothing is spent."""
+        if _make_decoder is None:
+            return Decoder(self._most, self._max_depth, self._allow_nan)
+        most, depth = self._most, self._max_depth
+        # By position, in the order of the slots.
+        return _make_decoder(self._allow_nan, self._frame, most, self._levels, depth, most, self._quick)  # type: ignore[no-any-return]
+
     def decode(self, payload: bytes) -> Any:
         """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
         size = len(payload)
@@ -186,8 +195,9 @@ class Decoder:
     def _decode_quickly(self, payload: bytes) -> Any:
         """The value of a payload that has no more bytes than elements are allowed: it can be parsed first and looked at
         then, which is quicker. _UNUSUAL where `decode` can say more exactly what is wrong."""
+        quicker = sys.modules.get("msgspec.json")  # which takes long to load
         try:
-            value = _scanned(payload)
+            value = _scanned(payload) if quicker is None else quicker.decode(payload)
             nodes = _weight(value, self._levels)
             if nodes < 0:
                 return _UNUSUAL
@@ -216,9 +226,9 @@ class Decoder:
         return call
 
     def lone_end(self, payload: bytes, most: float) -> tuple[list[Any], int | None, int, float, int] | None:
-        """What a small VALUE frame that is the first of its run holds: values, operations, memory, seconds of processor
-        time, which are below `most`, and bytes of output cut. None where `decode_first` must look at it."""
-        if _lone_end is None or not _SPENT < len(payload) <= self._quick:
+        """What a small VALUE frame, the last of its run, holds: values, operations, memory, seconds of processor time,
+        which are below `most`, and bytes of output cut. None where `decode` or `decode_first` must look at it."""
+        if _lone_end is None or not _SPENT < len(payload) <= self._quick or len(payload) > self._left:
             return None
         end: tuple[list[Any], int | None, int, float, int] | None
         end = _lone_end(_SCAN, SPENT.unpack_from(payload), payload, _SPENT, self._levels, most)
@@ -226,13 +236,16 @@ class Decoder:
 
     def decode_first(self, payload: bytes) -> Any:
         """The same for the first frame of another run; this, as `lone_end`, from any thread."""
-        return Decoder(self._most, self._max_depth, self._allow_nan).decode(payload)
+        return self.for_another_run().decode(payload)
 
     def _restored(self, value: Any) -> Any:
         restorer = _Restorer(self._left // _ROW)
         restored = restorer.restore(value)
         self._left -= restorer.rows * _ROW
         return restored
+
+
+_make_decoder: Any = None if _NATIVE is None else _NATIVE.maker(Decoder, Decoder.__slots__, Decoder)
 
 
 def _scanned(payload: bytes) -> Any:
