@@ -48,7 +48,7 @@ def cold() -> float:
 def fresh(*, runs: bool = True) -> float:
     """From the warm pool: the spares are there before the clock starts."""
     with Sandbox(min_workers=30, max_workers=64) as warm:
-        warm.warm()
+        warm.run("1").unwrap()  # the others' pools have served before as well
         deadline = time.monotonic() + 10
         while warm.workers.spare < 30 and time.monotonic() < deadline:
             time.sleep(0.01)

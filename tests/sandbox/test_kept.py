@@ -129,6 +129,25 @@ def test_names_that_a_script_has_taken_are_given_back(repl: Repl) -> None:
     assert repl.globals() == {"_": "string", "_1": "string"}
 
 
+def test_only_the_names_themselves_are_found(repl: Repl) -> None:
+    assert repl.run("return ('x'):rep(600)").kept == "_1"
+    names = ("_01", "_1_", "_1_printed", "_1x", "_10", "__1", "_" + "1" * 400, "_1e0", "_0x1")
+    assert repl.run(f"return {', '.join(f'_G[{name!r}]' for name in names)}, _G[1]").values == (None,) * (
+        len(names) + 1
+    )
+    assert repl.run("_1 = 5 return _1").value == 5
+    assert repl.run("function last() return #_ end return last()").value == 600
+    assert repl.run("return last()").value == 600
+
+
+def test_a_script_that_changes_the_environment_itself_finds_them() -> None:
+    with Sandbox(lua_features={"metatables"}) as box, box.repl() as repl:
+        assert repl.run("return ('x'):rep(600)").kept == "_1"
+        changed = repl.run("setmetatable(_G, {__index = function(_, name) return 'no ' .. name end}) return other")
+        assert changed.value == "no other"
+        assert repl.run("return #_1, #_, other").values == (600, 600, "no other")
+
+
 def test_they_age(repl: Repl) -> None:
     repl.run("return ('x'):rep(600)")
     for _ in range(20):

@@ -241,7 +241,7 @@ class Sandbox:
         from moonbox.sandbox.repl import Repl
 
         if setup.check:
-            Checker(setup.language).check(" ", setup.tool_view(setup.toolbox))
+            _load_checker(setup.language.name)
         self._repl_class = Repl
         return Repl
 
@@ -360,6 +360,15 @@ def run(source: str, tools: Any = (), *, inputs: Mapping[str, Any] | None = None
 @cache
 def _shared_sandbox(pid: int, language: str) -> Sandbox:  # a fork of the process needs one of its own
     return Sandbox(language=language)
+
+
+@cache
+def _load_checker(language: str) -> None:
+    """Load what looks at scripts, which is done with the first look: once for each language."""
+    from moonbox.check.tools import ToolView
+
+    spoken = language_named(language)
+    Checker(spoken).check(" ", ToolView(Toolbox(), spoken))
 
 
 def _source(isolation: Any, config: dict[str, Any]) -> WorkerSource:

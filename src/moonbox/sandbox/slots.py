@@ -96,12 +96,15 @@ class Slots:
 class Turns(Slots):
     """The runs of one Repl, from several threads and tasks: one after another, and none when it is closed or paused."""
 
+    most = 1
     closed = False
     paused = False
     """A step-by-step run waits for its caller's answers."""
 
-    def __init__(self, pid: int) -> None:
-        Slots.__init__(self)
+    def __init__(self, pid: int) -> None:  # as Slots does, for every Repl
+        self._free: list[None] = [None]
+        self._waiting = deque()
+        self._lock = threading.Lock()
         self._pid = pid  # a process that was forked from this one shares its sockets
 
     @property

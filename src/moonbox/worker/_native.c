@@ -138,7 +138,7 @@ static struct {
   size_t max_memory, max_output, max_string, max_array, max_nodes, max_depth;
   /* the run under way */
   uint32_t number;
-  int has_run, collects_not;
+  int has_run, collects_not, is_furnished;
   int can_renew; /* until something happens that the renewal of this process does not undo, or that is not ordinary */
   size_t printed;
   atomic_int reason;
@@ -288,7 +288,7 @@ static int send_frame(int kind, const char *payload, size_t size) {
 
 /* The rest of a frame that there is no memory for: what follows it must not be taken for a part of it. */
 static int skip(size_t left) {
-  static char nowhere[4096];
+  char nowhere[1024];
   while (left) {
     ssize_t got = recv(W.socket, nowhere, left < sizeof nowhere ? left : sizeof nowhere, 0);
     if (got < 0 && errno == EINTR) continue;
@@ -1042,8 +1042,10 @@ static int l_second(lua_State *L) {
   return 1;
 }
 
-/* fill(into, list): the fields of a list of name, value, name, value, whatever metatable `into` has. */
+/* fill(into, list): the fields of a list of name, value, name, value, whatever metatable `into` has; not where they are in
+ * place, because no script has run here yet. To write them once more would copy the pages that they are in. */
 static int l_fill(lua_State *L) {
+  if (W.is_furnished) return 0;
   p_lua_settop(L, 2);
   lua_Integer size = (lua_Integer)p_lua_rawlen(L, 2);
   for (lua_Integer at = 1; at < size; at += 2) {
@@ -1059,7 +1061,7 @@ static int python_is_asleep;
 
 static void wake_python(void) {
   if (!python_is_asleep) return;
-  python_is_asleep = 0;
+  python_is_asleep = W.is_furnished = 0;
   W.can_renew = 0; /* what Python changes is not brought back */
   PyOS_AfterFork_Child();
 }
@@ -1252,6 +1254,7 @@ static int run(const char *payload, size_t length) {
   unguard();
   W.limit = 0;
   let_collect(L);
+  W.is_furnished &= W.number == 0;
   double cpu = cpu_since();
   const char *kind;
   size_t size;
@@ -1375,9 +1378,6 @@ enum { PUT_PID = -1, PRCTL = -2, SET_LIMIT = -3, MOST_CALLS = 64 };
 typedef struct {
   int64_t kind, words[4];
 } JailCall;
-/* What came of those that failed: an errno, or the number of a thread below 0. */
-static int failures[2][MOST_CALLS];
-
 static long make_call(const JailCall *call) {
   const int64_t *w = call->words;
   switch (call->kind) {
@@ -1386,7 +1386,7 @@ static long make_call(const JailCall *call) {
       memcpy((void *)(uintptr_t)w[0], &pid, sizeof pid);
       return 0;
     }
-    case PRCTL: return prctl((int)w[0], (unsigned long)w[1], 0L, 0L, 0L);
+    case PRCTL: return syscall(SYS_prctl, w[0], w[1], 0L, 0L, 0L); /* the C library has prctl in another page than this */
     case SET_LIMIT: {
       struct rlimit limit = {(rlim_t)w[1], (rlim_t)w[2]};
       return setrlimit((int)w[0], &limit);
@@ -1395,7 +1395,8 @@ static long make_call(const JailCall *call) {
   }
 }
 
-/* Every call of a plan, whether or not others fail; how many did. */
+/* Every call of a plan, whether or not others fail; how many did, and what came of them: an errno, the number of a thread below
+ * 0, or 0 where it did not fail. */
 static int lock_in(const JailCall *calls, size_t count, int *failed) {
   int wrong = 0;
   for (size_t i = 0; i < count; i++) {
@@ -1406,10 +1407,10 @@ static int lock_in(const JailCall *calls, size_t count, int *failed) {
   return wrong;
 }
 
-static PyObject *failures_of(int plan, size_t count) {
+static PyObject *failures_of(const int *failed, size_t count) {
   PyObject *list = PyList_New((Py_ssize_t)count);
   for (size_t i = 0; list && i < count; i++) {
-    PyObject *item = PyLong_FromLong(failures[plan][i]);
+    PyObject *item = PyLong_FromLong(failed[i]);
     if (!item) Py_CLEAR(list);
     else PyList_SET_ITEM(list, (Py_ssize_t)i, item);
   }
@@ -1620,7 +1621,9 @@ static void begin_or_renew(Renewal *r) {
 static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssize_t sizes[2], const char *greeting,
                            Py_ssize_t greeting_size, uint64_t heap) {
   size_t counts[2] = {(size_t)sizes[0] / sizeof(JailCall), (size_t)sizes[1] / sizeof(JailCall)};
+  int failures[2][MOST_CALLS];
   if (counts[0] > MOST_CALLS || counts[1] > MOST_CALLS) _exit(70);
+  W.is_furnished = 1; /* as the zygote has left it */
   Renewal *renewal = prepare_renewal(heap);
   int wrong = lock_in((const JailCall *)plans[0], counts[0], failures[0]);
   /* The zygote died before its death would be told: nothing would ever end this process, and nobody hears. */
@@ -1631,7 +1634,7 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   python_is_asleep = 1;
   if (wrong) {
     wake_python();
-    PyObject *before = failures_of(0, counts[0]), *after = before ? failures_of(1, counts[1]) : NULL;
+    PyObject *before = failures_of(failures[0], counts[0]), *after = before ? failures_of(failures[1], counts[1]) : NULL;
     if (!after) _exit(70);
     return Py_BuildValue("((NN)O)", before, after, Py_None);
   }
@@ -1672,7 +1675,7 @@ typedef struct {
   uint64_t serial;
 } Worker;
 
-static struct {
+static struct Zygote {
   Worker *workers;
   size_t count, room;
   uint64_t serial;
@@ -1683,11 +1686,19 @@ static struct {
   size_t ended_next;
   char notes[NOTE_SIZE * NOTES_AT_ONCE];
   size_t notes_size;
-} Z;
+} *zygote;
+
+/* Memory that no worker has. */
+static void *memory_of_its_own(size_t size) {
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return NULL;
+  madvise(memory, size, MADV_DONTFORK);
+  return memory;
+}
 
 static Worker *worker_of(uint64_t serial, pid_t pid) {
-  for (size_t i = Z.count; i-- > 0;)
-    if (pid ? Z.workers[i].pid == pid : Z.workers[i].serial == serial) return &Z.workers[i];
+  for (size_t i = zygote->count; i-- > 0;)
+    if (pid ? zygote->workers[i].pid == pid : zygote->workers[i].serial == serial) return &zygote->workers[i];
   return NULL;
 }
 
@@ -1696,9 +1707,9 @@ static void forget(pid_t pid, int status) {
   Worker *worker = worker_of(0, pid);
   if (!worker) return;
   if (worker->control >= 0) close(worker->control);
-  *worker = Z.workers[--Z.count];
-  Z.ended[Z.ended_next % MOST_ENDED].pid = pid;
-  Z.ended[Z.ended_next++ % MOST_ENDED].status = status;
+  *worker = zygote->workers[--zygote->count];
+  zygote->ended[zygote->ended_next % MOST_ENDED].pid = pid;
+  zygote->ended[zygote->ended_next++ % MOST_ENDED].status = status;
 }
 
 static void reap(void) {
@@ -1748,14 +1759,14 @@ static void act_on(const char *note, uint64_t most) {
 
 /* 0 when the host has hung up. */
 static int take_notes(int fd, uint64_t most) {
-  ssize_t got = recv(fd, Z.notes + Z.notes_size, sizeof Z.notes - Z.notes_size, MSG_DONTWAIT);
+  ssize_t got = recv(fd, zygote->notes + zygote->notes_size, sizeof zygote->notes - zygote->notes_size, MSG_DONTWAIT);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return 1;
   if (got <= 0) return 0;
-  Z.notes_size += (size_t)got;
+  zygote->notes_size += (size_t)got;
   size_t at = 0;
-  for (; Z.notes_size - at >= NOTE_SIZE; at += NOTE_SIZE) act_on(Z.notes + at, most);
-  Z.notes_size -= at;
-  memmove(Z.notes, Z.notes + at, Z.notes_size);
+  for (; zygote->notes_size - at >= NOTE_SIZE; at += NOTE_SIZE) act_on(zygote->notes + at, most);
+  zygote->notes_size -= at;
+  memmove(zygote->notes, zygote->notes + at, zygote->notes_size);
   return 1;
 }
 
@@ -1794,24 +1805,36 @@ static int move_sockets(int main_socket, int control, int spare) {
   return control >= 0 && dup2(main_socket, MAIN_FD) == MAIN_FD && dup2(control, CONTROL_FD) == CONTROL_FD;
 }
 
+/* The zygote has one thread, so that no lock is held by another: what the C library does about that in the child would copy
+ * pages. */
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#define FORK _Fork
+#else
+#define FORK fork
+#endif
+
 /* A worker for this socket, which is closed here: its process id, 0 in the worker itself, -1 where there is none. */
 static pid_t fork_worker(int main_socket) {
   int pair[2] = {-1, -1};
   pid_t pid = -1;
-  if (Z.count == Z.room) {
-    size_t room = Z.room ? Z.room * 2 : 64;
-    Worker *workers = realloc(Z.workers, room * sizeof *workers);
-    if (!workers) errno = ENOMEM;
-    else Z.workers = workers, Z.room = room;
+  if (zygote->count == zygote->room) {
+    size_t room = zygote->room ? zygote->room * 2 : PAGE / sizeof(Worker);
+    Worker *workers = memory_of_its_own(room * sizeof *workers);
+    if (workers) {
+      memcpy(workers, zygote->workers, zygote->count * sizeof *workers);
+      if (zygote->workers) munmap(zygote->workers, zygote->room * sizeof *workers);
+      zygote->workers = workers;
+      zygote->room = room;
+    }
   }
-  if (Z.count < Z.room && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
-    pid = fork();
+  if (zygote->count < zygote->room && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+    pid = FORK();
     if (!pid && !move_sockets(main_socket, pair[1], pair[0])) _exit(70);
     if (!pid) return 0;
     int problem = errno;
     close(pair[1]);
     if (pid < 0) close(pair[0]);
-    else Z.workers[Z.count++] = (Worker){pid, pair[0], ++Z.serial};
+    else zygote->workers[zygote->count++] = (Worker){pid, pair[0], ++zygote->serial};
     errno = problem;
   }
   int problem = errno;
@@ -1839,6 +1862,7 @@ static PyObject *py_tend(PyObject *module, PyObject *arguments) {
   if ((size_t)request_size > sizeof reply || (size_t)answer_size > sizeof reply || pid_at < 0 || serial_at < 0 ||
       pid_at + 4 > answer_size || serial_at + 4 > answer_size)
     return PyErr_Format(PyExc_ValueError, "a malformed answer");
+  if (!zygote && !(zygote = memory_of_its_own(sizeof *zygote))) return PyErr_SetFromErrno(PyExc_OSError);
   for (;;) {
     struct pollfd ready[2] = {{host, POLLIN, 0}, {notes, POLLIN, 0}};
     if (poll(ready, 2, -1) < 0) {
@@ -1864,7 +1888,7 @@ static PyObject *py_tend(PyObject *module, PyObject *arguments) {
     PyOS_AfterFork_Parent();
     errno = problem;
     if (pid < 0) return PyErr_SetFromErrno(PyExc_OSError);
-    uint32_t numbers[2] = {(uint32_t)pid, (uint32_t)Z.serial};
+    uint32_t numbers[2] = {(uint32_t)pid, (uint32_t)zygote->serial};
     memcpy(reply, answer, (size_t)answer_size);
     memcpy(reply + pid_at, &numbers[0], 4);
     memcpy(reply + serial_at, &numbers[1], 4);
@@ -1878,6 +1902,7 @@ static PyObject *py_kill_worker(PyObject *module, PyObject *argument) {
   pid_t pid = (pid_t)PyLong_AsLong(argument);
   if (PyErr_Occurred()) return NULL;
   int status;
+  if (!zygote) Py_RETURN_NONE;
   if (pid > 0 && worker_of(0, pid)) {
     kill(pid, SIGKILL);
     pid_t waited;
@@ -1885,9 +1910,9 @@ static PyObject *py_kill_worker(PyObject *module, PyObject *argument) {
     while (waited < 0 && errno == EINTR);
     if (waited == pid) forget(pid, status);
   }
-  for (size_t i = 0; i < MOST_ENDED && i < Z.ended_next; i++) {
-    size_t at = (Z.ended_next - 1 - i) % MOST_ENDED;
-    if (Z.ended[at].pid == pid) return PyLong_FromLong(Z.ended[at].status);
+  for (size_t i = 0; i < MOST_ENDED && i < zygote->ended_next; i++) {
+    size_t at = (zygote->ended_next - 1 - i) % MOST_ENDED;
+    if (zygote->ended[at].pid == pid) return PyLong_FromLong(zygote->ended[at].status);
   }
   Py_RETURN_NONE;
 }
@@ -1895,9 +1920,9 @@ static PyObject *py_kill_worker(PyObject *module, PyObject *argument) {
 /* end_workers(): kill them all, and see them go. */
 static PyObject *py_end_workers(PyObject *module, PyObject *_) {
   (void)module, (void)_;
-  for (size_t i = 0; i < Z.count; i++) kill(Z.workers[i].pid, SIGKILL);
-  for (size_t i = 0; i < Z.count; i++)
-    while (waitpid(Z.workers[i].pid, NULL, 0) < 0 && errno == EINTR) continue;
+  for (size_t i = 0; zygote && i < zygote->count; i++) kill(zygote->workers[i].pid, SIGKILL);
+  for (size_t i = 0; zygote && i < zygote->count; i++)
+    while (waitpid(zygote->workers[i].pid, NULL, 0) < 0 && errno == EINTR) continue;
   Py_RETURN_NONE;
 }
 

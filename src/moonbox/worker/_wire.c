@@ -55,6 +55,11 @@ static atomic_int spinning; /* threads that spin now: one processor must be left
 /* Before the host sleeps; as recv. It does not hold the interpreter's lock. */
 static ssize_t receive_soon(Wire *wire, char *buffer, size_t size, double deadline) {
   Spin *spin = &wire->spin;
+  if (spin->waits < SPIN_FIRST_WAITS) { /* as spin_receive does, before anything is looked at */
+    spin->waits++;
+    errno = EAGAIN;
+    return -1;
+  }
   int64_t now = spin_clock();
   if (!has_quota || now < spin->until) {
     errno = EAGAIN;

@@ -29,7 +29,7 @@ WIRE: Any = _NATIVE.Wire if getattr(_NATIVE, "REVISION", 0) == 2 else None  # no
 """Makes the native exchange of a socket, which reads the system's clock by itself; None where there is none."""
 
 _CHUNK = 1 << 18
-_GREETING = 1 << 14  # bytes; a greeting is shorter
+_FIRST = 1 << 14  # bytes; most frames are shorter, and more than that the C library would map and unmap each time
 _LARGEST_FRAME = 1 << 20
 _LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
 
@@ -196,7 +196,7 @@ class Link:
                 ready = self._poll.poll(rest)
                 if not ready or (self._bell is not None and self._bell.has_rung(ready)):
                     return None
-                data = self._sock.recv(_CHUNK)
+                data = self._sock.recv(_CHUNK if reader.buffer else _FIRST)
             except BlockingIOError:
                 continue
             except (OSError, ValueError):
@@ -252,7 +252,7 @@ class Link:
             while self.greeting is None:
                 if not self._poll.poll(0):
                     return True  # it is on its way
-                data = self._sock.recv(_GREETING)
+                data = self._sock.recv(_FIRST)
                 frame = reader.take(data)
                 if not data or (frame is not None and frame[0] != READY):
                     return False
@@ -299,7 +299,7 @@ class Link:
                 self.greeting = frame[1]
                 continue
             try:
-                data = await loop.sock_recv(self._sock, _CHUNK)
+                data = await loop.sock_recv(self._sock, _CHUNK if reader.buffer else _FIRST)
             except (OSError, ValueError):
                 data = b""
             if not data:
@@ -409,7 +409,7 @@ class Link:
 
     def _read(self) -> bool:
         try:
-            data = self._sock.recv(_CHUNK)
+            data = self._sock.recv(_CHUNK if self.reader.buffer else _FIRST)
         except BlockingIOError:
             return False
         except (OSError, ValueError):

@@ -174,7 +174,9 @@ class Pool:
             while self._spares:
                 link = self._spares.popleft()
                 if link.alive():
-                    self._hand_out(link)
+                    link.touch()
+                    self._out.add(link)
+                    self._some_awake = True
                     if self._resting or self._housekeeper is None:
                         self._wake_housekeeper()
                     return link

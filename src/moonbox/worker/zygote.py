@@ -8,7 +8,6 @@ run, freeze an idle worker, thaw it, let it end. When the host hangs up, the zyg
 from __future__ import annotations
 
 import _socket
-import array
 import gc
 import marshal
 import os
@@ -33,7 +32,8 @@ NOTE = struct.Struct("<BQQB")  # action, serial number of the worker; number and
 INTERRUPT, FREEZE, THAW, RELEASE = 1, 2, 3, 4
 _NOTES_AT_ONCE = 256
 _MOST_STATUSES = 4096
-_FDS, _EMFILE = 1, 24
+_EMFILE = 24
+_NUMBER = struct.Struct("=i")  # of a descriptor
 _SIGKILL, _SIGUSR1, _SIGCONT, _SIGSTOP = (9, 30, 19, 17) if sys.platform == "darwin" else (9, 10, 18, 19)
 _MOST_PLANS = 64
 _SLACK = 32 << 20
@@ -149,15 +149,15 @@ class _Zygote:
         return True
 
     def _receive(self) -> tuple[Any, list[int]]:
-        fds = array.array("i")
+        fds: list[int] = []
         data = b""
         try:
-            data, ancillary, _, _ = self._host.recvmsg(LENGTH.size, _socket.CMSG_SPACE(_FDS * fds.itemsize))
+            data, ancillary, _, _ = self._host.recvmsg(LENGTH.size, _socket.CMSG_SPACE(_NUMBER.size))
             for _, _, raw in ancillary:
-                fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
+                fds += (fd for (fd,) in _NUMBER.iter_unpack(raw[: len(raw) - len(raw) % _NUMBER.size]))
             data += self._exactly(LENGTH.size - len(data)) if data else b""
             if len(data) == LENGTH.size:
-                return marshal.loads(self._exactly(LENGTH.unpack(data)[0])), list(fds)
+                return marshal.loads(self._exactly(LENGTH.unpack(data)[0])), fds
         except OSError:
             pass
         return None, []

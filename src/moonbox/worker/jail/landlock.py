@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
 import struct
 
@@ -53,11 +52,26 @@ def make_ruleset(libc: Libc) -> Ruleset:
         rights = handled_rights(abi)
         attributes = ctypes.create_string_buffer(rights, len(rights))
         fd = libc.syscall(SYS_CREATE_RULESET, ctypes.addressof(attributes), len(rights), 0)
-        above = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+        above = os.dup2(fd, _free_number(), inheritable=False)
         os.close(fd)
         return Ruleset(above, abi)
     except OSError as error:
         raise Unavailable(_REASONS.get(error.errno or 0, str(error))) from None
+
+
+def _free_number() -> int:
+    number = _ABOVE
+    while _is_open(number):
+        number += 1
+    return number
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
 
 
 def restrict(libc: Libc, ruleset: Ruleset) -> Step:

@@ -19,8 +19,10 @@ return function(host, stop, encode, nulls)
   local inbox = {}                     -- answers that came while something else was waiting
   local scheduled = setmetatable({}, { __mode = "k" })
 
+  -- What is as it should be is not written again, here and elsewhere at the beginning of a run: in a process that has just been
+  -- forked the first write to a page copies it.
   function M.begin()
-    under_way, first, last = 0, 1, 0
+    if under_way ~= 0 or last ~= 0 then under_way, first, last = 0, 1, 0 end
     if next(in_flight) then in_flight = {} end
     if next(inbox) then inbox = {} end
     if next(queue) then queue = {} end
@@ -177,8 +179,8 @@ return function(host, stop, encode, nulls)
   end
 
   function M.count(operations)
-    counting = operations
-    apart = nil
+    if counting ~= operations then counting = operations end
+    if apart then apart = nil end
   end
 
   local function settle_call(name, fate, value)

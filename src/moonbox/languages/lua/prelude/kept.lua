@@ -4,7 +4,7 @@
 -- memory: where it gets scarce they all go.
 return function(host, stop, nulls)
   local next, rawset, concat = next, rawset, table.concat
-  local collect = collectgarbage
+  local collect, type, tostring, tonumber, match = collectgarbage, type, tostring, tonumber, string.match
   local LEAST, MOST_RUNS, SHARE = 500, 20, 16 -- bytes of text that no answer is too short for; age; of max_memory
 
   local M = {}
@@ -24,7 +24,7 @@ return function(host, stop, nulls)
   function M.any() return next(entries) ~= nil end
 
   function M.begin(number)
-    latest = 0
+    if latest ~= 0 then latest = 0 end
     if next(printed) then printed, printed_size = {}, 0 end
     if next(entries) == nil then return end
     for earlier in next, entries do
@@ -75,6 +75,19 @@ return function(host, stop, nulls)
   end
 
   function M.flags() return latest end
+
+  -- The value of a name as Lua scripts write them; nil where nothing is kept under it.
+  function M.find(name)
+    if next(entries) == nil or type(name) ~= "string" then return nil end
+    if name == "_" then return newest and entries[newest].value end
+    local digits, rest = match(name, "^_(%d+)(.*)$")
+    local number = digits and tonumber(digits)
+    local entry = number and entries[number]
+    if not entry or digits ~= tostring(number) then return nil end
+    if rest == "" then return entry.value end
+    if rest == "_printed" then return entry.output end
+    return nil
+  end
 
   -- Calls `set` with the name and value of each entry; `prefix` begins the names, `last` is the name of the newest value.
   function M.each(set, prefix, last)

@@ -44,6 +44,8 @@ local elsewhere = {}
 for _, name in next, allowed.elsewhere do elsewhere[name] = true end
 local ENVIRONMENT = {
   __index = function(_, name)
+    local value = kept.find(name)
+    if value ~= nil then return value end
     if elsewhere[name] then raw_error("'" .. name .. "' is not defined", 2) end
   end,
 }
@@ -306,14 +308,19 @@ local function lend_global(name, value)
   rawset(env, name, value)
 end
 
--- Kept values and inputs are globals for one run: what stood in their place comes back.
+local function lend_over(name, value)
+  if rawget(env, name) ~= nil then lend_global(name, value) end
+end
+
+-- Kept values and inputs are globals for one run: what stood in their place comes back. The environment finds kept values by
+-- itself where nothing stands in their place, unless a script has given it another metatable.
 local function lend(number)
   kept.begin(number)
   if guest.loaded() then
     kept.each(guest.lend, "kept_", "kept")
     for _, entry in next, inputs do guest.lend(entry[1], entry[2], true) end
   elseif kept.any() or next(inputs) then
-    kept.each(lend_global, "_", "_")
+    kept.each(rawequal(getmetatable(env), ENVIRONMENT) and lend_over or lend_global, "_", "_")
     for _, entry in next, inputs do lend_global(entry[1], entry[2]) end
   end
   if next(inputs) then inputs = {} end

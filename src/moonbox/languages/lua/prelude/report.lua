@@ -44,7 +44,9 @@ return function(host, stop, encode, calls, library, env)
 
   local failure -- the error that ended the run, and where
 
-  function M.begin() failure, fallen = nil, nil end
+  function M.begin()
+    if failure or fallen then failure, fallen = nil, nil end
+  end
 
   -- Where the run failed; empty where nobody knows.
   function M.frames() return failure and failure.frames or {} end
