@@ -70,7 +70,7 @@ class Link:
     """Called when a frozen worker is used again."""
     _frozen = False
     _bell: Bell | None = None
-    _polling: select.poll | None = None
+    _poll: select.poll | None = None
     _cpu = 0.0
 
     def __init__(
@@ -100,19 +100,18 @@ class Link:
         self._idle_since = monotonic()
         sock.setblocking(False)
 
-    @property
-    def _poll(self) -> select.poll:
-        """Waits for what arrives, where the native exchange cannot."""
-        poll = self._polling
+    def _poller(self) -> select.poll:
+        """Made when it is first asked for: the native exchange does without."""
+        poll = self._poll
         if poll is None:
-            poll = self._polling = select.poll()
+            poll = self._poll = select.poll()
             poll.register(self._sock.fileno(), select.POLLIN)
         return poll
 
     def wait_until_ready(self, deadline: float) -> None:
         """Until the worker has said that it is locked in; WorkerError where it does not."""
         while self.greeting is None:
-            if not self._poll.poll(max(0.0, (deadline - monotonic()) * 1000)):
+            if not self._poller().poll(max(0.0, (deadline - monotonic()) * 1000)):
                 raise WorkerError("the worker did not start in time")
             frame = self.reader.next() if self._read() else None
             if frame is not None:
@@ -193,7 +192,7 @@ class Link:
         while frame is None:
             try:
                 rest = None if deadline is None else min(max(0.0, (deadline - monotonic()) * 1000), _LONGEST_POLL)
-                ready = self._poll.poll(rest)
+                ready = (self._poll or self._poller()).poll(rest)
                 if not ready or (self._bell is not None and self._bell.has_rung(ready)):
                     return None
                 data = self._sock.recv(_CHUNK if reader.buffer else _FIRST)
@@ -220,7 +219,7 @@ class Link:
         with self._changing:
             if self._bell is None and not self.closed:
                 self._bell = Bell()
-                self._poll.register(self._bell.number, select.POLLIN)
+                self._poller().register(self._bell.number, select.POLLIN)
 
     def stop_waking(self) -> None:
         """The wait is over: give the bell's descriptors back."""
@@ -229,36 +228,30 @@ class Link:
         with self._changing:
             bell, self._bell = self._bell, None
             if bell is not None:
-                self._poll.unregister(bell.number)
+                self._poller().unregister(bell.number)
                 bell.close()
 
     def alive(self) -> bool:
         """Whether the worker, which has nothing to say now, still holds its end and says nothing."""
         if self.closed:
             return False
-        reader, wire = self.reader, self._wire
+        reader, wire = self.reader, self._wire if self._bell is None else None
         try:
-            if wire is not None and self._bell is None and not reader.buffer:  # the usual case, in one or two steps
-                if self.greeting is None:
-                    got = wire.exchange(b"", 0.0)
-                    if got is None:
-                        return True  # it is on its way
-                    frame = reader.take(got) if type(got) is bytes else got
-                    if not got or (frame is not None and frame[0] != READY):
-                        return False
-                    self.greeting = None if frame is None else frame[1]
-                if self.greeting is not None and not reader.buffer and wire.is_quiet():
-                    return True
             while self.greeting is None:
-                if not self._poll.poll(0):
+                if wire is not None and not reader.buffer:  # mostly one whole frame
+                    got = wire.exchange(b"", 0.0)
+                else:
+                    got = self._sock.recv(_FIRST) if self._poller().poll(0) else None
+                if got is None:
                     return True  # it is on its way
-                data = self._sock.recv(_FIRST)
-                frame = reader.take(data)
-                if not data or (frame is not None and frame[0] != READY):
+                frame = reader.take(got) if type(got) is bytes else got
+                if not got or (frame is not None and frame[0] != READY):
                     return False
                 self.greeting = None if frame is None else frame[1]
-            if not reader.buffer:
-                ready = self._poll.poll(0)
+            if not reader.buffer:  # the usual case, without an exception
+                if wire is not None and wire.is_quiet():
+                    return True
+                ready = (self._poll or self._poller()).poll(0)
                 if not ready or (self._bell is not None and self._bell.has_rung(ready) and len(ready) == 1):
                     return True
             return not (reader.buffer or self._read())
