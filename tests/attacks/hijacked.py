@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox import Sandbox
 from moonbox.worker import protocol
-from moonbox.worker.control import SocketControl, socket_pairs
+from moonbox.worker.control import CpuClock, SocketControl, socket_pairs
 from moonbox.worker.link import Link
 from moonbox.worker.protocol import HEADER, frame
 
@@ -90,8 +90,8 @@ class HijackedSource:
         thread = threading.Thread(target=live, daemon=True)
         thread.start()
         self._threads.append(thread)
-        clock = time.pthread_getcpuclockid(thread.ident or 0) if sys.platform == "linux" else None
-        return Link(main, SocketControl(control), None, _NoProcess(), cpu_clock=clock)
+        cpu = CpuClock(time.pthread_getcpuclockid(thread.ident or 0)) if sys.platform == "linux" else None
+        return Link(main, SocketControl(control), None, _NoProcess(), cpu=cpu)
 
     def configure(self, config: dict[str, Any]) -> None:
         pass

@@ -103,12 +103,9 @@ class Repl:
             link = self._worker.acquire()
             opening = self._open(link, source, limits or self._limits, given)
             run = opening.run(link) if self._may_end_at_once(opening, on_output) else None
-            setup = self._setup
             if run is not None:
-                self._worker.has_state = True
-                if run.kept:
-                    self._check.keep(run.kept)
-                return run if self._before_write is None and setup.sink is None else self._write(run)
+                return self._finish_at_once(run)
+            setup = self._setup
             execution = self._execution(link, opening, on_output)
             if not execution.over:
                 BlockingDriver(link, execution, setup.threads, setup.loop, opening.first).run()
@@ -141,10 +138,7 @@ class Repl:
             opening = self._open(link, source, limits or self._limits, given)
             run = short_waits.run(opening, link) if self._may_end_at_once(opening, on_output) else None
             if run is not None:
-                self._worker.has_state = True
-                if run.kept:
-                    self._check.keep(run.kept)
-                return self._write(run)
+                return self._finish_at_once(run)
             execution = self._execution(link, opening, on_output)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads, opening.first).run()
@@ -360,6 +354,13 @@ class Repl:
             if name:
                 self._check.keep(name)
         return self._write(run)
+
+    def _finish_at_once(self, run: Run) -> Run:
+        """The same where the first frame of the worker was its last."""
+        self._worker.has_state = True
+        if run.kept:
+            self._check.keep(run.kept)
+        return run if self._before_write is None and self._setup.sink is None else self._write(run)
 
     def _write(self, run: Run) -> Run:
         if self._before_write is not None:

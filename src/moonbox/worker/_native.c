@@ -1616,8 +1616,9 @@ static void begin_or_renew(Renewal *r) {
   cpu_since();
 }
 
-/* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force. Returns only when Python has something to do: (None, (kind, payload)) for a frame that it
- * must answer, (failures of both plans, None) where a layer could not be put in force. */
+/* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force. Returns
+ * only when Python has something to do: (None, (kind, payload)) for a frame that it must answer, (failures of both plans, None)
+ * where a layer could not be put in force. */
 static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssize_t sizes[2], const char *greeting,
                            Py_ssize_t greeting_size, uint64_t heap) {
   size_t counts[2] = {(size_t)sizes[0] / sizeof(JailCall), (size_t)sizes[1] / sizeof(JailCall)};

@@ -1,6 +1,6 @@
 """Control of a worker that does not listen: interrupt, freeze, release; over a socket, or through its zygote.
 
-A Bell ends the wait of whoever waits for a worker.
+A Bell ends the wait of whoever waits for a worker; a CpuClock tells what it has spent.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import contextlib
 import socket
 import struct
 import threading
+from time import clock_gettime
 from typing import Protocol
 
 from moonbox.worker.protocol import STOP
@@ -17,6 +18,7 @@ from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
 __all__ = [
     "Bell",
     "Control",
+    "CpuClock",
     "Notes",
     "SocketControl",
     "WorkerProcess",
@@ -48,6 +50,21 @@ class WorkerProcess(Protocol):
 
     def kill(self) -> str:
         """End it now; words for how it had ended, "" when nothing is known."""
+
+
+class CpuClock:
+    """Tells the seconds of processor time that a worker has spent, by a clock that the system has for it."""
+
+    __slots__ = ("_latest", "_number")
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._latest = 0.0
+
+    def __call__(self) -> float:
+        with contextlib.suppress(OSError):  # gone: it spends no more
+            self._latest = clock_gettime(self._number)
+        return self._latest
 
 
 class Bell:

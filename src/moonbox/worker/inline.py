@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.dataclass import dataclass
-from moonbox.worker.control import SocketControl, socket_pairs
+from moonbox.worker.control import CpuClock, SocketControl, socket_pairs
 
 if TYPE_CHECKING:
     from moonbox.worker.link import Link
@@ -40,7 +40,7 @@ class InlineSource:
         )
         thread.start()
         self._threads = [*(old for old in self._threads if old.is_alive()), thread]
-        return Link(main, SocketControl(control), None, _Thread(), cpu_clock=_thread_clock(thread))
+        return Link(main, SocketControl(control), None, _Thread(), cpu=_thread_clock(thread))
 
     def configure(self, config: dict[str, Any]) -> None:
         self._config = config
@@ -76,7 +76,7 @@ def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
         control.close()
 
 
-def _thread_clock(thread: threading.Thread) -> int | None:
+def _thread_clock(thread: threading.Thread) -> CpuClock | None:
     if sys.platform != "linux" or thread.ident is None:
         return None
-    return time.pthread_getcpuclockid(thread.ident)
+    return CpuClock(time.pthread_getcpuclockid(thread.ident))

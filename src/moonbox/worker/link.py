@@ -6,7 +6,6 @@ import contextlib
 import select
 import socket
 import threading
-import time
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,7 +18,7 @@ from moonbox.worker.protocol import HEADER, READY
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.worker.control import Control, WorkerProcess
+    from moonbox.worker.control import Control, CpuClock, WorkerProcess
     from moonbox.worker.jail import Layer
 
 __all__ = ["Gone", "Link", "Unread"]
@@ -71,7 +70,6 @@ class Link:
     _frozen = False
     _bell: Bell | None = None
     _poll: select.poll | None = None
-    _cpu = 0.0
 
     def __init__(
         self,
@@ -81,10 +79,11 @@ class Link:
         process: WorkerProcess,
         *,
         native: bool = False,
-        cpu_clock: int | None = None,
+        cpu: CpuClock | None = None,
     ) -> None:
         self.pid = pid
-        self._cpu_clock = cpu_clock
+        self.cpu = cpu
+        """Tells the seconds of processor time that the worker has spent; None where the system does not tell."""
         self.native = native
         """The worker's loop is the native one, which reads MessagePack."""
         self._process = process
@@ -128,11 +127,6 @@ class Link:
         from moonbox.worker.jail import Layer
 
         return Layer.read(self.greeting or b"")
-
-    @property
-    def cpu(self) -> Callable[[], float] | None:
-        """Tells the seconds of processor time that the worker has spent; None where the system does not tell."""
-        return None if self._cpu_clock is None else self._read_cpu
 
     # Blocking
 
@@ -385,12 +379,6 @@ class Link:
         bell, self._bell = self._bell, None
         if bell is not None:
             bell.close()
-
-    def _read_cpu(self) -> float:
-        assert self._cpu_clock is not None
-        with contextlib.suppress(OSError):  # gone: it spends no more
-            self._cpu = time.clock_gettime(self._cpu_clock)
-        return self._cpu
 
     def _wait_to_send(self, deadline: float | None) -> bool:
         if deadline is not None and monotonic() >= deadline:

@@ -20,7 +20,7 @@ from moonbox.errors import WorkerError
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
-from moonbox.worker.control import Notes, ZygoteControl, socket_pairs, wait_at_most
+from moonbox.worker.control import CpuClock, Notes, ZygoteControl, socket_pairs, wait_at_most
 from moonbox.worker.zygote import LENGTH, SPAWN
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class ProcessSource:
         from moonbox.worker.link import Link  # here: loaded while the zygote starts
 
         control = ZygoteControl(notes, serial)
-        return Link(main, control, pid, _Process(self, pid), native=native, cpu_clock=_process_clock(pid))
+        return Link(main, control, pid, _Process(self, pid), native=native, cpu=_process_clock(pid))
 
     def configure(self, config: dict[str, Any]) -> None:
         self._config = config
@@ -316,9 +316,9 @@ def _boot(fd: int, notes: int, group: tuple[str | None, str], *, renewable: bool
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
 
-def _process_clock(pid: int) -> int | None:
-    """The clock of the processor time of a process, as the kernel's headers make it of the process id."""
-    return (~pid << 3) | 2 if sys.platform == "linux" else None
+def _process_clock(pid: int) -> CpuClock | None:
+    """Of a process: the kernel's headers make its number of the process id."""
+    return CpuClock((~pid << 3) | 2) if sys.platform == "linux" else None
 
 
 class StrictSource:
