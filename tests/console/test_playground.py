@@ -281,6 +281,21 @@ def test_a_key_that_comes_before_the_next_frame_completes_the_whole_word(page: P
     expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders")
 
 
+def test_a_list_that_is_closed_before_the_next_frame_stays_closed(page: Page) -> None:
+    write(page, "")
+    page.locator("#editor textarea").press_sequentially("return to")
+    expect(page.locator("#choices li").first).to_contain_text("tools.")
+    page.locator("#editor textarea").evaluate(
+        """async text => {
+            document.execCommand("insertText", false, "o");
+            text.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", cancelable: true }));
+            for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+        }"""
+    )
+    expect(page.locator("#editor textarea")).to_have_value("return too")
+    assert page.locator("#choices").is_hidden()
+
+
 def test_code_is_coloured_in_both_languages(page: Page) -> None:
     write(page, "local name = 'ada' -- who\nreturn tools.list_orders{customer = name}")
     behind = page.locator("#editor .behind")

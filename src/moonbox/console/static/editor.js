@@ -20,12 +20,13 @@ export class Editor {
     this.marks = [];
     this.choices = [];
     this.chosen = 0;
-    this.edited = false;
+    this.edited = false; // since it was drawn
+    this.typed = false; // since completions were offered
     this.tell = debounced(350, changed);
     // Text of many lines comes as many events: what is shown follows once for all of them, with the next frame.
     this.text.addEventListener("input", () => {
       if (!this.edited) requestAnimationFrame(() => this.follow());
-      this.edited = true;
+      this.edited = this.typed = true;
     });
     this.text.addEventListener("scroll", () => this.scrolled());
     this.text.addEventListener("keydown", (event) => this.pressed(event));
@@ -54,7 +55,7 @@ export class Editor {
     if (!this.edited) return;
     this.edited = false;
     this.draw();
-    this.complete();
+    if (this.typed) this.complete();
     this.tell();
   }
 
@@ -105,7 +106,7 @@ export class Editor {
 
   pressed(event) {
     // Keys can be faster than frames: what is chosen must fit the text as it is now.
-    if (this.edited && CHOOSING.has(event.key)) this.complete();
+    if (this.typed && CHOOSING.has(event.key)) this.complete();
     if (!this.list.hidden && this.choices.length) {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (step) {
@@ -141,6 +142,7 @@ export class Editor {
   }
 
   complete(always = false) {
+    this.typed = false;
     const word = this.word;
     if (!always && word.length < 2) return this.hide();
     const low = word.toLowerCase();
