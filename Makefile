@@ -48,8 +48,8 @@ lint: $(VENV)/installed
 types: $(VENV)/installed
 	$(BIN)/mypy src tests examples benchmarks
 
-# Two more than cores, for tests wait now and then; four more are a minute faster on two cores, and hard on tests with short limits.
-TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(2 + (os.cpu_count() or 1))")
+# Four more than cores: tests wait now and then. Two more take a minute longer on two cores.
+TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(4 + (os.cpu_count() or 1))")
 
 # Files keep the order that tests/conftest.py gives them: the longest first.
 unit: $(VENV)/installed

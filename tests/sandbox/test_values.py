@@ -178,6 +178,12 @@ def test_every_character_at_every_place_of_a_long_string(repl: Repl) -> None:
     assert repl.run("return texts", inputs={"texts": neighbours}).value == neighbours
 
 
+@pytest.mark.parametrize("count", [4095, 4096, 4099, 10_007, 65_536, 100_000, 99_999])
+def test_strings_that_are_repeated_often(repl: Repl, count: int) -> None:
+    run = repl.run(f"return ('ab'):rep({count}), ('ab'):rep({count}.0) == ('ab'):rep({count}), ('a'):rep({count}, '-')")
+    assert run.values == ("ab" * count, True, "-".join("a" * count))
+
+
 def has_bytes(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(has_bytes, value))
