@@ -55,6 +55,10 @@ _USUAL = {
 """For methods of every class that need no docstring of their own."""
 
 
+_MADE_BY_OTHERS = {"Pause", "Repl"}
+"""Classes that programs get and do not make: their arguments are no part of the interface."""
+
+
 class _DataClasses(griffe.Extension):
     """Data classes of `moonbox.dataclass` are read like those of the standard library."""
 
@@ -93,7 +97,8 @@ def _entry(path: str, item: Any) -> Iterator[str]:
         bases = ", ".join(str(base) for base in item.bases)
         init = item.members.get("__init__")
         fields = [member for member in _members(item) if member.is_attribute]
-        arguments = _arguments(init) if init is not None and init.is_function else None
+        is_made_here = init is not None and init.is_function and item.name not in _MADE_BY_OTHERS
+        arguments = _arguments(init) if is_made_here else None
         yield _code(f"class {path}" + (f"({bases})" if bases else ""), arguments)
         yield _doc(item)
         if fields:
