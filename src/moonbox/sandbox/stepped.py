@@ -23,7 +23,10 @@ __all__ = ["Pause", "SteppedDriver"]
 
 
 class Pause:
-    """A run that waits for answers; `Repl.start` gives it. While it waits, its clock stands still and no thread is held."""
+    """A run that waits for answers. `Repl.start` and `resume` give it.
+
+    While it waits, its clock stands still and no thread is held.
+    """
 
     def __init__(self, driver: SteppedDriver, calls: tuple[ToolCall, ...]) -> None:
         self._driver = driver
