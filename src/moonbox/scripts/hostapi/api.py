@@ -54,7 +54,7 @@ class HostApi:
         limits: HostLimits | None = None,
         http: HttpOptions | None = None,
         clock: Callable[[], float] = time.time,
-        timer: Callable[[], float] = time.monotonic,
+        timer: Callable[[], float] = time.thread_time,
         entropy: Callable[[int], bytes] = os.urandom,
         modules: Sequence[HostModule] | None = None,
     ) -> None:

@@ -85,7 +85,7 @@ class Host:
     secrets: SecretStore
     clock: Callable[[], float]
     timer: Callable[[], float]
-    """Seconds from any start, for measuring how long something takes."""
+    """Seconds of processor time of the calling thread: what waits for a busy machine is not slow."""
     entropy: Callable[[int], bytes]
     log: Callable[[str, str, Any], None]
     closing: threading.Event

@@ -137,7 +137,8 @@ class _Engine:
         count = 0
         for match in compiled.finditer(text):
             if self._timer() > ends:
-                raise ToolError(f"{function} took more than {self._limits.regex_seconds:g} seconds", code="timeout")
+                spent = f"{self._limits.regex_seconds:g} s of processor time"
+                raise ToolError(f"{function} took more than {spent}", code="timeout")
             if characters and match.end() == match.start() and text[match.end() : match.end() + 1] in _MIDDLE:
                 continue  # an empty match between the bytes of one character
             if count == limit:
