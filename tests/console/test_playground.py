@@ -268,30 +268,28 @@ def test_tools_and_fields_are_completed(page: Page) -> None:
     assert page.locator("#editor .paper").evaluate("paper => paper.scrollLeft") == 0, "the text stays where it is"
 
 
-def test_a_key_that_comes_before_the_next_frame_completes_the_whole_word(page: Page) -> None:
+def press_before_the_next_frame(page: Page, text: str, key: str) -> None:
+    """Type that text at once after a word that completions are shown for, and press the key before they can change."""
     write(page, "")
     page.locator("#editor textarea").press_sequentially("return to")
     expect(page.locator("#choices li").first).to_contain_text("tools.")
     page.locator("#editor textarea").evaluate(
-        """text => {
-            document.execCommand("insertText", false, "ols.list_o");
-            text.dispatchEvent(new KeyboardEvent("keydown", { key: "Tab", cancelable: true }));
-        }"""
+        """async (area, [text, key]) => {
+            document.execCommand("insertText", false, text);
+            area.dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true }));
+            for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+        }""",
+        [text, key],
     )
+
+
+def test_a_key_that_comes_before_the_next_frame_completes_the_whole_word(page: Page) -> None:
+    press_before_the_next_frame(page, "ols.list_o", "Tab")
     expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders")
 
 
 def test_a_list_that_is_closed_before_the_next_frame_stays_closed(page: Page) -> None:
-    write(page, "")
-    page.locator("#editor textarea").press_sequentially("return to")
-    expect(page.locator("#choices li").first).to_contain_text("tools.")
-    page.locator("#editor textarea").evaluate(
-        """async text => {
-            document.execCommand("insertText", false, "o");
-            text.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", cancelable: true }));
-            for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
-        }"""
-    )
+    press_before_the_next_frame(page, "o", "Escape")
     expect(page.locator("#editor textarea")).to_have_value("return too")
     assert page.locator("#choices").is_hidden()
 
