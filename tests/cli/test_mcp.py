@@ -70,12 +70,9 @@ def test_list_shows_servers_and_states(moonbox: Moonbox, configured: Path) -> No
 
 def test_list_as_json_and_of_one_server(moonbox: Moonbox, configured: Path) -> None:
     data = json.loads(moonbox("mcp", "list", "--json").stdout)
-    assert [(item["name"], item["state"], item["tools"]) for item in data] == [
-        ("files", "ready", 14),
-        ("memory", "ready", 9),
-        ("absent", "retrying", 0),
-        ("later", "off", 0),
-    ]
+    states = {item["name"]: (item["state"], item["tools"]) for item in data}
+    assert states.pop("absent") in (("retrying", 0), ("starting", 0))  # it is tried again and again
+    assert states == {"files": ("ready", 14), "memory": ("ready", 9), "later": ("off", 0)}
     tools = moonbox("mcp", "list", "files").stdout.splitlines()
     assert any(line.startswith("files.write_file(path: string, content: string)") for line in tools)
     assert [line.rsplit("  ", 1)[1] for line in tools if line.startswith("files.write_file(")] == [
