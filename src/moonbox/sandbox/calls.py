@@ -26,7 +26,6 @@ from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.tools.tool import changed_parts, fingerprint
 from moonbox.values import measured
 from moonbox.wording import counted
-from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Bounds", "CallPath", "Executor"]
+__all__ = ["CallPath", "Executor"]
 
 _SOME_TOOLS = 32
 
@@ -66,19 +65,6 @@ class Executor(Protocol):
         """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
 
     async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
-
-
-class Bounds:
-    """What limits mean for the values that cross; shared by the Repls that have them."""
-
-    def __init__(self, limits: Limits, allow_nan: bool) -> None:
-        self.limits = limits
-        self.allow_nan = allow_nan
-        self.values = limits.max_string, limits.max_array, limits.max_depth, allow_nan
-        self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
-        """So many may come from the worker in one run."""
-        self.first_decoder = Decoder(self.most_elements, limits.max_depth, allow_nan)
-        """For runs that end with their first frame: it counts for none of them."""
 
 
 class CallPath:
@@ -106,10 +92,7 @@ class CallPath:
         self.functions: Mapping[str, HostFunction] = additions.functions
         self.limits = limits
         self.language: Language = setup.language
-        bounds = setup.latest_bounds
-        if bounds is None or bounds.limits is not limits:
-            bounds = setup.latest_bounds = Bounds(limits, setup.allow_nan)
-        self.bounds = bounds
+        self.bounds = setup.bounds(limits)
         self._setup = setup
         self._entries = additions.docs
         self._direct = direct

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from moonbox.check.tools import ToolView
     from moonbox.errors import ToolError
     from moonbox.languages.registry import Language
-    from moonbox.sandbox.calls import Bounds
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.record import CallEntry
     from moonbox.tools.search import ToolSearch
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     """Tells one environment from another: which tools, their revision, that of what was added, and the limits."""
 
 __all__ = [
+    "Bounds",
     "Setup",
     "check_limits",
     "check_options",
@@ -48,6 +48,21 @@ __all__ = [
     "open_sink",
     "open_telemetry",
 ]
+
+
+class Bounds:
+    """What limits mean for the values that cross; shared by the Repls that have them."""
+
+    def __init__(self, limits: Limits, allow_nan: bool) -> None:
+        from moonbox.worker.encoding import Decoder  # here: loaded while the first worker starts
+
+        self.limits = limits
+        self.allow_nan = allow_nan
+        self.values = limits.max_string, limits.max_array, limits.max_depth, allow_nan
+        self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
+        """So many may come from the worker in one run."""
+        self.first_decoder = Decoder(self.most_elements, limits.max_depth, allow_nan)
+        """For runs that end with their first frame: it counts for none of them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,6 +117,13 @@ class Setup:
     def new_id(self, size: int = 16) -> str:
         """A name for a Repl or a run: so many random bytes in hexadecimal digits."""
         return self.random.getrandbits(8 * size).to_bytes(size).hex()
+
+    def bounds(self, limits: Limits) -> Bounds:
+        """What these limits mean for values."""
+        bounds = self.latest_bounds
+        if bounds is None or bounds.limits is not limits:
+            bounds = self.latest_bounds = Bounds(limits, self.allow_nan)
+        return bounds
 
     def search(self, toolbox: Toolbox) -> ToolSearch:
         """The search over a toolbox, which follows its changes."""

@@ -96,15 +96,12 @@ class Slots:
 class Turns(Slots):
     """The runs of one Repl, from several threads and tasks: one after another, and none when it is closed or paused."""
 
-    most = 1
     closed = False
     paused = False
     """A step-by-step run waits for its caller's answers."""
 
-    def __init__(self, pid: int) -> None:  # as Slots does, for every Repl
-        self._free: list[None] = [None]
-        self._waiting = deque()
-        self._lock = threading.Lock()
+    def __init__(self, pid: int) -> None:
+        super().__init__()
         self._pid = pid  # a process that was forked from this one shares its sockets
 
     @property
@@ -115,12 +112,6 @@ class Turns(Slots):
         """Wait for our turn."""
         if self.closed or self.paused or getpid() != self._pid:
             raise self._refusal()
-        if self._free and not self._waiting:  # as Slots.enter does
-            try:
-                self._free.pop()
-                return
-            except IndexError:
-                pass
         turn = Slots.enter(self)
         if turn is not None:
             self.wait(turn)

@@ -174,11 +174,8 @@ class Pool:
             while self._spares:
                 link = self._spares.popleft()
                 if link.alive():
-                    link.touch()
-                    self._out.add(link)
-                    self._some_awake = True
-                    if self._resting or self._housekeeper is None:
-                        self._wake_housekeeper()
+                    self._hand_out(link)
+                    self._wake_housekeeper()
                     return link
                 self._forget(link)
         return None
@@ -236,8 +233,7 @@ class Pool:
         with self._lock:
             if self._want_spares and self._live < self._most and not self._closed and link in self._out:
                 self._retired.append(link)
-                if self._resting or self._housekeeper is None:
-                    self._wake_housekeeper()
+                self._wake_housekeeper()
                 return
         self.discard(link)
 
@@ -332,6 +328,8 @@ class Pool:
 
     def _wake_housekeeper(self) -> None:
         """If there is something to do that it does not come to by itself. The lock is held."""
+        if self._housekeeper is not None and not self._resting:
+            return
         unseen = self._some_awake and not self._looks_again
         if self._retired or unseen or self._closed or self._wants_spare():
             if self._housekeeper is None and not self._closed:
