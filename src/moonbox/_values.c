@@ -95,36 +95,22 @@ static PyObject *py_lowered(PyObject *module, PyObject *const *arguments, Py_ssi
   int scalar = is_scalar(value, &bounds);
   if (scalar > 0) return Py_NewRef(value);
   if (scalar) return Py_NewRef(Py_NotImplemented);
-  /* What is made here is all in use: the collector would only look through it again and again while it grows. */
-  int collects = PyGC_Disable();
+  int collects = PyGC_Disable(); /* as below */
   PyObject *copy = copied(value, &bounds, max_depth < DEEPEST ? max_depth : DEEPEST);
   if (collects) PyGC_Enable();
   if (copy || PyErr_Occurred()) return copy;
   return Py_NewRef(Py_NotImplemented);
 }
 
-static int deeper(PyObject *value, Py_ssize_t levels) {
-  if (Py_TYPE(value) == &PyList_Type) {
-    if (levels <= 0) return 1;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); i++)
-      if (deeper(PyList_GET_ITEM(value, i), levels - 1)) return 1;
-  } else if (Py_TYPE(value) == &PyDict_Type) {
-    PyObject *key, *item;
-    Py_ssize_t at = 0;
-    if (levels <= 0) return 1;
-    while (PyDict_Next(value, &at, &key, &item))
-      if (deeper(item, levels - 1)) return 1;
-  }
-  return 0;
-}
-
-/* is_deeper(value, levels): whether lists and dicts are nested in it more than so many levels deep. */
-static PyObject *py_is_deeper(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+/* without_collecting(function, argument): what that function in C gives, which neither calls Python nor lets other threads
+ * run. What a parser makes is all in use: the collector would only look through it again and again while it grows. */
+static PyObject *py_without_collecting(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
   (void)module;
-  if (count != 2) return PyErr_Format(PyExc_TypeError, "is_deeper takes 2 arguments, not %zd", count);
-  Py_ssize_t levels = PyLong_AsSsize_t(arguments[1]);
-  if (PyErr_Occurred()) return NULL;
-  return PyBool_FromLong(deeper(arguments[0], levels));
+  if (count != 2) return PyErr_Format(PyExc_TypeError, "without_collecting takes 2 arguments, not %zd", count);
+  int collects = PyGC_Disable();
+  PyObject *result = PyObject_CallOneArg(arguments[0], arguments[1]);
+  if (collects) PyGC_Enable();
+  return result;
 }
 
 /* How many elements a value has that was made of JSON: those of its lists and dicts, at least one for each. -1: nested too
@@ -483,16 +469,16 @@ static PyTypeObject SIGNAL = {
 
 static PyMethodDef METHODS[] = {{"maker", py_maker, METH_VARARGS, NULL},
                                 {"lowered", (PyCFunction)(void (*)(void))py_lowered, METH_FASTCALL, NULL},
+                                {"without_collecting", (PyCFunction)(void (*)(void))py_without_collecting, METH_FASTCALL, NULL},
                                 {"weight", (PyCFunction)(void (*)(void))py_weight, METH_FASTCALL, NULL},
                                 {"bound", (PyCFunction)(void (*)(void))py_bound, METH_FASTCALL, NULL},
                                 {"lone_call", (PyCFunction)(void (*)(void))py_lone_call, METH_FASTCALL, NULL},
                                 {"lone_end", (PyCFunction)(void (*)(void))py_lone_end, METH_FASTCALL, NULL},
-                                {"is_deeper", (PyCFunction)(void (*)(void))py_is_deeper, METH_FASTCALL, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_values", NULL, 0, METHODS, NULL, NULL, NULL, NULL};
 
-/* Raised with every change of what Python calls here; execution.py has the same. */
-enum { REVISION = 1 };
+/* Raised with every change of what Python calls here; native.py has the same. */
+enum { REVISION = 2 };
 
 PyMODINIT_FUNC PyInit__values(void) {
   PyObject *module = PyType_Ready(&MAKER) < 0 || PyType_Ready(&SIGNAL) < 0 ? NULL : PyModule_Create(&MODULE);

@@ -43,5 +43,4 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
     head = f"def make({', '.join(parameters)}):\n    new_one = new(twin)\n"
     exec(head + "".join(fill) + "    new_one.__class__ = cls\n    return new_one", given)
     make: Callable[P, T] = given["make"]
-    native = getattr(NATIVE, "maker", None)  # an extension that was built before this has none
-    return make if native is None else native(cls, tuple(names), make)
+    return make if NATIVE is None else NATIVE.maker(cls, tuple(names), make)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # a zygote imports this: no `typing`, no `importlib`
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["SWITCH", "extension", "wanted"]
 
 SWITCH = "MOONBOX_NATIVE"
 """The environment variable that turns them off where it is 0."""
+_REVISIONS = {"_values": 2, "worker._wire": 2, "worker._native": 5}  # as in their sources
 
 
 def wanted() -> bool:
@@ -18,10 +21,11 @@ def wanted() -> bool:
 
 
 def extension(name: str) -> Any:
-    """That extension of the package; None where it was not built or is not wanted."""
+    """That extension of the package; None where it is not wanted, not built, or built from an earlier source."""
     if not wanted():
         return None
     try:
-        return import_module(f"moonbox.{name}")
+        module = __import__(f"moonbox.{name}", fromlist=["REVISION"])
     except ImportError:
         return None
+    return module if getattr(module, "REVISION", 0) == _REVISIONS[name] else None

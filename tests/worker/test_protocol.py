@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import marshal
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moonbox.errors import WorkerError
+from moonbox.native import extension
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder, Reader, packed
 from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, frame, pack, pack_run
@@ -122,9 +124,9 @@ def test_any_text_like_json_is_a_value_or_refused(text: str) -> None:
         assert str(problem).startswith("the worker sent an invalid value: ")
 
 
-def outcome(payload: bytes) -> Any:
+def outcome(payload: bytes, **options: Any) -> Any:
     try:
-        return decode(payload, max_depth=3)
+        return decode(payload, max_depth=3, **options)
     except WorkerError:
         return WorkerError
 
@@ -138,9 +140,11 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | json_values().map(json.dumps))
 def test_payloads_of_all_sizes_are_read_alike(text: str) -> None:
-    """Where a payload is small it is parsed first and looked at then; a large one is looked at first."""
+    """Where a payload is small it is parsed first and looked at then; one of more bytes than elements are allowed is
+    looked at first."""
     small, large = (f'[{text},"{padding}"]'.encode() for padding in ("", "x" * 70_000))
-    other = outcome(large)
+    other = outcome(large, max_nodes=60_000)
+    assert outcome(large) == other
     with pytest.MonkeyPatch.context() as changed:
         for parser in ("msgspec's", "Python's"):
             if parser == "Python's":
@@ -148,6 +152,39 @@ def test_payloads_of_all_sizes_are_read_alike(text: str) -> None:
             read = outcome(small)
             assert (read is WorkerError) == (other is WorkerError)
             assert read is WorkerError or read[:-1] == other[:-1]
+
+
+@pytest.mark.parametrize("max_nodes", [1_000_000, 100_000])
+def test_the_garbage_collector_does_not_look_through_what_is_being_parsed(max_nodes: int) -> None:
+    if extension("_values") is None:
+        pytest.skip("the native parts are not in use")
+    payload = json.dumps([[n, {"of": "one"}] for n in range(20_000)]).encode()
+    collections: list[str] = []
+
+    def count(phase: str, _details: Any) -> None:
+        collections.append(phase)
+
+    gc.callbacks.append(count)
+    try:
+        value = decode(payload, max_nodes=max_nodes)
+    finally:
+        gc.callbacks.remove(count)
+    assert len(value) == 20_000
+    assert collections.count("start") <= 2  # after it; 40,000 new containers would be 50 and more
+
+
+@pytest.mark.parametrize("collects", [True, False])
+@pytest.mark.parametrize("end", [b"]", b"", b"1e400]"])
+def test_the_garbage_collector_is_left_as_it_was(collects: bool, end: bytes) -> None:
+    before = gc.isenabled()
+    if not collects:
+        gc.disable()
+    try:
+        outcome(b"[" + b"1," * 40_000 + b"1" + end)
+        assert gc.isenabled() == collects
+    finally:
+        if before:
+            gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -276,5 +276,5 @@ _SAME: dict[str, Any] = {
     "_discovery": DISCOVERY_BUDGET,
 }
 _make: Any = None
-if getattr(NATIVE, "REVISION", 0) == 1:  # not an extension that was built before this
+if NATIVE is not None:
     _make = NATIVE.maker(Execution, (*_GIVEN, *_SAME), Execution, tuple(_SAME.values()))

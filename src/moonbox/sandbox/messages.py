@@ -64,7 +64,7 @@ class RunReport:
 # By position, as its own constructor.
 _SAME = {"kind": "ok", "limit": "", "message": "", "frames": (), "extra": _NO_EXTRA}
 make_report: Any = RunReport
-if getattr(NATIVE, "REVISION", 0) == 1:  # not an extension that was built before this
+if NATIVE is not None:
     _GIVEN = "values", "operations", "memory", "cpu", "output_cut"
     make_report = NATIVE.maker(RunReport, (*_GIVEN, *_SAME), RunReport, tuple(_SAME.values()))
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Binder", "named_arguments"]
 
-_bound: Any = getattr(NATIVE, "bound", None)  # an extension that was built before this has none
+_bound: Any = getattr(NATIVE, "bound", None)
 _MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
 
 

@@ -2002,7 +2002,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
-/* Raised with every change of what Python calls here; zygote.py has the same. */
+/* Raised with every change of what Python calls here; native.py has the same. */
 enum { REVISION = 5 };
 
 PyMODINIT_FUNC PyInit__native(void) {

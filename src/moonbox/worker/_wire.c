@@ -198,7 +198,7 @@ static PyTypeObject WIRE = {
     .tp_members = WIRE_MEMBERS,
 };
 
-/* Raised with every change of what Python calls here; link.py has the same. */
+/* Raised with every change of what Python calls here; native.py has the same. */
 enum { REVISION = 2 };
 
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_wire", NULL, -1, NULL, NULL, NULL, NULL, NULL};

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Decoder", "Reader", "message_pack", "packed"]
 
 _NATIVE = extension("_values")
-_weight: Any = getattr(_NATIVE, "weight", None)  # an extension that was built before this has none
+_weight: Any = getattr(_NATIVE, "weight", None)
 _lone_call: Any = getattr(_NATIVE, "lone_call", None)
 _lone_end: Any = getattr(_NATIVE, "lone_end", None)
 _SPENT = SPENT.size
@@ -166,7 +166,7 @@ class Decoder:
                 return _scanned(payload)
             except ValueError as problem:
                 raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
-        if size <= self._quick and size <= self._left:
+        if size <= self._left and size <= self._frame and self._quick >= 0:
             value = self._decode_quickly(payload)
             if value is not _UNUSUAL:
                 return value
@@ -195,16 +195,16 @@ class Decoder:
     def _decode_quickly(self, payload: bytes) -> Any:
         """The value of a payload that has no more bytes than elements are allowed: it can be parsed first and looked at
         then, which is quicker. _UNUSUAL where `decode` can say more exactly what is wrong."""
-        quicker = sys.modules.get("msgspec.json")  # which takes long to load
+        quicker = _msgspec() if len(payload) > _LARGE else sys.modules.get("msgspec.json")  # which takes long to load
         try:
-            value = _scanned(payload) if quicker is None else quicker.decode(payload)
+            value = _scanned(payload) if quicker is None else _NATIVE.without_collecting(quicker.decode, payload)
             nodes = _weight(value, self._levels)
             if nodes < 0:
                 return _UNUSUAL
             if _BACKSLASH not in payload or b"\\u" not in payload:
                 self._left -= nodes
                 return value
-            if b"\\ud" in payload or b"\\uD" in payload:
+            if quicker is None and (b"\\ud" in payload or b"\\uD" in payload):  # msgspec refuses halves of pairs
                 return _UNUSUAL
             self._left -= nodes
             return self._restored(value) if b"\\u0001" in payload else value
@@ -271,10 +271,8 @@ def _parse(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
 def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
     """By libraries that are faster than json, and refuse halves of surrogate pairs by themselves."""
     if _NATIVE is not None and not allow_nan:
-        from msgspec.json import decode
-
-        value = decode(payload)
-        if _NATIVE.is_deeper(value, max_levels):
+        value = _NATIVE.without_collecting(_msgspec().decode, payload)
+        if _weight(value, max_levels) < 0:
             raise ValueError(f"nested more than {max_levels} levels deep")
         return value
     from pydantic_core import from_json  # it goes 200 levels deep at most: nothing is left to be looked at
@@ -286,6 +284,12 @@ def _parse_large(payload: bytes, max_levels: int, allow_nan: bool) -> Any:
             raise
     _check_levels(payload, max_levels)  # deeper than that parser goes, and perhaps not deeper than allowed
     return _parse(payload, max_levels, allow_nan)
+
+
+def _msgspec() -> Any:
+    from msgspec import json as quicker
+
+    return quicker
 
 
 def _without_long_strings(payload: bytes) -> bytes:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Gone", "Link", "Unread"]
 
 _NATIVE = extension("worker._wire")
-WIRE: Any = _NATIVE.Wire if getattr(_NATIVE, "REVISION", 0) == 2 else None  # not one that was built before this
+WIRE: Any = getattr(_NATIVE, "Wire", None)
 """Makes the native exchange of a socket, which reads the system's clock by itself; None where there is none."""
 
 _CHUNK = 1 << 18

@@ -15,6 +15,7 @@ import select
 import struct
 import sys
 
+from moonbox.native import extension
 from moonbox.worker.child import Child, NativeChild
 from moonbox.worker.protocol import STOP
 
@@ -37,7 +38,6 @@ _NUMBER = struct.Struct("=i")  # of a descriptor
 _SIGKILL, _SIGUSR1, _SIGCONT, _SIGSTOP = (9, 30, 19, 17) if sys.platform == "darwin" else (9, 10, 18, 19)
 _MOST_PLANS = 64
 _SLACK = 32 << 20
-_NATIVE_REVISION = 5
 _FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
@@ -52,12 +52,12 @@ def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = T
     from moonbox.worker import jail
 
     _ignore_interrupts()
-    extension = _load_native() if native else None
-    engine = create_engine(extension)
+    compiled = extension("worker._native") if native else None
+    engine = create_engine(compiled)
     sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
     heap = _heap_start() if renewable else 0  # before it hides from /proc
     prepared = jail.prepare(for_forks=True, group=group)
-    _Zygote(*sockets, engine, jail, prepared, extension if engine.is_native else None, heap).serve()
+    _Zygote(*sockets, engine, jail, prepared, compiled if engine.is_native else None, heap).serve()
 
 
 class _Zygote:
@@ -373,15 +373,6 @@ _ANSWER = _answer_with_gaps()
 
 def _greeting(layers: Any) -> bytes:
     return "\n".join(f"{layer.name}\t{layer.active:d}\t{layer.detail}" for layer in layers).encode()
-
-
-def _load_native() -> Any:
-    """The native part of a worker, where it was built; not one that an earlier version has left behind."""
-    try:
-        from moonbox.worker import _native  # type: ignore[attr-defined]
-    except ImportError:
-        return None
-    return _native if getattr(_native, "REVISION", 0) == _NATIVE_REVISION else None
 
 
 def _heap_start() -> int:
