@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Limits
+from moonbox import Limits, Sandbox
 from moonbox.errors import WorkerError
 from moonbox.worker.sources import ProcessSource
 
@@ -74,6 +74,29 @@ def test_a_new_configuration_reaches_one_that_was_begun(source: ProcessSource) -
     source.begin()
     source.configure(_config([("other", "y")]))
     assert _spawns(source)
+
+
+@pytest.mark.parametrize("size", [0, 200_000])
+def test_one_that_is_started_before_its_configuration_is_known(size: int) -> None:
+    source = ProcessSource.started()
+    begun = source.zygote_pid
+    with Sandbox(isolation=source, globals={"text": "x" * size}, limits=Limits(max_memory=4 << 20)) as box:
+        assert box.run("return #text").value == size
+        run = box.run("return #string.rep('x', 5000000)")
+        assert run.error is not None and run.error.limit == "memory"
+        assert source.zygote_pid == begun
+        assert begun is not None
+
+
+def test_one_that_dies_before_its_configuration_is_known_is_replaced() -> None:
+    source = ProcessSource.started()
+    begun = source.zygote_pid
+    assert begun is not None
+    os.kill(begun, signal.SIGKILL)
+    os.waitid(os.P_PID, begun, os.WEXITED | os.WNOWAIT)
+    with Sandbox(isolation=source) as box:
+        assert box.run("return 6 * 7").value == 42
+        assert source.zygote_pid not in (None, begun)
 
 
 def test_closing_ends_one_that_was_begun(source: ProcessSource) -> None:

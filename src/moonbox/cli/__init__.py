@@ -31,6 +31,21 @@ def _script_alone() -> str | None:
     return script if command == "run" and option in ("-e", "--expr") else None
 
 
+def _run_expression(script: str) -> int:
+    import gc
+
+    from moonbox.worker.sources import ProcessSource
+
+    gc.disable()  # until everything is loaded, none of which is garbage
+    source = ProcessSource.started()  # loads while this process does
+    try:
+        from moonbox.cli.script import run_expression
+
+        return run_expression(script, source)
+    finally:
+        source.close()
+
+
 def _status() -> object:
     if sys.argv[1:] in (["--version"], ["-V"]):  # answered without loading anything
         from moonbox import __version__
@@ -39,9 +54,7 @@ def _status() -> object:
         return 0
     script = _script_alone()
     if script is not None:
-        from moonbox.cli.script import run_expression
-
-        return run_expression(script)
+        return _run_expression(script)
     from moonbox.cli.app import app
 
     try:

@@ -43,8 +43,9 @@ MEDIA_FOLDER = "moonbox-media"
 """Where media of scripts are saved, in the current folder."""
 
 _PIPED_WIDTH = 160
-_SOURCE_LINE = re.compile(r"(\s*\d* \| )(.*)")
-_PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
+# Compiled when they are first used, for an error.
+_SOURCE_LINE = r"(\s*\d* \| )(.*)"
+_PLACE = r" \(line \d+, position \d+\)\Z"
 _LIMIT_OPTIONS = {
     "time": "--timeout TIME",
     "calls": "--max-calls N",
@@ -236,7 +237,7 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     kind = f"limit reached ({error.limit})" if error.limit else _KINDS.get(error.kind, error.kind)
     message = visible(_for_person(error))
     if error.line is not None:
-        message = _PLACE.sub("", message)  # it stands in front already
+        message = re.sub(_PLACE, "", message)  # it stands in front already
     if message[: len(kind) + 1].lower() == f"{kind}:":
         message = message[len(kind) + 1 :].lstrip()
     text.append(f"{kind}: ", "bold red")
@@ -265,7 +266,7 @@ def _for_person(error: ScriptError) -> str:
 def _traceback_line(line: str, language: str) -> Text:
     from rich.text import Text
 
-    source = _SOURCE_LINE.fullmatch(line)
+    source = re.fullmatch(_SOURCE_LINE, line)
     if source is None:
         return Text(line, "dim")
     text = Text(source[1], "dim")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
+    from moonbox.worker.sources import WorkerSource
 
 __all__ = ["PRESETS", "START_SECONDS", "Quantity", "RunOptions", "feature_names", "json_or_text"]
 
@@ -43,7 +44,7 @@ class RunOptions:
     tools: Sequence[str] | None = None
     config: Path | None = None
     no_config: bool = False
-    isolation: str = "process"
+    isolation: str | WorkerSource = "process"
     features: Sequence[str] | None = None
     audit: str | None = None
     limits: str = "default"

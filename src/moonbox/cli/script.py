@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.audit.records import Run
+    from moonbox.worker.sources import ProcessSource
 
 __all__ = ["Script", "read_inputs", "read_script", "run_expression", "run_script", "show_run"]
 
@@ -27,11 +28,10 @@ INTERRUPTED = 130
 _ROWS, _ITEMS = 500, 200
 
 
-def run_expression(text: str) -> int:
+def run_expression(text: str, workers: ProcessSource) -> int:
     """`moonbox run -e SCRIPT`, without any other option; its exit status."""
-    gc.disable()  # until everything is loaded, none of which is garbage
     try:
-        return run_script(read_script(None, text, None), RunOptions(), {})
+        return run_script(read_script(None, text, None), RunOptions(isolation=workers), {})
     except MoonboxError as error:
         return report_error(error)
     except KeyboardInterrupt:  # before the script had begun
@@ -85,6 +85,7 @@ def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], liv
         contextlib.redirect_stdout(sys.stderr),
         Session(options, script.language, wait=START_SECONDS, sources=[script.text], on_output=live) as session,
     ):
+        gc.freeze()  # nothing that was loaded has to be looked through again
         gc.enable()
         return session.run(script.text, inputs=inputs)
 

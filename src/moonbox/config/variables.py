@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Unset", "Variables", "is_secret", "place_name", "unset_problem", "unset_texts"]
 
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASS|PWD|AUTH|CRED|PAT\b|DSN|COOKIE|SESSION|PRIVATE", re.IGNORECASE)
-_HOST_NAME = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?", re.IGNORECASE)
+# Compiled when they are first used: most commands need none of them.
+_VARIABLE = r"\$\{([^}]*)\}"
+_VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_SECRET_NAME = r"(?i)TOKEN|KEY|SECRET|PASS|PWD|AUTH|CRED|PAT\b|DSN|COOKIE|SESSION|PRIVATE"
+_HOST_NAME = r"(?i)[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?"
 _PLACE_KEYS = frozenset({"path", "cwd", "command", "folders", "read", "write", "http", "host", "hosts", "python"})
 """Settings that name a place. What they hold is shown to people, and is no secret."""
 _ADDRESS_KEYS = frozenset({"url", "issuer", "client_metadata_url", "origins"})
@@ -68,7 +69,7 @@ class Variables:
             escaped = match.start() > 0 and value[match.start() - 1] == "$"
             return match[0] if escaped else self._value(match[1], place, missing)
 
-        expanded = _VARIABLE.sub(replacement, value).replace("$${", "${")
+        expanded = re.sub(_VARIABLE, replacement, value).replace("$${", "${")
         if not missing:
             return expanded
         name = missing[0]
@@ -81,7 +82,7 @@ class Variables:
     def _value(self, text: str, place: tuple[str | int, ...], missing: list[str]) -> str:
         """The value of what stands between the braces."""
         name, has_default, default = text.partition(":-")
-        if not _VARIABLE_NAME.fullmatch(name):
+        if not re.fullmatch(_VARIABLE_NAME, name):
             raise ConfigError(f"{place_name(place)}: '${{{text}}}' is not the name of an environment variable")
         value = self._environ.get(name)
         if value is not None and not (value == "" and has_default):
@@ -123,7 +124,7 @@ def place_name(place: tuple[str | int, ...]) -> str:
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable, option or header of that name holds a secret, as far as its name tells."""
-    return _SECRET_NAME.search(name) is not None
+    return re.search(_SECRET_NAME, name) is not None
 
 
 def is_secret(name: str, value: str, place: tuple[str | int, ...]) -> bool:
@@ -138,7 +139,7 @@ def is_secret(name: str, value: str, place: tuple[str | int, ...]) -> bool:
         return True
     if (value.isalpha() or value.isdigit()) and len(value) < _LONGEST_WORD:
         return False
-    if key in _ADDRESS_KEYS and _HOST_NAME.fullmatch(value):
+    if key in _ADDRESS_KEYS and re.fullmatch(_HOST_NAME, value):
         return False
     return not (_is_plain_address(value) or os.path.exists(value))  # noqa: PTH110 - any text, not only a path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from random import Random
+from _random import Random  # without the hashes and distributions of `random`, which take longer to load
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 

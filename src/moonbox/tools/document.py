@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -228,6 +227,8 @@ def own_copy(name: str, what: str, schema: Any) -> dict[str, Any] | None:
         level = [part for part in nested if isinstance(part, Mapping | list)]
     if level:
         raise ToolDefinitionError(f"tool {name!r}: {what} is nested deeper than {_DEEPEST_SCHEMA} levels")
+    import copy
+
     return copy.deepcopy(dict(schema))
 
 

@@ -17,6 +17,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import WorkerError
+from moonbox.limits import Limits
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
@@ -65,8 +66,8 @@ class _Process:
 class ProcessSource:
     """Workers forked from a zygote process, which is started when first needed and again if it dies."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        self._config = config
+    def __init__(self, config: dict[str, Any] | None) -> None:
+        self._config = config  # None until `configure`
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -76,6 +77,14 @@ class ProcessSource:
         self._native = False
         self._introduction: bytes | None = None  # its configuration; b"" when it was sent, None when it was answered
         self._closed = False
+
+    @classmethod
+    def started(cls) -> ProcessSource:
+        """One whose zygote is loading already, for a Sandbox that is still to be made: `Sandbox(isolation=source)`. Its
+        workers are not renewable."""
+        source = cls(None)
+        source.begin()
+        return source
 
     def begin(self) -> None:
         """Start the zygote without waiting for it: it loads while its host does. What fails, `spawn` tries again."""
@@ -106,9 +115,18 @@ class ProcessSource:
         return Link(main, control, pid, _Process(self, pid), native=native, cpu=_process_clock(pid))
 
     def configure(self, config: dict[str, Any]) -> None:
-        self._config = config
-        if self._socket is not None:
-            self._request(("configure", config))
+        with self._lock:
+            early = self._config is None
+            self._config = config
+            if self._socket is None:
+                return
+            if early:
+                try:
+                    self._prepare_introduction(self._socket, config)
+                except OSError:
+                    self._end()  # `spawn` tries again
+                return
+        self._request(("configure", config))
 
     def kill(self, pid: int) -> str:
         try:
@@ -172,7 +190,7 @@ class ProcessSource:
         except OSError as problem:
             raise _cannot_start(problem) from problem
         wait_at_most(ours, _START_SECONDS)
-        renewable = bool(self._config.get("renewable"))
+        renewable = self._config is not None and bool(self._config.get("renewable"))
         boot = _boot(theirs.fileno(), their_notes.fileno(), self._group_to_join(), renewable=renewable)
         with theirs, their_notes:
             try:
@@ -191,9 +209,13 @@ class ProcessSource:
                 raise _cannot_start(problem) from problem
         self._socket = ours
         self._notes = Notes(notes)
-        self._introduction = _packed(("configure", self._config))
+        if self._config is not None:
+            self._prepare_introduction(ours, self._config)
+
+    def _prepare_introduction(self, zygote: socket.socket, config: dict[str, Any]) -> None:
+        self._introduction = _packed(("configure", config))
         if len(self._introduction) <= _SENT_AHEAD:
-            ours.sendall(self._introduction)
+            zygote.sendall(self._introduction)
             self._introduction = b""
 
     def _introduce(self, unsent: bytes) -> None:
@@ -212,15 +234,20 @@ class ProcessSource:
 
         if self._group is None and not self._without_group:
             try:
-                self._group = SandboxGroup(self._config["limits"]["max_memory"])
+                self._group = SandboxGroup(self._memory)
             except OSError as reason:
                 self._without_group = str(reason)
         return (None, self._without_group) if self._group is None else (str(self._group.folder), BOUNDED)
 
+    @property
+    def _memory(self) -> int:
+        memory: int = Limits().max_memory if self._config is None else self._config["limits"]["max_memory"]
+        return memory
+
     def _make_room(self) -> None:
         if self._group is not None:
             with contextlib.suppress(OSError):  # the worker then has the room that there is
-                self._group.make_room(self._config["limits"]["max_memory"], 1 if self._native else 2)
+                self._group.make_room(self._memory, 1 if self._native else 2)
 
     def _exchange(self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...]) -> Any:
         assert self._socket is not None

@@ -21,7 +21,7 @@ _PRECEDENCE = {
     "..": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "^": 12,
 }  # fmt: skip
 _RIGHT = frozenset({"..", "^"})
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,8})\}|([0-9]{1,3})|z\s*|(\r\n|\n\r|[\s\S]))")
+_ESCAPE = r"\\(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,8})\}|([0-9]{1,3})|z\s*|(\r\n|\n\r|[\s\S]))"
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WORDS = {"nil": None, "true": True, "false": False}
 _MOST_CODE = 0x10FFFF
@@ -320,7 +320,7 @@ def string_value(text: str) -> str:
         inner = text[level:-level]
         return inner[1:] if inner.startswith("\n") else inner
     inner = text[1:-1]
-    return _ESCAPE.sub(_unescaped, inner) if "\\" in inner else inner
+    return re.sub(_ESCAPE, _unescaped, inner) if "\\" in inner else inner
 
 
 def _unescaped(match: re.Match[str]) -> str:

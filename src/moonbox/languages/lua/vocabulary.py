@@ -100,7 +100,8 @@ def fill_form(form: str, arguments: Sequence[str] = (), receiver: str = "") -> s
             case "set":
                 return _separated(given[-1] if given else "")
             case "self":
-                literal = _LITERAL.fullmatch(receiver) is not None and hole.string[hole.end() :].startswith((":", "["))
+                called = hole.string[hole.end() :].startswith((":", "["))
+                literal = called and re.fullmatch(_LITERAL, receiver) is not None
                 return f"({receiver})" if literal else receiver or "x"
             case "plain0" | "plain1" as name:
                 return _as_pattern(texts[int(name[-1])])
@@ -111,19 +112,19 @@ def fill_form(form: str, arguments: Sequence[str] = (), receiver: str = "") -> s
                 text = texts[int(number)]
                 return text if alone else _operand(text, called=hole.string[hole.end() :].startswith((":", "[")))
 
-    return _HOLE.sub(fill, form)
+    return re.sub(_HOLE, fill, form)
 
 
 def _operand(text: str, *, called: bool) -> str:
     """The text so that an operator or a method may stand beside it."""
-    plain = _LITERAL.fullmatch(text) is not None and not called
-    return text if plain or _SIMPLE.fullmatch(text) else f"({text})"
+    plain = re.fullmatch(_LITERAL, text) is not None and not called
+    return text if plain or re.fullmatch(_SIMPLE, text) else f"({text})"
 
 
 def _as_pattern(text: str) -> str:
     """The pattern that finds that text and nothing else."""
-    if _QUOTED.fullmatch(text):
-        return _MAGIC.sub(r"%\g<0>", text)
+    if re.fullmatch(_QUOTED, text):
+        return re.sub(_MAGIC, r"%\g<0>", text)
     return f'({_operand(text, called=True)}:gsub("%p", "%%%0"))'
 
 
@@ -133,11 +134,12 @@ def _separated(literal: str) -> str:
     return f"[^{'%' if separator in '^]%-' else ''}{separator}]+"
 
 
-_HOLE = re.compile(r"\{(?P<name>[012*]|self|set|plain[01])\}")
-_MAGIC = re.compile(r"[\^$()%.\[\]*+?-]")
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
-_SIMPLE = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w.]+\]|\([\w., ]*\))?")
-_LITERAL = re.compile(r"[0-9.]+|\"[^\"]*\"|'[^']*'|\{[^{}]*\}")
+# Compiled when they are first used, for an error.
+_HOLE = r"\{(?P<name>[012*]|self|set|plain[01])\}"
+_MAGIC = r"[\^$()%.\[\]*+?-]"
+_QUOTED = r"\"[^\"]*\"|'[^']*'"
+_SIMPLE = r"[A-Za-z_][\w.]*(?:\[[\w.]+\]|\([\w., ]*\))?"
+_LITERAL = r"[0-9.]+|\"[^\"]*\"|'[^']*'|\{[^{}]*\}"
 
 
 class Tools:
