@@ -686,20 +686,14 @@ static int put_value(lua_State *L, int index, unsigned depth) {
   }
 }
 
-/* encode(count, values, most): JSON text of a list of `count` values and how many elements it has; nil where encode.lua
- * must do it. */
-static int l_encode(lua_State *L) {
-  size_t count = (size_t)p_lua_tointegerx(L, 1, NULL);
-  size_t most = p_lua_type(L, 3) == T_NUMBER ? (size_t)p_lua_tointegerx(L, 3, NULL) : W.max_nodes;
+static int begin_values(lua_State *L, size_t count, size_t most) {
   W.out.size = 0;
   nodes = 0;
   most_nodes = most < W.max_nodes ? most : W.max_nodes;
-  int ok = count <= W.max_array && p_lua_checkstack(L, 8) && PUT("[");
-  for (size_t i = 1; ok && i <= count; i++) {
-    p_lua_rawgeti(L, 2, (lua_Integer)i);
-    ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), 0);
-    pop(L, 1);
-  }
+  return count <= W.max_array && p_lua_checkstack(L, 8) && PUT("[");
+}
+
+static int end_values(lua_State *L, int ok) {
   if (!ok || !PUT("]") || W.out.size > W.max_memory) {
     shrink(&W.out);
     p_lua_pushnil(L);
@@ -709,6 +703,26 @@ static int l_encode(lua_State *L) {
   shrink(&W.out);
   p_lua_pushinteger(L, (lua_Integer)nodes);
   return 2;
+}
+
+/* encode(count, values, most): JSON text of a list of `count` values and how many elements it has; nil where encode.lua
+ * must do it. */
+static int l_encode(lua_State *L) {
+  size_t count = (size_t)p_lua_tointegerx(L, 1, NULL);
+  int ok = begin_values(L, count, p_lua_type(L, 3) == T_NUMBER ? (size_t)p_lua_tointegerx(L, 3, NULL) : W.max_nodes);
+  for (size_t i = 1; ok && i <= count; i++) {
+    p_lua_rawgeti(L, 2, (lua_Integer)i);
+    ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), 0);
+    pop(L, 1);
+  }
+  return end_values(L, ok);
+}
+
+/* encode_all(…): the same of the values themselves. */
+static int l_encode_all(lua_State *L) {
+  int count = p_lua_gettop(L), ok = begin_values(L, (size_t)count, W.max_nodes);
+  for (int i = 1; ok && i <= count; i++) ok = (i == 1 || PUT(",")) && put_value(L, i, 0);
+  return end_values(L, ok);
 }
 
 /* ---- MessagePack from the host ---------------------------------------------------------------------------------------- */
@@ -916,17 +930,8 @@ static void let_collect(lua_State *L) {
   if (W.collects_not) W.collects_not = 0, p_lua_gc(L, GC_RESTART);
 }
 
-/* exchange(calls): send calls (JSON, may be empty), wait for answers; id, ok, value, … or -1 when the run must stop. */
-static int l_exchange(lua_State *L) {
-  size_t size;
-  const char *calls = p_lua_tolstring(L, 1, &size);
-  if (!flush_output()) return stopped_by(L, REASON_CANCELLED);
-  if (size) {
-    begin_sending();
-    int ok = send_frame(CALLS, calls, size);
-    end_sending();
-    if (!ok) return stopped_by(L, REASON_CANCELLED);
-  }
+/* Wait for answers: id, ok, value, … or -1 when the run must stop. */
+static int take_answers(lua_State *L) {
   int kind, got;
   char *payload;
   size_t length;
@@ -963,6 +968,42 @@ static int l_exchange(lua_State *L) {
     return stopped_by(L, REASON_CANCELLED);
   }
   return p_lua_gettop(L) - top;
+}
+
+/* exchange(calls): send calls (JSON, may be empty), wait for answers. */
+static int l_exchange(lua_State *L) {
+  size_t size;
+  const char *calls = p_lua_tolstring(L, 1, &size);
+  if (!flush_output()) return stopped_by(L, REASON_CANCELLED);
+  if (size) {
+    begin_sending();
+    int ok = send_frame(CALLS, calls, size);
+    end_sending();
+    if (!ok) return stopped_by(L, REASON_CANCELLED);
+  }
+  return take_answers(L);
+}
+
+enum { LONG_ARGUMENTS = 1 << 14 };
+
+/* ask(id, middle, arguments): the same with one call, [[id middle arguments]]. */
+static int l_ask(lua_State *L) {
+  size_t middle_size, size;
+  const char *middle = p_lua_tolstring(L, 2, &middle_size), *arguments = p_lua_tolstring(L, 3, &size);
+  int apart = size > LONG_ARGUMENTS; /* not copied */
+  W.out.size = 0;
+  if (!flush_output()) return stopped_by(L, REASON_CANCELLED);
+  if (!room_for(&W.out, HEADER)) return stopped_by(L, REASON_MEMORY);
+  W.out.size = HEADER;
+  if (!PUT("[[") || !put_integer(p_lua_tointegerx(L, 1, NULL)) || !put(middle, middle_size) ||
+      !(apart || (put(arguments, size) && PUT("]]"))))
+    return stopped_by(L, REASON_MEMORY);
+  put_header(W.out.data, CALLS, W.out.size - HEADER + (apart ? size + 2 : 0));
+  begin_sending();
+  int ok = send_all(W.out.data, W.out.size) && (!apart || (send_all(arguments, size) && send_all("]]", 2)));
+  end_sending();
+  shrink(&W.out);
+  return ok ? take_answers(L) : stopped_by(L, REASON_CANCELLED);
 }
 
 static int l_cancel(lua_State *L) {
@@ -1042,18 +1083,51 @@ static int l_second(lua_State *L) {
   return 1;
 }
 
-/* fill(into, list): the fields of a list of name, value, name, value, whatever metatable `into` has; not where they are in
- * place, because no script has run here yet. To write them once more would copy the pages that they are in. */
+/* fill(into, list, put): call put(into, list) while `into` has no metatable; not where everything is in place, because no
+ * script has run here yet. To write it once more would copy the pages that it is in. */
 static int l_fill(lua_State *L) {
   if (W.is_furnished) return 0;
-  p_lua_settop(L, 2);
-  lua_Integer size = (lua_Integer)p_lua_rawlen(L, 2);
-  for (lua_Integer at = 1; at < size; at += 2) {
-    p_lua_rawgeti(L, 2, at);
-    p_lua_rawgeti(L, 2, at + 1);
-    p_lua_rawset(L, 1);
-  }
+  p_lua_settop(L, 3);
+  if (!p_lua_getmetatable(L, 1)) p_lua_pushnil(L);
+  p_lua_pushnil(L);
+  p_lua_setmetatable(L, 1);
+  p_lua_pushvalue(L, 3);
+  p_lua_pushvalue(L, 1);
+  p_lua_pushvalue(L, 2);
+  int failed = p_lua_pcallk(L, 2, 0, 0, 0, NULL);
+  p_lua_pushvalue(L, 4);
+  p_lua_setmetatable(L, 1);
+  return failed ? p_lua_error(L) : 0; /* the error is on top */
+}
+
+/* quiet(): a hook that stands is called no more for now. */
+static int l_quiet(lua_State *L) {
+  (void)L;
+  guard();
+  if (p_lua_gethook(W.L)) p_lua_sethook(W.L, W.hook, MASK_COUNT, 1000000);
+  unguard();
   return 0;
+}
+
+static int is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+/* survey(source): its first word, nil without one, and whether it has brackets or quotes. */
+static int l_survey(lua_State *L) {
+  size_t size, start = 0, end;
+  const char *source = p_lua_tolstring(L, 1, &size);
+  int found = 0;
+  while (start < size && strchr(" \t\n\v\f\r", source[start]) && source[start]) start++;
+  for (end = start; end < size && is_word(source[end]);) end++;
+  for (size_t i = 0; i < size && !found; i++) {
+    char c = source[i];
+    found = c == '(' || c == '[' || c == '{' || c == '"' || c == '\'';
+  }
+  if (end > start)
+    p_lua_pushlstring(L, source + start, end - start);
+  else
+    p_lua_pushnil(L);
+  p_lua_pushboolean(L, found);
+  return 2;
 }
 
 /* In a worker that was forked by the native part Python is as it was at the fork, until it is needed. */
@@ -1313,7 +1387,9 @@ static const struct {
   lua_CFunction function;
 } FUNCTIONS[] = {{"exchange", l_exchange}, {"cancel", l_cancel}, {"emit", l_emit},     {"reason", l_reason},
                  {"enter", l_enter},       {"leave", l_leave},   {"adopt", l_adopt},   {"encode", l_encode},
-                 {"used", l_used},         {"second", l_second}, {"fill", l_fill}, {"ready", l_ready},         {"limits", l_limits}, {"bind", l_bind}};
+                 {"used", l_used},         {"second", l_second}, {"fill", l_fill},     {"ready", l_ready},
+                 {"limits", l_limits},     {"bind", l_bind},     {"ask", l_ask},       {"encode_all", l_encode_all},
+                 {"quiet", l_quiet},       {"survey", l_survey}};
 
 /* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
 static PyObject *py_open(PyObject *module, PyObject *arguments) {
@@ -2003,7 +2079,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 5 };
+enum { REVISION = 6 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_processors() > 1 && spin_has_quota();

@@ -17,15 +17,16 @@ return function(host, stop, encode, nulls)
   local in_flight, under_way = {}, 0   -- id -> request, of the outermost scheduler; how many they are
   local queue, first, last = {}, 1, 0  -- requests that wait until fewer are under way
   local inbox = {}                     -- answers that came while something else was waiting
-  local scheduled = setmetatable({}, { __mode = "k" })
+  local scheduled, has_scheduled = setmetatable({}, { __mode = "k" }), false
 
   -- What is as it should be is not written again, here and elsewhere at the beginning of a run: in a process that has just been
   -- forked the first write to a page copies it.
   function M.begin()
-    if under_way ~= 0 or last ~= 0 then under_way, first, last = 0, 1, 0 end
-    if next(in_flight) then in_flight = {} end
-    if next(inbox) then inbox = {} end
-    if next(queue) then queue = {} end
+    if under_way ~= 0 or last ~= 0 then
+      in_flight, under_way = {}, 0
+      queue, first, last = {}, 1, 0
+    end
+    if inbox[1] then inbox = {} end
   end
 
   -- The request of that id, which is under way no more.
@@ -67,9 +68,19 @@ return function(host, stop, encode, nulls)
     end
   end
 
-  local function frame(id, request)
-    return "[" .. id .. "," .. encode.quote(request.target) .. "," .. request.args .. "]"
+  local middles = {} -- target -> what stands between the number of a call and its arguments
+
+  local function middle(target)
+    local text = middles[target]
+    if not text then
+      text = "," .. encode.quote(target) .. ","
+      middles[target] = text
+    end
+    return text
   end
+
+  -- Sends one call and waits for answers.
+  local ask = host.ask or function(id, middle, args) return exchange("[[" .. id .. middle .. args .. "]]") end
 
   -- The answer to the request `id`, of which these are the first answers; those to others wait for them in the inbox.
   local function awaited(id, ...)
@@ -95,10 +106,10 @@ return function(host, stop, encode, nulls)
     return succeeded, result
   end
 
-  local function direct(request)
+  local function direct(target, args)
     guard()
     last_id = last_id + 1
-    return awaited(last_id, exchange("[" .. frame(last_id, request) .. "]"))
+    return awaited(last_id, ask(last_id, middle(target), args))
   end
 
   -- What may be sent now, as JSON; "" when that is nothing.
@@ -113,7 +124,7 @@ return function(host, stop, encode, nulls)
         request.id = last_id
         in_flight[last_id] = request
         under_way = under_way + 1
-        parts[#parts + 1] = frame(last_id, request)
+        parts[#parts + 1] = "[" .. last_id .. middle(request.target) .. request.args .. "]"
       end
     end
     return #parts > 0 and "[" .. concat(parts, ",") .. "]" or ""
@@ -152,22 +163,24 @@ return function(host, stop, encode, nulls)
   end
 
   local function in_schedule()
-    local co = running()
-    return scheduled[co] and isyieldable()
+    return has_scheduled and scheduled[running()] and isyieldable()
   end
 
   -- What a call comes to: true and the value; false and the error; "refused" and why its arguments cannot be sent; or, inside
   -- parallel, "ask" and the request, which the coroutine that runs must hand to its scheduler.
   local function attempt(scheduling, target, ...)
-    local fine, args = stop.raw_pcall(encode.wire, "argument", select("#", ...), { ... })
-    if not fine then
-      local refusal = encode.refusal(args)
-      if refusal then return "refused", refusal end
-      raw_error(args, 0)
+    local args = encode.ordinary(...)
+    if not args then
+      local fine
+      fine, args = stop.raw_pcall(encode.wire, "argument", select("#", ...), { ... })
+      if not fine then
+        local refusal = encode.refusal(args)
+        if refusal then return "refused", refusal end
+        raw_error(args, 0)
+      end
     end
-    local request = { target = target, args = args }
-    if scheduling then return "ask", request end
-    return direct(request)
+    if scheduling then return "ask", { target = target, args = args } end
+    return direct(target, args)
   end
 
   -- Where operations are counted, the work for a call is done in a coroutine of its own: hooks are a thread's own, so what is
@@ -263,7 +276,7 @@ return function(host, stop, encode, nulls)
       while started < count and started - finished < width do
         started = started + 1
         local co = create(job(started))
-        scheduled[co] = true
+        scheduled[co], has_scheduled = true, true
         coroutines[started] = adopt(co)
         advance(started)
       end

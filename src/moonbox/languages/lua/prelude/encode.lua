@@ -17,10 +17,11 @@ return function(host, stop, nulls)
   local M = {}
   local limits = {}
   local spent = 0 -- elements that the run has sent so far: the host keeps a record of them all
-  local native -- what is ordinary, it encodes at once
+  local native, native_all -- what is ordinary, they encode at once: a list of values, and all that they are called with
   function M.configure(values)
     limits = values
-    native = not values.max_operations and host.encode -- operations are counted alike, whatever loop it is
+    local alike = values.max_operations -- operations are counted alike, whatever loop it is
+    native, native_all = not alike and host.encode, not alike and host.encode_all
   end
   function M.begin() spent = 0 end
 
@@ -479,6 +480,14 @@ return function(host, stop, nulls)
     if spent > limits.max_nodes * 2 then
       stop.stop("array", format("the script sent values of %d elements in one run; %d are allowed", spent, limits.max_nodes * 2))
     end
+  end
+
+  -- Values as a JSON list for the wire where they are ordinary; nil where `wire` must look at them.
+  function M.ordinary(...)
+    if not native_all then return nil end
+    local text, elements = native_all(...)
+    if text then spend(elements) end
+    return text
   end
 
   -- `count` values as a JSON list for the wire. Raises a refusal.

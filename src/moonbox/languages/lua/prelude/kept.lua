@@ -25,7 +25,7 @@ return function(host, stop, nulls)
 
   function M.begin(number)
     if latest ~= 0 then latest = 0 end
-    if next(printed) then printed, printed_size = {}, 0 end
+    if printed[1] then printed, printed_size = {}, 0 end
     if next(entries) == nil then return end
     for earlier in next, entries do
       if earlier < number - MOST_RUNS then entries[earlier] = nil end
@@ -61,7 +61,7 @@ return function(host, stop, nulls)
   -- Keeps what the run `number` returned, if its text of `size` bytes is long, and what it printed.
   function M.keep(number, results, size)
     local output = printed_size >= LEAST and concat(printed) or nil
-    if next(printed) then printed, printed_size = {}, 0 end
+    if printed[1] then printed, printed_size = {}, 0 end
     if size < LEAST or results.n == 0 then results, size = nil, 0 end
     if not (output or results) or not make_room(size + (output and #output or 0)) then return end
     local entry = { output = output, size = size + (output and #output or 0) }

@@ -1,8 +1,8 @@
 -- The prelude: builds a script's environment and runs scripts in it. Everything it uses it keeps in locals of its own.
 local host, import = ...
 local raw_error, load, type, tostring, next, select, setmetatable = error, load, type, tostring, next, select, setmetatable
-local rawset, rawget, rawequal, raw_xpcall = rawset, rawget, rawequal, xpcall
-local getmetatable = debug.getmetatable
+local rawset, rawget, rawequal, raw_pcall, raw_xpcall = rawset, rawget, rawequal, pcall, xpcall
+local getmetatable, raw_setmetatable = debug.getmetatable, debug.setmetatable
 local find, match, format, gmatch = string.find, string.match, string.format, string.gmatch
 local concat, pack, unpack = table.concat, table.pack, table.unpack
 local collect, tonumber, tointeger = collectgarbage, tonumber, math.tointeger
@@ -32,9 +32,11 @@ local encode = import("encode")(host, stop, nulls)
 local calls = import("calls")(host, stop, encode, nulls)
 local guest = import("guest")(host, stop, encode, calls, nulls)
 local kept = import("kept")(host, stop, nulls)
+local guard, wire = stop.guard, encode.wire
 
 local builtins, features, baseline = {}, {}, {}
-local furniture = {} -- the builtins as a list, name, value, name, value: read far faster than a table of names
+local furniture, furnisher = {} -- the builtins as a list, and a function that puts them under their names
+local has_guest = false
 local inputs = {} -- {name, value} of the next run, and of that run only
 local NOTHING = {}
 local lent = {}   -- names of kept values and inputs that the run found among its globals -> what stood there before
@@ -293,11 +295,26 @@ local function rebuild(config)
   end
 end
 
-local fill = host.fill or function(into, list)
-  for at = 1, #list, 2 do rawset(into, list[at], list[at + 1]) end
-end
+-- Calls `put` with both, while the first, a table, has no metatable: a script may have given it one.
+local fill = host.fill or stop.trust(function(into, list, put)
+  local meta = getmetatable(into)
+  raw_setmetatable(into, nil)
+  local ok, problem = raw_pcall(put, into, list)
+  raw_setmetatable(into, meta)
+  if not ok then raw_error(problem, 0) end
+end)
 
-local function furnish() fill(env, furniture) end
+local function furnish() fill(env, furniture, furnisher) end
+
+local function make_furniture()
+  furniture = { env }
+  local lines = { "local into, list = ...", "into._G = list[1]" }
+  for name, value in next, builtins do
+    furniture[#furniture + 1] = value
+    lines[#lines + 1] = format("into[%q] = list[%d]", name, #furniture)
+  end
+  furnisher = stop.trust(load(concat(lines, "\n"), "=moonbox", "t", {}))
+end
 
 local function lend_global(name, value)
   if lent[name] == nil then
@@ -316,19 +333,19 @@ end
 -- itself where nothing stands in their place, unless a script has given it another metatable.
 local function lend(number)
   kept.begin(number)
-  if guest.loaded() then
+  if has_guest then
     kept.each(guest.lend, "kept_", "kept")
     for _, entry in next, inputs do guest.lend(entry[1], entry[2], true) end
-  elseif kept.any() or next(inputs) then
+  elseif kept.any() or inputs[1] then
     kept.each(rawequal(getmetatable(env), ENVIRONMENT) and lend_over or lend_global, "_", "_")
     for _, entry in next, inputs do lend_global(entry[1], entry[2]) end
   end
-  if next(inputs) then inputs = {} end
+  if inputs[1] then inputs = {} end
 end
 
 local function give_back(...)
   stop.rest()
-  guest.give_back()
+  if has_guest then guest.give_back() end
   if next(lent) then
     for name, before in next, lent do
       if rawequal(before, NOTHING) then before = nil end
@@ -346,17 +363,14 @@ local engine = {}
 
 function engine.configure(config)
   features = config.features
-  if config.runtime and not guest.loaded() then
+  if config.runtime and not has_guest then
     library.let_strings_be()
     guest.load(config.runtime)
+    has_guest = true
   end
-  if guest.loaded() then guest.configure(config) end
+  if has_guest then guest.configure(config) end
   rebuild(config)
-  furniture = { "_G", env }
-  for name, value in next, builtins do
-    furniture[#furniture + 1] = name
-    furniture[#furniture + 1] = value
-  end
+  make_furniture()
   for name in next, baseline do rawset(env, name, nil) end -- what was there and is not any more, or is nil now
   furnish()
   baseline = {}
@@ -381,22 +395,33 @@ local STAY = "local moonbox_stay <close> = nil "
 local STATEMENTS = {}
 for word in gmatch("break do for goto if local repeat return while", "%a+") do STATEMENTS[word] = true end
 
+-- The first word of a script, nil without one, and whether it has brackets or quotes: without these it calls nothing.
+local survey = host.survey or function(source)
+  return match(source, "^%s*([%w_]+)"), find(source, "[%[({\"']") ~= nil
+end
+
 -- A bare expression is a script too.
 local function compile(source, chunk)
-  if guest.loaded() then return guest.script(source) end
+  if has_guest then return guest.script(source) end
   local name = "=" .. chunk
-  local stay = find(source, "[%[({\"']") and STAY or "" -- without these it calls nothing
-  local script = not STATEMENTS[match(source, "^%s*([%w_]+)")] and load(stay .. "return " .. source, name, "t", env)
-    or load(stay .. source, name, "t", env)
+  local word, calls_something = survey(source)
+  local text = calls_something and STAY .. source or source
+  local script = not STATEMENTS[word] and load((calls_something and STAY or "") .. "return " .. source, name, "t", env)
+    or load(text, name, "t", env)
   if script then return script end
   return load(source, name, "t", env)
+end
+
+local function body(script)
+  local results = pack(script())
+  guard()
+  return wire("value", results.n, results), results
 end
 
 -- Returns "ok", JSON of the values; or "stop", limit, message, frames; or kind, message, frames, extra.
 -- Last comes the number of operations, where they are counted.
 local function run(source, chunk, seed, limits, number)
   number = number or tointeger(tonumber(match(chunk, "#(%d+)$") or 1))
-  local has_guest = guest.loaded()
   furnish()
   lend(number)
   library.seed(seed)
@@ -412,13 +437,7 @@ local function run(source, chunk, seed, limits, number)
     if problem == "not enough memory" then return "stop", "memory", "the script is too large for max_memory", "[]" end
     return "syntax", problem, "[]", "{}"
   end
-  local results
-  local function body()
-    results = pack(script())
-    stop.guard()
-    return encode.wire("value", results.n, results)
-  end
-  local ok, text = raw_xpcall(body, report.handler)
+  local ok, text, results = raw_xpcall(body, report.handler, script)
   local stopped, operations = stop.finish()
   local halted = stopped or rawequal(text, stop.STOP)
   if halted or ok then stop.rest() end -- otherwise a __tostring of the script's may run in the report
@@ -462,7 +481,7 @@ function engine.kept() return kept.flags() end
 
 -- Whether a script compiles; it is not run. Returns what `run` returns for one that does not, or "ok".
 function engine.check(source, chunk)
-  if not guest.loaded() then
+  if not has_guest then
     local script, problem = compile(source, chunk)
     if script then return "ok", "" end
     return "syntax", problem, "[]", "{}"
@@ -476,7 +495,7 @@ end
 
 -- Names and kinds of what scripts have defined; not more, and none longer, than anybody would read.
 function engine.globals()
-  if guest.loaded() then return guest.globals() end
+  if has_guest then return guest.globals() end
   local parts = {}
   for name, value in next, env do
     if type(name) == "string" and not baseline[name] and #name <= MOST_NAME and #parts < MOST_NAMES then

@@ -7,6 +7,8 @@ return function(host)
   local type, rawequal = type, rawequal
   local sethook, gethook, getinfo = debug.sethook, debug.gethook, debug.getinfo
   local collect = collectgarbage
+  local used = host.used or function() return collect("count") * 1024 end -- bytes of memory
+  local quiet = host.quiet
   local max, min = math.max, math.min
   local find, gsub, sub = string.find, string.gsub, string.sub
   local OUT_OF_MEMORY = "not enough memory"
@@ -72,10 +74,10 @@ return function(host)
   -- What a run found there already (one before was stopped for want of memory) does not count against it, what it adds does.
   local function guard()
     if stopped then raw_error(STOP, 0) end
-    if collect("count") * 1024 > memory_soft then
+    if used() > memory_soft then
       collect()
-      local used = collect("count") * 1024
-      if used > memory_soft and used > memory_start + SLACK then out_of_memory() end
+      local rest = used()
+      if rest > memory_soft and rest > memory_start + SLACK then out_of_memory() end
     end
   end
   M.guard = guard
@@ -205,12 +207,13 @@ return function(host)
 
   function M.begin(limits, count)
     stopped, resting = nil, false
-    active, level = {}, 0
+    if active[1] then active = {} end
+    level = 0
     operations, max_operations = 0, count and limits.max_operations or nil
     memory_soft, memory_start = limits.memory_soft, 0
-    if collect("count") * 1024 > memory_soft then
+    if used() > memory_soft then
       collect()
-      memory_start = collect("count") * 1024
+      memory_start = used()
     end
     if max_operations then
       period = max(1, min(100, max_operations // 100))
@@ -223,7 +226,7 @@ return function(host)
 
   function M.finish()
     local reason = stopped
-    sethook(hook, "", 1000000) -- quiet until the engine takes it off
+    if quiet then quiet() else sethook(hook, "", 1000000) end -- until the engine takes it off
     stopped = nil
     return reason, max_operations and operations or nil
   end
