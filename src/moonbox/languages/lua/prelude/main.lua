@@ -401,10 +401,9 @@ local survey = host.survey or function(source)
 end
 
 -- A bare expression is a script too.
-local function compile(source, chunk)
+local function compile(source, chunk, word, calls_something)
   if has_guest then return guest.script(source) end
   local name = "=" .. chunk
-  local word, calls_something = survey(source)
   local text = calls_something and STAY .. source or source
   local script = not STATEMENTS[word] and load((calls_something and STAY or "") .. "return " .. source, name, "t", env)
     or load(text, name, "t", env)
@@ -428,10 +427,12 @@ local function run(source, chunk, seed, limits, number)
   calls.begin()
   encode.begin()
   report.begin()
+  local word, calls_something
+  if not has_guest then word, calls_something = survey(source) end -- before anything is counted
   local counting = not has_guest -- guests count their operations themselves
   stop.begin(limits, counting)
   calls.count(counting and limits.max_operations ~= nil)
-  local script, problem = compile(source, chunk)
+  local script, problem = compile(source, chunk, word, calls_something)
   if not script then
     stop.finish()
     if problem == "not enough memory" then return "stop", "memory", "the script is too large for max_memory", "[]" end
@@ -482,7 +483,7 @@ function engine.kept() return kept.flags() end
 -- Whether a script compiles; it is not run. Returns what `run` returns for one that does not, or "ok".
 function engine.check(source, chunk)
   if not has_guest then
-    local script, problem = compile(source, chunk)
+    local script, problem = compile(source, chunk, survey(source))
     if script then return "ok", "" end
     return "syntax", problem, "[]", "{}"
   end

@@ -7,8 +7,7 @@ return function(host)
   local type, rawequal = type, rawequal
   local sethook, gethook, getinfo = debug.sethook, debug.gethook, debug.getinfo
   local collect = collectgarbage
-  local used = host.used or function() return collect("count") * 1024 end -- bytes of memory
-  local quiet = host.quiet
+  local native_used, quiet = host.used, host.quiet -- not where operations are counted, which are the same in every host
   local max, min = math.max, math.min
   local find, gsub, sub = string.find, string.gsub, string.sub
   local OUT_OF_MEMORY = "not enough memory"
@@ -69,6 +68,11 @@ return function(host)
     stop("memory", "the script needed more memory than max_memory allows")
   end
   M.out_of_memory = out_of_memory
+
+  -- Bytes of memory in use.
+  local function used()
+    return (max_operations or not native_used) and collect("count") * 1024 or native_used()
+  end
 
   -- Before anything of the host is called: a host call must never fail for want of Lua memory.
   -- What a run found there already (one before was stopped for want of memory) does not count against it, what it adds does.
@@ -226,7 +230,7 @@ return function(host)
 
   function M.finish()
     local reason = stopped
-    if quiet then quiet() else sethook(hook, "", 1000000) end -- until the engine takes it off
+    if not max_operations and quiet then quiet() else sethook(hook, "", 1000000) end -- until the engine takes it off
     stopped = nil
     return reason, max_operations and operations or nil
   end
