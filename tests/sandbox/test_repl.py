@@ -363,6 +363,39 @@ def test_a_crashed_worker_makes_room() -> None:
             assert repl.run("return 1").value == 1
 
 
+BUILTINS = "print, type, tools, json, string, pairs, _G"
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_every_run_finds_the_builtins_in_place(isolation: Any) -> None:
+    """Whatever an earlier one has done to its globals; and nothing of a metatable of theirs is called for it."""
+    with (
+        Sandbox([add], isolation=isolation, lua_features={"metatables"}, limits=Limits(timeout=20)) as box,
+        box.repl() as repl,
+    ):
+        kinds = repl.run(f"local kinds = {{}} for i, v in ipairs{{{BUILTINS}}} do kinds[i] = type(v) end return kinds")
+        assert kinds.value == ["function", "function", "table", "table", "table", "function", "table"]
+        for change in (
+            f"{BUILTINS} = 1, 2, 3",
+            f"{BUILTINS} = nil",
+            "local all = _G for name in pairs(all) do all[name] = nil end",
+        ):
+            assert repl.run(change).ok
+            run = repl.run("return print ~= nil, type(tools), tools.add{a = 1}, json.encode{1}, _G.print == print")
+            assert run.values == (True, "table", 2, "[1]", True)
+        assert repl.run(
+            "local count = 0 "
+            "setmetatable(_G, {"
+            "  __newindex = function(t, name, value) count = count + 1 rawset(t, name, value) end,"
+            "  __index = function() count = count + 1 return nil end,"
+            "}) "
+            "rawset(_G, 'counted', function() return count end) "
+            "print, type, string = nil, nil, nil"
+        ).ok
+        run = repl.run("return counted(), print ~= nil, type(string), getmetatable(_G) ~= nil")
+        assert run.values == (0, True, "table", True)
+
+
 def test_worker_pid(box: Sandbox) -> None:
     repl = box.repl()
     assert repl.worker_pid is None
