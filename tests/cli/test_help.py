@@ -51,10 +51,12 @@ def test_version_and_help_load_nothing_heavy() -> None:
         assert done.stdout.splitlines()[-1] == loaded
 
 
-def test_a_script_alone_loads_only_what_it_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [["-e", "print(6 * 7) return {a = 1}"], ["script.lua"]])
+def test_a_script_alone_loads_only_what_it_needs(tmp_path: Path, given: list[str]) -> None:
     """Nothing that reads options or configuration, or shows anything in colours."""
+    (tmp_path / "script.lua").write_text("print(6 * 7) return {a = 1}")
     script = (
-        "import sys; sys.argv = ['moonbox', 'run', '-e', 'print(6 * 7) return {a = 1}']\n"
+        f"import sys; sys.argv = ['moonbox', 'run', *{given!r}]\n"
         "from moonbox.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"

@@ -23,27 +23,34 @@ def main() -> None:
     sys.exit(status)  # type: ignore[arg-type]  # the value that SystemExit carried is passed on as it was
 
 
-def _script_alone() -> str | None:
-    """The script of `moonbox run -e SCRIPT`: without options, their parser, which is slow to load, is not needed."""
-    if len(sys.argv) != 4 or os.environ.keys() & {"_MOONBOX_COMPLETE", "MOONBOX_AUDIT"}:
+def _script_alone() -> tuple[str | None, str | None] | None:
+    """The file and the script of `moonbox run FILE` and `moonbox run -e SCRIPT`, None for everything else.
+
+    Without options, their parser, which is slow to load, is not needed.
+    """
+    if os.environ.keys() & {"_MOONBOX_COMPLETE", "MOONBOX_AUDIT"}:
         return None
-    _, command, option, script = sys.argv
-    return script if command == "run" and option in ("-e", "--expr") else None
+    match sys.argv[1:]:
+        case ["run", "-e" | "--expr", script]:
+            return None, script
+        case ["run", file] if not file.startswith("-") and os.path.isfile(file):  # noqa: PTH113 - pathlib is slow to import
+            return file, None
+    return None
 
 
-def _run_expression(script: str) -> int:
+def _run_alone(file: str | None, expression: str | None) -> int:
     import gc
 
     from moonbox.worker.sources import ProcessSource
 
     gc.disable()  # until everything is loaded, none of which is garbage
-    source = ProcessSource.started()  # loads while this process does
+    workers = ProcessSource.started()  # loads while this process does
     try:
-        from moonbox.cli.script import run_expression
+        from moonbox.cli.script import run_alone
 
-        return run_expression(script, source)
+        return run_alone(file, expression, workers)
     finally:
-        source.close()
+        workers.close()
 
 
 def _status() -> object:
@@ -52,9 +59,9 @@ def _status() -> object:
 
         print(f"moonbox {__version__}")
         return 0
-    script = _script_alone()
-    if script is not None:
-        return _run_expression(script)
+    alone = _script_alone()
+    if alone is not None:
+        return _run_alone(*alone)
     from moonbox.cli.app import app
 
     try:

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.worker.sources import ProcessSource
 
-__all__ = ["Script", "read_inputs", "read_script", "run_expression", "run_script", "show_run"]
+__all__ = ["Script", "read_inputs", "read_script", "run_alone", "run_script", "show_run"]
 
 INTERRUPTED = 130
 _ROWS, _ITEMS = 500, 200
 
 
-def run_expression(text: str, workers: ProcessSource) -> int:
-    """`moonbox run -e SCRIPT`, without any other option; its exit status."""
+def run_alone(file: str | None, expression: str | None, workers: ProcessSource) -> int:
+    """`moonbox run` with a script and no other option; its exit status."""
     try:
-        return run_script(read_script(None, text, None), RunOptions(isolation=workers), {})
+        return run_script(read_script(file, expression, None), RunOptions(isolation=workers), {})
     except MoonboxError as error:
         return report_error(error)
     except KeyboardInterrupt:  # before the script had begun
