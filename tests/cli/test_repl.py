@@ -173,7 +173,7 @@ def test_commands(repl: Open) -> None:
 
 
 def test_a_script_that_takes_its_worker_along_loses_the_globals(repl: Open) -> None:
-    screen = repl("--timeout", "0.2")
+    screen = repl("--timeout", "1")
     screen.type("x = 1" + ENTER)
     screen.expect("lua> ")
     screen.type("return (('a'):rep(40)):find(('a-'):rep(8) .. 'b')" + ENTER)

@@ -157,7 +157,7 @@ def test_what_cannot_be_stopped_is_killed() -> None:
     async def main() -> None:
         async with Sandbox() as box, box.repl() as repl:
             assert (await repl.arun("x = 1")).ok
-            run = await repl.arun("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=0.2))
+            run = await repl.arun("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=1))
             assert run.error is not None
             assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", True)
             assert (await repl.arun("return x")).value is None

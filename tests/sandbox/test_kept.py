@@ -107,7 +107,7 @@ def test_the_check_knows_the_names_of_what_is_kept(repl: Repl) -> None:
 def test_what_a_worker_that_was_lost_had_kept_is_not_known_any_more() -> None:
     with Sandbox() as box, box.repl() as repl:
         assert repl.run("return ('x'):rep(600)").kept == "_1"
-        assert repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=0.2)).state_lost
+        assert repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=1)).state_lost
         assert len(repl.check("return #_1")) == 1
 
 

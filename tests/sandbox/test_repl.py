@@ -358,7 +358,7 @@ def test_a_waiting_checkout_gets_the_next_free_worker() -> None:
 def test_a_crashed_worker_makes_room() -> None:
     with Sandbox(min_workers=0, max_workers=1) as box, box.repl() as repl:
         for _ in range(3):
-            run = repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=0.2))
+            run = repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=1))
             assert run.state_lost
             assert repl.run("return 1").value == 1
 

@@ -112,7 +112,7 @@ def test_limit(
 )
 def test_time(source: str, lines: tuple[int, ...], hint: str) -> None:
     bench = Bench(limits=Limits(timeout=2.5))
-    timer = threading.Timer(0.05, lambda: bench.vm.interrupt(1, 1))
+    timer = threading.Timer(0.5, lambda: bench.vm.interrupt(1, 1))
     timer.start()
     error = bench.fails(source)
     timer.join()
