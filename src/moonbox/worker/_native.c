@@ -48,7 +48,7 @@ typedef void *(*lua_Alloc)(void *, void *, size_t, size_t);
 typedef intptr_t lua_KContext;
 
 enum { T_NIL = 0, T_BOOLEAN = 1, T_LIGHT = 2, T_NUMBER = 3, T_STRING = 4, T_TABLE = 5 };
-enum { MULTIPLE = -1, MASK_COUNT = 8, GC_STOP = 0, GC_RESTART = 1, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 4 };
+enum { MULTIPLE = -1, MASK_COUNT = 8, GC_STOP = 0, GC_RESTART = 1, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 4, GC_STEP = 5 };
 #define REGISTRY (-1000000 - 1000)
 #define upvalue(i) (REGISTRY - (i))
 
@@ -115,7 +115,7 @@ enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4, RENEW = 6 };
 enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, RENEWABLE = 24, VALUE_KEPT = 25 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
-enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE_ANSWER = 1 << 16, KNOWN_NAMES = 64 };
+enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE = 1 << 16, KNOWN_NAMES = 64 };
 enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
 static const long FLUSH_NANOSECONDS = 5000000;
@@ -686,6 +686,18 @@ static int put_value(lua_State *L, int index, unsigned depth) {
   }
 }
 
+static void collect_not(lua_State *L) {
+  W.collects_not = 1;
+  p_lua_gc(L, GC_STOP);
+}
+
+static int let_collect(lua_State *L) {
+  if (!W.collects_not) return 0;
+  W.collects_not = 0;
+  p_lua_gc(L, GC_RESTART);
+  return 1;
+}
+
 static int begin_values(lua_State *L, size_t count, size_t most) {
   W.out.size = 0;
   nodes = 0;
@@ -715,6 +727,8 @@ static int l_encode(lua_State *L) {
     ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), 0);
     pop(L, 1);
   }
+  /* These are nearly always what the run returns: the text is in use until it ends, and the host waits for it. */
+  if (ok && W.out.size > LARGE) collect_not(L);
   return end_values(L, ok);
 }
 
@@ -926,10 +940,6 @@ static int stopped_by(lua_State *L, int reason) {
   return 1;
 }
 
-static void let_collect(lua_State *L) {
-  if (W.collects_not) W.collects_not = 0, p_lua_gc(L, GC_RESTART);
-}
-
 /* Wait for answers: id, ok, value, … or -1 when the run must stop. */
 static int take_answers(lua_State *L) {
   int kind, got;
@@ -950,14 +960,14 @@ static int take_answers(lua_State *L) {
   if (!count || count > MOST_ANSWERS) return stopped_by(L, REASON_CANCELLED);
   limit_memory(0); /* what the script holds already is its own */
   if (!p_lua_checkstack(L, (int)(count * 3) + 16)) return stopped_by(L, REASON_MEMORY);
-  if (length > LARGE_ANSWER) {
+  if (length > LARGE) {
     p_lua_createtable(L, KNOWN_NAMES, 0);
     r.names = p_lua_gettop(L);
   }
   int top = p_lua_gettop(L);
   /* What comes is all in use: to look through it again and again while it grows would take half as long as to make it. An
    * allocation that fails still collects. Where one raises an error, the end of the run sets this right. */
-  if (length > LARGE_ANSWER) W.collects_not = 1, p_lua_gc(L, GC_STOP);
+  if (length > LARGE) collect_not(L);
   for (size_t i = 0; i < count && !r.broken; i++) {
     if (r.at >= r.end || *r.at++ != 0x93) r.broken = 1; /* [id, ok, value] */
     for (int part = 0; part < 3; part++) push_value(L, &r);
@@ -1327,7 +1337,7 @@ static int run(const char *payload, size_t length) {
   p_lua_sethook(L, NULL, 0, 0);
   unguard();
   W.limit = 0;
-  let_collect(L);
+  int collects_late = let_collect(L);
   W.is_furnished &= W.number == 0;
   double cpu = cpu_since();
   const char *kind;
@@ -1374,9 +1384,14 @@ static int run(const char *payload, size_t length) {
   int apart = kept && ended != VALUE_KEPT && ended != RENEWABLE;
   ok = flush_locked() && (!apart || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
   end_sending();
+  size_t sent = W.out.size;
   shrink(&W.out);
   p_lua_settop(L, top);
   if (out_of_memory) p_lua_gc(L, GC_COLLECT);
+  if (collects_late && ended != RENEWABLE) { /* nobody waits for it now, and it is not the next run's work */
+    p_lua_gc(L, GC_STEP, (int)(sent >> 10));
+    cpu_since();
+  }
   return ok;
 }
 
