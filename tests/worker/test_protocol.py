@@ -267,6 +267,7 @@ def test_hostile_payloads_are_refused_with_little_work(payload: bytes) -> None:
         with pytest.raises(WorkerError):
             decode(payload, max_nodes=1000)
 
+    refused()  # what is compiled and loaded for the first one does not count
     assert count_calls(refused) < 500
 
 
