@@ -20,6 +20,8 @@ def main() -> None:
     except BrokenPipeError:
         # The reader of our output has closed it, as `head` does. Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:  # before a command had begun
+        status = 130
     sys.exit(status)  # type: ignore[arg-type]  # the value that SystemExit carried is passed on as it was
 
 

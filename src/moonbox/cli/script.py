@@ -34,8 +34,6 @@ def run_alone(file: str | None, expression: str | None, workers: ProcessSource) 
         return run_script(read_script(file, expression, None), RunOptions(isolation=workers), {})
     except MoonboxError as error:
         return report_error(error)
-    except KeyboardInterrupt:  # before the script had begun
-        return INTERRUPTED
 
 
 def run_script(script: Script, options: RunOptions, inputs: Mapping[str, Any], *, as_json: bool = False) -> int:

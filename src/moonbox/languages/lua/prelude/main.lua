@@ -404,9 +404,9 @@ end
 local function compile(source, chunk, word, calls_something)
   if has_guest then return guest.script(source) end
   local name = "=" .. chunk
-  local text = calls_something and STAY .. source or source
-  local script = not STATEMENTS[word] and load((calls_something and STAY or "") .. "return " .. source, name, "t", env)
-    or load(text, name, "t", env)
+  local stay = calls_something and STAY or ""
+  local script = not STATEMENTS[word] and load(stay .. "return " .. source, name, "t", env)
+    or load(stay .. source, name, "t", env)
   if script then return script end
   return load(source, name, "t", env)
 end
