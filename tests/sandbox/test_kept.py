@@ -162,6 +162,7 @@ def test_the_oldest_go_when_there_are_too_many() -> None:
             assert repl.run("return ('x'):rep(300000)").kept == f"_{number}"
         assert repl.run("return _1 == nil, _2 == nil, #_3, #_5").values == (True, True, 300000, 300000)
         assert repl.run("return ('x'):rep(2000000)").kept == ""
+        assert repl.run("return #_3, #_5, _").values == (300000, 300000, "x" * 300000), "it did not push the others out"
 
 
 def test_they_make_room_when_memory_is_scarce() -> None:

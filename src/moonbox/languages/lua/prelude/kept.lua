@@ -3,12 +3,13 @@
 -- Kept are those of the last runs, oldest first to go, up to a share of the memory that a run may take. They are part of that
 -- memory: where it gets scarce they all go.
 return function(host, stop, nulls)
-  local next, rawset, concat = next, rawset, table.concat
+  local concat = table.concat
   local collect, type, tostring, tonumber, match = collectgarbage, type, tostring, tonumber, string.match
   local LEAST, MOST_RUNS, SHARE = 500, 20, 16 -- bytes of text that no answer is too short for; age; of max_memory
 
   local M = {}
-  local entries = {} -- number -> {value =, output =, size =}
+  local entries, count, total = {}, 0, 0 -- number -> {value =, output =, size =}; how many, and their sizes together
+  local first, last = 0, 0 -- all numbers are from the first to the last
   local latest = 0   -- flags of the last run: 1 for its value, 2 for its output
   local newest       -- number of the newest entry with a value
   local most, scarce = 0, math.huge
@@ -19,18 +20,25 @@ return function(host, stop, nulls)
     most, scarce = memory // SHARE, limits.memory_soft - memory // 2
   end
 
-  local function forget_all() entries, newest = {}, nil end
+  local function forget_all() entries, count, total, newest = {}, 0, 0, nil end
 
-  function M.any() return next(entries) ~= nil end
+  local function forget_first()
+    local entry = entries[first]
+    if entry then
+      entries[first] = nil
+      count, total = count - 1, total - entry.size
+      if newest == first then newest = nil end
+    end
+    first = first + 1
+  end
+
+  function M.any() return count > 0 end
 
   function M.begin(number)
     if latest ~= 0 then latest = 0 end
     if printed[1] then printed, printed_size = {}, 0 end
-    if next(entries) == nil then return end
-    for earlier in next, entries do
-      if earlier < number - MOST_RUNS then entries[earlier] = nil end
-    end
-    if newest and not entries[newest] then newest = nil end
+    while count > 0 and first < number - MOST_RUNS do forget_first() end
+    if count == 0 then return end
     if collect("count") * 1024 > scarce then
       collect()
       if collect("count") * 1024 > scarce then forget_all() end
@@ -43,16 +51,9 @@ return function(host, stop, nulls)
   end
 
   local function make_room(size)
-    while true do
-      local total, oldest = size, nil
-      for number, entry in next, entries do
-        total = total + entry.size
-        if not oldest or number < oldest then oldest = number end
-      end
-      if total <= most or not oldest then return total <= most end
-      entries[oldest] = nil
-      if newest == oldest then newest = nil end
-    end
+    if size > most then return false end
+    while total + size > most do forget_first() end
+    return true
   end
 
   -- Whether a run has something to keep whose value has a text of `size` bytes.
@@ -70,7 +71,10 @@ return function(host, stop, nulls)
       results.n = nil
       newest = number
     end
-    entries[number] = entry
+    if number <= last then forget_all() end -- the numbers of runs rise: its host has begun anew
+    if count == 0 then first = number end
+    entries[number], last = entry, number
+    count, total = count + 1, total + entry.size
     latest = (results and 1 or 0) | (output and 2 or 0)
   end
 
@@ -78,7 +82,7 @@ return function(host, stop, nulls)
 
   -- The value of a name as Lua scripts write them; nil where nothing is kept under it.
   function M.find(name)
-    if next(entries) == nil or type(name) ~= "string" then return nil end
+    if count == 0 or type(name) ~= "string" then return nil end
     if name == "_" then return newest and entries[newest].value end
     local digits, rest = match(name, "^_(%d+)(.*)$")
     local number = digits and tonumber(digits)
@@ -89,13 +93,22 @@ return function(host, stop, nulls)
     return nil
   end
 
-  -- Calls `set` with the name and value of each entry; `prefix` begins the names, `last` is the name of the newest value.
-  function M.each(set, prefix, last)
-    for number, entry in next, entries do
-      if entry.value ~= nil then set(prefix .. number, entry.value) end
-      if entry.output ~= nil then set(prefix .. number .. "_printed", entry.output) end
+  -- Calls `set` with the name and value of each entry; `prefix`, always the same, begins the names.
+  function M.each(set, prefix, latest_name)
+    if count == 0 then return end
+    for number = first, last do
+      local entry = entries[number]
+      if entry then
+        local name = entry.name
+        if not name then
+          name = prefix .. number
+          entry.name = name
+        end
+        if entry.value ~= nil then set(name, entry.value) end
+        if entry.output ~= nil then set(name .. "_printed", entry.output) end
+      end
     end
-    if newest then set(last, entries[newest].value) end
+    if newest then set(latest_name, entries[newest].value) end
   end
 
   return M

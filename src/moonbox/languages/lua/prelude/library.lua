@@ -68,7 +68,7 @@ return function(host, allowed, stop, nulls)
   end
   M.checked = checked_string
 
-  local MANY_REPEATS = 4096
+  local MANY_REPEATS = 200
   local replaced = { string = {}, table = {}, math = {}, os = {} }
 
   function replaced.string.rep(text, count, separator)
@@ -82,7 +82,7 @@ return function(host, allowed, stop, nulls)
         stop.stop("string", raw_format("string.rep would make a string of %.0f bytes; max_string is %d", size, limits.max_string))
       end
       if whole >= MANY_REPEATS and not separator then -- C copies one after another: far fewer of them if they are blocks
-        for block = 256, 2, -1 do
+        for block = math.min(256, math.floor(whole ^ 0.5)), 2, -1 do
           if whole % block == 0 then return raw_rep(raw_rep(text, block), whole // block) end
         end
       end
