@@ -1125,18 +1125,18 @@ static int is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 
 static int l_survey(lua_State *L) {
   size_t size, start = 0, end;
   const char *source = p_lua_tolstring(L, 1, &size);
-  int found = 0;
+  int opens = 0;
   while (start < size && strchr(" \t\n\v\f\r", source[start]) && source[start]) start++;
   for (end = start; end < size && is_word(source[end]);) end++;
-  for (size_t i = 0; i < size && !found; i++) {
+  for (size_t i = 0; i < size && !opens; i++) {
     char c = source[i];
-    found = c == '(' || c == '[' || c == '{' || c == '"' || c == '\'';
+    opens = c == '(' || c == '[' || c == '{' || c == '"' || c == '\'';
   }
   if (end > start)
     p_lua_pushlstring(L, source + start, end - start);
   else
     p_lua_pushnil(L);
-  p_lua_pushboolean(L, found);
+  p_lua_pushboolean(L, opens);
   return 2;
 }
 
