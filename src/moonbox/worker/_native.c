@@ -138,7 +138,10 @@ static struct {
   size_t max_memory, max_output, max_string, max_array, max_nodes, max_depth;
   /* the run under way */
   uint32_t number;
-  int has_run, collects_not, is_furnished;
+  int has_run, is_furnished;
+  size_t collects_not, uncollected; /* bytes in use when the collector was stopped, 0: it works; and what was made meanwhile */
+  int in_run;      /* a script that `run` has started */
+  size_t held;     /* bytes of what it returned, as JSON text in `out`, after room for the head of its frame; 0: none */
   int can_renew; /* until something happens that the renewal of this process does not undo, or that is not ordinary */
   size_t printed;
   atomic_int reason;
@@ -686,23 +689,24 @@ static int put_value(lua_State *L, int index, unsigned depth) {
   }
 }
 
-static void collect_not(lua_State *L) {
-  W.collects_not = 1;
-  p_lua_gc(L, GC_STOP);
-}
-
-static int let_collect(lua_State *L) {
-  if (!W.collects_not) return 0;
-  W.collects_not = 0;
-  p_lua_gc(L, GC_RESTART);
-  return 1;
-}
-
-static int begin_values(lua_State *L, size_t count, size_t most) {
-  W.out.size = 0;
+/* The beginning of a list of values, after so many bytes of something else. */
+static int begin_values(lua_State *L, size_t count, size_t most, size_t after) {
+  W.out.size = W.held = 0;
   nodes = 0;
   most_nodes = most < W.max_nodes ? most : W.max_nodes;
+  if (!room_for(&W.out, after)) return 0;
+  W.out.size = after;
   return count <= W.max_array && p_lua_checkstack(L, 8) && PUT("[");
+}
+
+static int put_values(lua_State *L, size_t count) {
+  int ok = 1;
+  for (size_t i = 1; ok && i <= count; i++) {
+    p_lua_rawgeti(L, 2, (lua_Integer)i);
+    ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), 0);
+    pop(L, 1);
+  }
+  return ok;
 }
 
 static int end_values(lua_State *L, int ok) {
@@ -721,20 +725,27 @@ static int end_values(lua_State *L, int ok) {
  * must do it. */
 static int l_encode(lua_State *L) {
   size_t count = (size_t)p_lua_tointegerx(L, 1, NULL);
-  int ok = begin_values(L, count, p_lua_type(L, 3) == T_NUMBER ? (size_t)p_lua_tointegerx(L, 3, NULL) : W.max_nodes);
-  for (size_t i = 1; ok && i <= count; i++) {
-    p_lua_rawgeti(L, 2, (lua_Integer)i);
-    ok = (i == 1 || PUT(",")) && put_value(L, p_lua_gettop(L), 0);
-    pop(L, 1);
+  size_t most = p_lua_type(L, 3) == T_NUMBER ? (size_t)p_lua_tointegerx(L, 3, NULL) : W.max_nodes;
+  return end_values(L, begin_values(L, count, most, 0) && put_values(L, count));
+}
+
+/* encode_result(count, values): the same of what a run returned; the text stays here, and its size is given instead. */
+static int l_encode_result(lua_State *L) {
+  size_t count = (size_t)p_lua_tointegerx(L, 1, NULL), head = HEADER + SPENT_SIZE;
+  int ok = W.in_run && begin_values(L, count, W.max_nodes, head) && put_values(L, count) && PUT("]");
+  if (!ok || W.out.size - head > W.max_memory) {
+    shrink(&W.out);
+    return 0;
   }
-  /* These are nearly always what the run returns: the text is in use until it ends, and the host waits for it. */
-  if (ok && W.out.size > LARGE) collect_not(L);
-  return end_values(L, ok);
+  W.held = W.out.size - head;
+  p_lua_pushinteger(L, (lua_Integer)W.held);
+  p_lua_pushinteger(L, (lua_Integer)nodes);
+  return 2;
 }
 
 /* encode_all(…): the same of the values themselves. */
 static int l_encode_all(lua_State *L) {
-  int count = p_lua_gettop(L), ok = begin_values(L, (size_t)count, W.max_nodes);
+  int count = p_lua_gettop(L), ok = begin_values(L, (size_t)count, W.max_nodes, 0);
   for (int i = 1; ok && i <= count; i++) ok = (i == 1 || PUT(",")) && put_value(L, i, 0);
   return end_values(L, ok);
 }
@@ -940,6 +951,29 @@ static int stopped_by(lua_State *L, int reason) {
   return 1;
 }
 
+static double cpu_since(void);
+
+static void collect_not(lua_State *L) {
+  W.collects_not = W.used;
+  p_lua_gc(L, GC_STOP);
+}
+
+/* What was made meanwhile counts only from the end of the run on. */
+static void let_collect(lua_State *L) {
+  if (!W.collects_not) return;
+  if (W.used > W.collects_not) W.uncollected += W.used - W.collects_not;
+  W.collects_not = 0;
+  p_lua_gc(L, GC_RESTART);
+}
+
+/* After the end of a run, when nobody waits: as much as the collector would have done if it had not been stopped. It is not the
+ * next run's work. */
+static void collect_late(lua_State *L) {
+  p_lua_gc(L, GC_STEP, (int)(W.uncollected >> 10));
+  W.uncollected = 0;
+  cpu_since();
+}
+
 /* Wait for answers: id, ok, value, … or -1 when the run must stop. */
 static int take_answers(lua_State *L) {
   int kind, got;
@@ -1001,7 +1035,7 @@ static int l_ask(lua_State *L) {
   size_t middle_size, size;
   const char *middle = p_lua_tolstring(L, 2, &middle_size), *arguments = p_lua_tolstring(L, 3, &size);
   int apart = size > LONG_ARGUMENTS; /* not copied */
-  W.out.size = 0;
+  W.out.size = W.held = 0;
   if (!flush_output()) return stopped_by(L, REASON_CANCELLED);
   if (!room_for(&W.out, HEADER)) return stopped_by(L, REASON_MEMORY);
   W.out.size = HEADER;
@@ -1251,16 +1285,17 @@ static int put_done(lua_State *L, int first, const char *kind, size_t kind_size,
          put_text_or(L, first + (stop ? 5 : 3), "{}") && PUT("}");
 }
 
-/* VALUE: a run that ended well; its values are JSON text already. */
-static int put_value_frame(lua_State *L, int first, double cpu) {
-  const char *text;
-  size_t size;
-  text_at(L, first + 1, &text, &size);
+/* VALUE: a run that ended well; its values are JSON text already, of that size, or are where they belong. */
+static int put_value_frame(lua_State *L, int first, const char *text, size_t size, double cpu) {
   int counted = p_lua_gettop(L) >= first + 4 && p_lua_type(L, first + 4) == T_NUMBER;
   long long spent[4] = {counted ? p_lua_tointegerx(L, first + 4, NULL) : -1,
                         (long long)(W.peak > W.base ? W.peak - W.base : 0), 0,
                         (long long)(W.printed > W.max_output ? W.printed - W.max_output : 0)};
   memcpy(&spent[2], &cpu, sizeof cpu);
+  if (W.held) {
+    memcpy(W.out.data + HEADER, spent, SPENT_SIZE);
+    return 1;
+  }
   return put((const char *)spent, SPENT_SIZE) && put(text, size);
 }
 
@@ -1328,6 +1363,8 @@ static int run(const char *payload, size_t length) {
   if (W.number && W.early_number == W.number) trip(W.early_reason);
   unguard();
   int top = p_lua_gettop(L), first = top + 1;
+  W.in_run = 1;
+  W.held = 0;
   p_lua_pushcclosure(L, arguments_of_run, 0);
   int failed = p_lua_pcallk(L, 0, 6, 0, 0, NULL);
   if (!failed) failed = p_lua_pcallk(L, 5, MULTIPLE, 0, 0, NULL);
@@ -1337,14 +1374,13 @@ static int run(const char *payload, size_t length) {
   p_lua_sethook(L, NULL, 0, 0);
   unguard();
   W.limit = 0;
-  int collects_late = let_collect(L);
+  W.in_run = 0;
+  let_collect(L);
   W.is_furnished &= W.number == 0;
   double cpu = cpu_since();
   const char *kind;
   size_t size;
-  W.out.size = 0;
-  int ended = DONE, ok = room_for(&W.out, HEADER) != 0;
-  W.out.size = HEADER;
+  int ended = DONE, ok = 1;
   text_at(L, first, &kind, &size);
   if (failed) {
     int reason = atomic_load(&W.reason);
@@ -1364,15 +1400,20 @@ static int run(const char *payload, size_t length) {
     text_at(L, first, &kind, &size);
   }
   int well = size == 2 && !memcmp(kind, "ok", 2);
-  const char *values;
+  const char *values = "";
   size_t values_size = 0;
-  if (well) text_at(L, first + 1, &values, &values_size);
-  char kept = kept_of_run(L, values_size);
+  if (!well || text_at(L, first + 1, &values, &values_size)) W.held = 0;
+  if (!W.held) {
+    W.out.size = 0;
+    ok = room_for(&W.out, HEADER) != 0;
+    W.out.size = HEADER;
+  }
+  char kept = kept_of_run(L, W.held ? W.held : values_size);
   if (well) {
     int ordinary = W.printed <= W.max_output && W.peak <= W.base + MOST_RENEWED && !atomic_load(&W.reason) && !W.early_number;
     /* What a renewed worker has kept is gone before anybody could ask for it. */
     ended = W.can_renew && ordinary ? RENEWABLE : kept == 1 ? VALUE_KEPT : VALUE;
-    ok = ok && put_value_frame(L, first, cpu);
+    ok = ok && put_value_frame(L, first, values, values_size, cpu);
   } else {
     ok = ok && put_done(L, first, kind, size, cpu);
   }
@@ -1384,14 +1425,10 @@ static int run(const char *payload, size_t length) {
   int apart = kept && ended != VALUE_KEPT && ended != RENEWABLE;
   ok = flush_locked() && (!apart || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
   end_sending();
-  size_t sent = W.out.size;
   shrink(&W.out);
   p_lua_settop(L, top);
   if (out_of_memory) p_lua_gc(L, GC_COLLECT);
-  if (collects_late && ended != RENEWABLE) { /* nobody waits for it now, and it is not the next run's work */
-    p_lua_gc(L, GC_STEP, (int)(sent >> 10));
-    cpu_since();
-  }
+  if (W.uncollected && ended != RENEWABLE) collect_late(L);
   return ok;
 }
 
@@ -1404,7 +1441,7 @@ static const struct {
                  {"enter", l_enter},       {"leave", l_leave},   {"adopt", l_adopt},   {"encode", l_encode},
                  {"used", l_used},         {"second", l_second}, {"fill", l_fill},     {"ready", l_ready},
                  {"limits", l_limits},     {"bind", l_bind},     {"ask", l_ask},       {"encode_all", l_encode_all},
-                 {"quiet", l_quiet},       {"survey", l_survey}};
+                 {"quiet", l_quiet},       {"survey", l_survey}, {"encode_result", l_encode_result}};
 
 /* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
 static PyObject *py_open(PyObject *module, PyObject *arguments) {

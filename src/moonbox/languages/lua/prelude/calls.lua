@@ -172,7 +172,7 @@ return function(host, stop, encode, nulls)
     local args = encode.ordinary(...)
     if not args then
       local fine
-      fine, args = stop.raw_pcall(encode.wire, "argument", select("#", ...), { ... })
+      fine, args = stop.raw_pcall(encode.wire_any, "argument", select("#", ...), { ... })
       if not fine then
         local refusal = encode.refusal(args)
         if refusal then return "refused", refusal end

@@ -17,11 +17,13 @@ return function(host, stop, nulls)
   local M = {}
   local limits = {}
   local spent = 0 -- elements that the run has sent so far: the host keeps a record of them all
-  local native, native_all -- what is ordinary, they encode at once: a list of values, and all that they are called with
+  -- What is ordinary, these encode at once: a list of values, those that they are called with, and what a run returned.
+  local native, native_all, native_result
   function M.configure(values)
     limits = values
     local alike = values.max_operations -- operations are counted alike, whatever loop it is
     native, native_all = not alike and host.encode, not alike and host.encode_all
+    native_result = not alike and host.encode_result
   end
   function M.begin() spent = 0 end
 
@@ -482,24 +484,9 @@ return function(host, stop, nulls)
     end
   end
 
-  -- Values as a JSON list for the wire where they are ordinary; nil where `wire` must look at them.
-  function M.ordinary(...)
-    if not native_all then return nil end
-    local text, elements = native_all(...)
-    if text then spend(elements) end
-    return text
-  end
-
-  -- `count` values as a JSON list for the wire. Raises a refusal.
+  -- `count` values of any kind as a JSON list for the wire. Raises a refusal.
   -- At most `most` elements in all, where that is given and less than the limit.
-  function M.wire(name, count, values, most)
-    if native then
-      local text, elements = native(count, values, most)
-      if text then
-        spend(elements)
-        return text
-      end
-    end
+  local function wire_any(name, count, values, most)
     begin(name, true, limits.allow_nan)
     if most and most < most_nodes then most_nodes = most end
     if count > limits.max_array then too_many(count) end
@@ -518,6 +505,40 @@ return function(host, stop, nulls)
     local text = concat(out)
     out, stack = nil, nil
     return text
+  end
+  M.wire_any = wire_any
+
+  -- The same, quickly where they are ordinary.
+  function M.wire(name, count, values, most)
+    if native then
+      local text, elements = native(count, values, most)
+      if text then
+        spend(elements)
+        return text
+      end
+    end
+    return (wire_any(name, count, values, most))
+  end
+
+  -- The same of its arguments, only where they are ordinary; else nil.
+  function M.ordinary(...)
+    if not native_all then return nil end
+    local text, elements = native_all(...)
+    if text then spend(elements) end
+    return text
+  end
+
+  -- What a run returned, and the size of its text; true in the place of a text that the engine holds itself.
+  function M.result(count, values)
+    if native_result then
+      local size, elements = native_result(count, values)
+      if size then
+        spend(elements)
+        return true, size
+      end
+    end
+    local text = wire_any("value", count, values)
+    return text, #text
   end
 
   -- One value as plain JSON text. Raises a refusal.

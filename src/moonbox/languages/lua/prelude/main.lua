@@ -32,7 +32,7 @@ local encode = import("encode")(host, stop, nulls)
 local calls = import("calls")(host, stop, encode, nulls)
 local guest = import("guest")(host, stop, encode, calls, nulls)
 local kept = import("kept")(host, stop, nulls)
-local guard, wire = stop.guard, encode.wire
+local guard, result = stop.guard, encode.result
 
 local builtins, features, baseline = {}, {}, {}
 local furniture, furnisher = {} -- the builtins as a list, and a function that puts them under their names
@@ -414,10 +414,11 @@ end
 local function body(script)
   local results = pack(script())
   guard()
-  return wire("value", results.n, results), results
+  local text, size = result(results.n, results)
+  return text, size, results
 end
 
--- Returns "ok", JSON of the values; or "stop", limit, message, frames; or kind, message, frames, extra.
+-- Returns "ok", JSON of the values or true where the engine holds it; or "stop", limit, message, frames; or kind, message, frames, extra.
 -- Last comes the number of operations, where they are counted.
 local function run(source, chunk, seed, limits, number)
   number = number or tointeger(tonumber(match(chunk, "#(%d+)$") or 1))
@@ -438,7 +439,7 @@ local function run(source, chunk, seed, limits, number)
     if problem == "not enough memory" then return "stop", "memory", "the script is too large for max_memory", "[]" end
     return "syntax", problem, "[]", "{}"
   end
-  local ok, text, results = raw_xpcall(body, report.handler, script)
+  local ok, text, size, results = raw_xpcall(body, report.handler, script)
   local stopped, operations = stop.finish()
   local halted = stopped or rawequal(text, stop.STOP)
   if halted or ok then stop.rest() end -- otherwise a __tostring of the script's may run in the report
@@ -448,7 +449,7 @@ local function run(source, chunk, seed, limits, number)
     local where = has_guest and guest.where() or "{}"
     return "stop", stopped.limit or stopped.external, stopped.message or "", report.frames_json(report.frames()), operations, where
   end
-  local size = ok and #text or 0
+  if not ok then size = 0 end
   if kept.wants(size) then stop.raw_pcall(kept.keep, number, ok and (guest.latest() or results) or {}, size) end
   if ok then return "ok", text, "", "", operations end
   if text == "not enough memory" then
