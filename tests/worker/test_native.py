@@ -229,6 +229,18 @@ def test_memory_is_counted_to_its_peak(boxes: tuple[Sandbox, Sandbox]) -> None:
     assert 1_000_000 <= run.usage.peak_memory <= 1_400_000
 
 
+def test_what_large_answers_leave_behind_is_collected() -> None:
+    """The collector rests while an answer is read, and catches up after the run."""
+    rows = [{"id": number, "tags": [number]} for number in range(5000)]
+
+    def large() -> list[dict[str, Any]]:
+        return rows
+
+    with Sandbox([large]) as box, box.repl() as repl:
+        used = [repl.run("rows = tools.large() return #rows").usage.peak_memory for _ in range(40)]
+        assert max(used) < 3.5 * used[0]
+
+
 def test_nan_crosses_where_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     values = []
     for native in ("1", "0"):

@@ -139,7 +139,8 @@ static struct {
   /* the run under way */
   uint32_t number;
   int has_run, is_furnished;
-  size_t collects_not, uncollected; /* bytes in use when the collector was stopped, 0: it works; and what was made meanwhile */
+  int collects_not, uncollected; /* the collector is stopped, or was, and has not caught up yet */
+  size_t live;                   /* bytes in use after it had looked at everything, the last time */
   int in_run;      /* a script that `run` has started */
   size_t held;     /* bytes of what it returned, as JSON text in `out`, after room for the head of its frame; 0: none */
   int can_renew; /* until something happens that the renewal of this process does not undo, or that is not ordinary */
@@ -954,23 +955,33 @@ static int stopped_by(lua_State *L, int reason) {
 static double cpu_since(void);
 
 static void collect_not(lua_State *L) {
-  W.collects_not = W.used;
+  W.collects_not = 1;
   p_lua_gc(L, GC_STOP);
 }
 
-/* What was made meanwhile counts only from the end of the run on. */
 static void let_collect(lua_State *L) {
   if (!W.collects_not) return;
-  if (W.used > W.collects_not) W.uncollected += W.used - W.collects_not;
   W.collects_not = 0;
-  p_lua_gc(L, GC_RESTART);
+  W.uncollected = 1;
+  p_lua_gc(L, GC_RESTART); /* which forgets what was made meanwhile */
 }
 
-/* After the end of a run, when nobody waits: as much as the collector would have done if it had not been stopped. It is not the
+/* After the end of a run: what the collector would have done if it had not been stopped, a little at a time while nobody waits.
+ * As usual it begins when twice as much is in use as was after the last time, and where memory may get scarce. It is not the
  * next run's work. */
 static void collect_late(lua_State *L) {
-  p_lua_gc(L, GC_STEP, (int)(W.uncollected >> 10));
-  W.uncollected = 0;
+  char byte;
+  if (W.used < 2 * W.live && W.used < W.max_memory / 4) {
+    W.uncollected = 0;
+    return;
+  }
+  do {
+    if (p_lua_gc(L, GC_STEP, 0)) { /* it has looked at everything */
+      W.live = W.used;
+      W.uncollected = 0;
+      break;
+    }
+  } while (W.used > W.max_memory / 4 * 3 || recv(W.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0);
   cpu_since();
 }
 
