@@ -6,8 +6,11 @@ import gc
 import itertools
 import json
 import marshal
+import socket
 import sys
-from typing import Any
+import threading
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -16,9 +19,14 @@ from hypothesis import strategies as st
 from moonbox.errors import WorkerError
 from moonbox.native import extension
 from moonbox.worker import protocol
+from moonbox.worker.control import SocketControl
 from moonbox.worker.encoding import Decoder, Reader, packed
+from moonbox.worker.link import Gone, Link
 from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, frame, pack, pack_run
 from tests.counting import count_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def decode(payload: bytes, **options: Any) -> Any:
@@ -89,6 +97,63 @@ def test_types_of_frames_are_all_different() -> None:
         protocol.VALUE, protocol.KEPT, protocol.RENEWABLE, protocol.VALUE_KEPT, protocol.RENEW,
     ]  # fmt: skip
     assert len(set(kinds)) == len(kinds)
+
+
+class _NoProcess:
+    def kill(self) -> str:
+        return ""
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Link, socket.socket]]:
+    """A Link and the worker's end of it, whose greeting has come."""
+    ours, theirs = socket.socketpair()
+    control, other = socket.socketpair()
+    link = Link(ours, SocketControl(control), None, _NoProcess())
+    link.reader.largest = 8_000_000
+    theirs.sendall(frame(protocol.READY, b""))
+    link.wait_until_ready(time.monotonic() + 60)
+    yield link, theirs
+    link.close()
+    for end in (theirs, other):
+        end.close()
+
+
+@pytest.mark.parametrize("size", [5, 16_379, 16_380, 100_000, 4_194_303, 4_194_304])
+@pytest.mark.parametrize("first", [1, 5, 6, 30_000])
+def test_a_frame_of_any_size_is_received(ends: tuple[Link, socket.socket], size: int, first: int) -> None:
+    link, worker = ends
+    data = frame(protocol.VALUE, bytes(range(256)) * (size // 256) + b"x" * (size % 256))
+    worker.sendall(data[:first])
+    sender = threading.Thread(target=worker.sendall, args=(data[first:],))
+    sender.start()
+    got = link.exchange(b"", time.monotonic() + 60, None)
+    sender.join()
+    assert got is not None and frame(*got) == data
+    worker.sendall(frame(protocol.DONE, b"after"))
+    assert link.exchange(b"", time.monotonic() + 60, None) == (protocol.DONE, b"after")
+
+
+@pytest.mark.parametrize("size", [100, 1_000_000])
+def test_half_a_frame_at_the_deadline_is_not_lost(ends: tuple[Link, socket.socket], size: int) -> None:
+    link, worker = ends
+    data = frame(protocol.VALUE, b"x" * size)
+    worker.sendall(data[: min(size // 2, 50_000)])
+    assert link.exchange(b"", time.monotonic() + 0.05, None) is None
+    sender = threading.Thread(target=worker.sendall, args=(data[min(size // 2, 50_000) :],))
+    sender.start()
+    got = link.receive(time.monotonic() + 60)
+    sender.join()
+    assert got is not None and frame(*got) == data
+
+
+@pytest.mark.parametrize("size", [100, 1_000_000])
+def test_a_worker_that_ends_amid_a_frame_is_gone(ends: tuple[Link, socket.socket], size: int) -> None:
+    link, worker = ends
+    worker.sendall(frame(protocol.VALUE, b"x" * size)[: min(size // 2, 50_000)])
+    worker.shutdown(socket.SHUT_WR)
+    with pytest.raises(Gone):
+        link.exchange(b"", time.monotonic() + 60, None)
 
 
 # JSON

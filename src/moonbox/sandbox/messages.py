@@ -6,16 +6,20 @@ A WorkerError means that the worker must go.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import LIMIT_NAMES, WorkerError
 from moonbox.frozen import NATIVE
 from moonbox.worker.protocol import SPENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    Decode = Callable[[bytes], Any]
+    class Decode(Protocol):
+        """Makes the value that begins at a place of a payload."""
+
+        def __call__(self, payload: bytes, start: int = 0, /) -> Any: ...
+
 
 __all__ = [
     "LARGEST_COUNT",
@@ -99,7 +103,7 @@ def value_of(payload: bytes, decode: Decode) -> tuple[list[Any], int | None, int
     if len(payload) < _SPENT:
         raise _malformed_end()
     operations, memory, cpu, cut = SPENT.unpack_from(payload)
-    values = decode(payload[_SPENT:])
+    values = decode(payload, _SPENT)
     if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < LARGEST_COUNT:
         raise _malformed_end()
     return values, None if operations < 0 else operations, memory, cpu, cut

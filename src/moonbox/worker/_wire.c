@@ -155,6 +155,54 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
   return arrived(wire, buffer, got);
 }
 
+/* fill(start, size, deadline): so many bytes, which begin with these, as they arrive; fewer where there are no more at the
+ * deadline, or at all. */
+static PyObject *fill(Wire *wire, PyObject *const *arguments, Py_ssize_t count) {
+  if (count != 3) return PyErr_Format(PyExc_TypeError, "fill takes 3 arguments");
+  char *start;
+  Py_ssize_t filled, size = PyLong_AsSsize_t(arguments[1]);
+  double deadline = PyFloat_AsDouble(arguments[2]);
+  if (PyErr_Occurred() || PyBytes_AsStringAndSize(arguments[0], &start, &filled) < 0) return NULL;
+  if (size < filled) return PyErr_Format(PyExc_ValueError, "more bytes than are to be filled");
+  PyObject *whole = PyBytes_FromStringAndSize(NULL, size);
+  if (!whole) return NULL;
+  char *data = PyBytes_AS_STRING(whole);
+  memcpy(data, start, (size_t)filled);
+  int problem = 0, over = 0;
+  PyThreadState *state = PyEval_SaveThread();
+  while (filled < size && !over && !problem) {
+    ssize_t got = recv(wire->fd, data + filled, (size_t)(size - filled), MSG_DONTWAIT);
+    if (got > 0) {
+      filled += got;
+    } else if (got == 0) {
+      over = 1;
+    } else if (is_nothing()) {
+      int ready = wait_for(wire->fd, deadline);
+      over = ready == 0;
+      problem = ready < 0 ? errno : 0;
+    } else {
+      problem = errno;
+    }
+    if (problem == EINTR) {
+      problem = 0;
+      PyEval_RestoreThread(state);
+      if (PyErr_CheckSignals()) {
+        Py_DECREF(whole);
+        return NULL;
+      }
+      state = PyEval_SaveThread();
+    }
+  }
+  PyEval_RestoreThread(state);
+  if (problem) {
+    Py_DECREF(whole);
+    errno = problem;
+    return PyErr_SetFromErrno(PyExc_OSError);
+  }
+  if (filled < size && _PyBytes_Resize(&whole, filled) < 0) return NULL;
+  return whole;
+}
+
 /* is_quiet(): whether the peer holds its end and has nothing to say. */
 static PyObject *is_quiet(Wire *wire, PyObject *_) {
   (void)_;
@@ -180,6 +228,7 @@ static void wire_dealloc(Wire *wire) {
 }
 
 static PyMethodDef WIRE_METHODS[] = {{"exchange", (PyCFunction)(void (*)(void))exchange, METH_FASTCALL, NULL},
+                                     {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, NULL},
                                      {"is_quiet", (PyCFunction)is_quiet, METH_NOARGS, NULL},
                                      {NULL, NULL, 0, NULL}};
 static PyMemberDef WIRE_MEMBERS[] = {{"tries", T_UINT, offsetof(Wire, spin.tries), READONLY, "waits that began awake"},
@@ -199,7 +248,7 @@ static PyTypeObject WIRE = {
 };
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 2 };
+enum { REVISION = 3 };
 
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_wire", NULL, -1, NULL, NULL, NULL, NULL, NULL};
 

@@ -157,20 +157,24 @@ class Decoder:
         # By position, in the order of the slots.
         return _make_decoder(self._allow_nan, self._frame, most, self._levels, depth, most, self._quick)  # type: ignore[no-any-return]
 
-    def decode(self, payload: bytes) -> Any:
-        """The value; WorkerError where it is not JSON of ours or would unfold to too much."""
-        size = len(payload)
+    def decode(self, payload: bytes, start: int = 0) -> Any:
+        """The value that begins there; WorkerError where it is not JSON of ours or would unfold to too much."""
+        size = len(payload) - start
+        large = size > _LARGE
+        fits = size <= self._left and size <= self._frame and self._quick >= 0
+        if start and not (large and fits):
+            payload, start = payload[start:], 0
         if size < _SHORTEST_INFINITE <= self._left and not self._allow_nan and _BACKSLASH not in payload:
             self._left -= size  # no more elements than bytes, and no number out of range
             try:
                 return _scanned(payload)
             except ValueError as problem:
                 raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
-        if size <= self._left and size <= self._frame and self._quick >= 0:
-            value = self._decode_quickly(payload)
+        if fits:
+            value = self._decode_quickly(payload, start)
             if value is not _UNUSUAL:
                 return value
-        large = size > _LARGE
+            payload = payload[start:]
         looked_at = _without_long_strings(payload) if large else payload
         nodes = _nodes(looked_at)
         try:
@@ -192,12 +196,13 @@ class Decoder:
         except (ValueError, RecursionError) as problem:
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
 
-    def _decode_quickly(self, payload: bytes) -> Any:
+    def _decode_quickly(self, payload: bytes, start: int = 0) -> Any:
         """The value of a payload that has no more bytes than elements are allowed: it can be parsed first and looked at
         then, which is quicker. _UNUSUAL where `decode` can say more exactly what is wrong."""
         quicker = _msgspec() if len(payload) > _LARGE else sys.modules.get("msgspec.json")  # which takes long to load
         try:
-            value = _scanned(payload) if quicker is None else _NATIVE.without_collecting(quicker.decode, payload)
+            text = memoryview(payload)[start:] if start else payload
+            value = _scanned(payload) if quicker is None else _NATIVE.without_collecting(quicker.decode, text)
             nodes = _weight(value, self._levels)
             if nodes < 0:
                 return _UNUSUAL
@@ -234,9 +239,9 @@ class Decoder:
         end = _lone_end(_SCAN, SPENT.unpack_from(payload), payload, _SPENT, self._levels, most)
         return end
 
-    def decode_first(self, payload: bytes) -> Any:
+    def decode_first(self, payload: bytes, start: int = 0) -> Any:
         """The same for the first frame of another run; this, as `lone_end`, from any thread."""
-        return self.for_another_run().decode(payload)
+        return self.for_another_run().decode(payload, start)
 
     def _restored(self, value: Any) -> Any:
         restorer = _Restorer(self._left // _ROW)

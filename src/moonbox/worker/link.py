@@ -30,6 +30,7 @@ WIRE: Any = getattr(_NATIVE, "Wire", None)
 _CHUNK = 1 << 18
 _FIRST = 1 << 14  # bytes; most frames are shorter, and more than that the C library would map and unmap each time
 _LARGEST_FRAME = 1 << 20
+_IN_PLACE = 1 << 22  # bytes; for larger ones the pages of a buffer that grows, which are reused, are quicker than new ones
 _LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
 
 
@@ -163,7 +164,24 @@ class Link:
             if frame[0] != READY or self.greeting is not None:
                 return frame
             self.greeting = frame[1]
-        return self.receive(deadline)
+        return self._rest_of_large(deadline) or self.receive(deadline)
+
+    def _rest_of_large(self, deadline: float | None) -> tuple[int, bytes] | None:
+        """A large frame whose beginning has arrived, received where it stays; None for all else and at the deadline."""
+        buffer = self.reader.buffer
+        kind, length = HEADER.unpack_from(buffer) if len(buffer) > HEADER.size else (READY, 0)
+        if not _FIRST <= length < _IN_PLACE or kind == READY or self._wire is None:
+            return None
+        start = bytes(memoryview(buffer)[HEADER.size :])
+        try:
+            payload = self._wire.fill(start, length, -1.0 if deadline is None else deadline)
+        except OSError:
+            raise Gone from None
+        if len(payload) == length:
+            buffer.clear()
+            return kind, payload
+        buffer += payload[len(start) :]
+        return None
 
     def send(self, data: bytes, deadline: float | None = None) -> bool:
         """Send all of it; False when the worker does not take it before the deadline. Gone when it cannot."""
