@@ -30,7 +30,7 @@ WIRE: Any = getattr(_NATIVE, "Wire", None)
 _CHUNK = 1 << 18
 _FIRST = 1 << 14  # bytes; most frames are shorter, and more than that the C library would map and unmap each time
 _LARGEST_FRAME = 1 << 20
-_IN_PLACE = 1 << 22  # bytes; for larger ones the pages of a buffer that grows, which are reused, are quicker than new ones
+_IN_PLACE = 1 << 22  # bytes; beyond that a buffer that grows, whose pages are reused, is quicker than new pages
 _LONGEST_POLL = 1e9  # milliseconds; the system call takes no more than 31 bits
 
 
