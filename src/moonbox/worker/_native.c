@@ -141,8 +141,8 @@ static struct {
   int has_run, is_furnished;
   int collects_not, uncollected; /* the collector is stopped, or was, and has not caught up yet */
   size_t live;                   /* bytes in use after it had looked at everything, the last time */
-  int in_run;      /* a script that `run` has started */
-  size_t held;     /* bytes of what it returned, as JSON text in `out`, after room for the head of its frame; 0: none */
+  int in_run;                    /* a script that `run` has started */
+  size_t held; /* bytes of what it returned, as JSON text in `out`, after room for the head of its frame; 0: none */
   int can_renew; /* until something happens that the renewal of this process does not undo, or that is not ordinary */
   size_t printed;
   atomic_int reason;
