@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -452,10 +453,15 @@ def wired() -> Iterator[tuple[Any, socket.socket]]:
         pytest.skip("no native parts here")
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield native.Wire(ours.fileno(), HEADER.unpack_from), theirs
+        yield native.Wire(ours.fileno(), HEADER.unpack_from, 0), theirs
 
 
-@pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="one processor")
+several_processors = pytest.mark.skipif(
+    len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="one processor"
+)
+
+
+@several_processors
 def test_an_exchange_begins_its_waits_awake(wired: Any) -> None:
     wire, theirs = wired
     if not extension("worker._wire").MAY_SPIN:
@@ -471,6 +477,43 @@ def test_an_exchange_begins_its_waits_awake(wired: Any) -> None:
     assert wire.hits == tried <= wire.tries
     theirs.close()
     assert wire.exchange(b"", -1.0) == b""
+
+
+def exchanges_until_moved(worker: int, data: bytes, most: int) -> tuple[int, int]:
+    """Moves of a worker whose answers are there at once, as those of one on the host's processor; and exchanges."""
+    native = extension("worker._wire")
+    if native is None or not native.MAY_SPIN:
+        pytest.skip("no native parts, or the time of one processor")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        wire = native.Wire(ours.fileno(), HEADER.unpack_from, worker)
+        exchanges = 0
+        while not wire.moves and exchanges < most:
+            theirs.sendall(b"answer")
+            assert wire.exchange(data, -1.0) == b"answer"
+            assert not data or theirs.recv(100) == data
+            exchanges += 1
+        return wire.moves, exchanges
+
+
+@several_processors
+def test_a_worker_on_the_host_s_processor_is_moved() -> None:
+    with subprocess.Popen(["sleep", "60"]) as worker:
+        usable = os.sched_getaffinity(worker.pid)
+        try:
+            assert exchanges_until_moved(worker.pid, b"asked", 1_000_000)[0] == 1
+            assert os.sched_getaffinity(worker.pid) == usable
+        finally:
+            worker.kill()
+
+
+@several_processors
+def test_only_a_worker_that_was_asked_and_is_there_is_moved() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    assert exchanges_until_moved(ended.pid, b"asked", 1_000) == (0, 1_000)
+    assert exchanges_until_moved(0, b"asked", 1_000) == (0, 1_000)
+    assert exchanges_until_moved(os.getpid(), b"", 1_000) == (0, 1_000)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")

@@ -334,7 +334,12 @@ static int receive(int *kind, char **payload, size_t *length) {
     ssize_t got = -1;
     errno = EAGAIN;
     if (W.may_spin && !in->size) got = spin_receive(&W.spin, W.socket, in->data, in->room, -1);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) got = recv(W.socket, in->data + in->size, in->room - in->size, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      got = recv(W.socket, in->data + in->size, in->room - in->size, 0);
+      int problem = errno;
+      if (W.may_spin) spin_slept(&W.spin);
+      errno = problem;
+    }
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return 0;
     in->size += (size_t)got;

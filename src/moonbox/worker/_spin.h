@@ -17,19 +17,23 @@
 #include <time.h>
 
 enum {
-  SPIN_LONGEST = 50000,         /* nanoseconds; about what it takes to wake the other side up and have its answer */
-  SPIN_INTERRUPTED = 20000,     /* between two looks: something else ran on this processor, which is wanted */
-  SPIN_FIRST_PAUSE = 250000,    /* after the first failure; four times as long after one that follows soon */
+  SPIN_LONGEST = 100000,        /* nanoseconds; about what it takes to wake the other side up and have its answer */
+  SPIN_INTERRUPTED = 40000,     /* between two looks: something else ran on this processor, which is wanted */
+  SPIN_FIRST_PAUSE = 500000,    /* after the first failure; four times as long after one that follows soon */
   SPIN_BUSY_PAUSE = 4000000,    /* where the processor is wanted */
   SPIN_LONGEST_PAUSE = 256000000,
   SPIN_FORGOTTEN = 8,           /* pauses without a try, after which an earlier failure counts for less */
   SPIN_FIRST_WAITS = 3,         /* a worker that serves a single run has no use for it */
+  SPIN_MOVED = 1000000,         /* after a move that ended a pause, until another one does */
 };
 
 typedef struct {
   unsigned waits;       /* until it is first tried */
   int64_t pause, until; /* not again before then */
   int64_t spent;        /* nanoseconds in all */
+  int64_t began;        /* the last wait */
+  int64_t moved;        /* when a move last ended a pause */
+  int processor;        /* the one it woke up on last, counted from 1; 0: not known */
   unsigned tries, hits;
 } Spin;
 
@@ -74,7 +78,7 @@ static ssize_t spin_receive(Spin *spin, int fd, void *buffer, size_t size, int64
     errno = EAGAIN;
     return -1;
   }
-  int64_t began = spin_clock(), now = began, before, end = began + SPIN_LONGEST;
+  int64_t began = spin->began = spin_clock(), now = began, before, end = began + SPIN_LONGEST;
   if (began < spin->until) {
     errno = EAGAIN;
     return -1;
@@ -98,6 +102,22 @@ static ssize_t spin_receive(Spin *spin, int fd, void *buffer, size_t size, int64
   spin_failed(spin, now, now - before >= SPIN_INTERRUPTED);
   errno = EAGAIN;
   return -1;
+}
+
+/* After a sleep. Two that share a processor look in vain: the other side cannot answer meanwhile. So whoever has been moved
+ * to another processor tries again at once, where this sleep was short enough to be spared. */
+static void spin_slept(Spin *spin) {
+#ifdef __linux__
+  int before = spin->processor;
+  spin->processor = sched_getcpu() + 1;
+  if (spin->processor == before || !spin->processor || !before || !spin->pause) return;
+  int64_t now = spin_clock();
+  if (now - spin->began > SPIN_LONGEST || now - spin->moved < SPIN_MOVED) return;
+  spin->moved = now;
+  spin->until = 0;
+#else
+  (void)spin;
+#endif
 }
 
 #endif

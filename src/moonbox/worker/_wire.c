@@ -8,6 +8,7 @@
 #include <Python.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <structmember.h>
 #include <sys/socket.h>
@@ -17,6 +18,15 @@
 
 /* On the stack, which is small in the threads of some C libraries; link.py reads what is longer. */
 enum { HEADER = 5, CHUNK = 1 << 14, LONGEST = 1 << 30, LOOK_AGAIN = 100000000 };
+
+/* Of moves of a worker to another processor; the times in nanoseconds. */
+enum {
+  MOVE_AFTER = 2,            /* answers in a row that tell that it shares the host's */
+  MOVED_WELL = 16,           /* answers in a row that tell that it does not: an earlier move was of use */
+  MOVE_FIRST_PAUSE = 1000000,
+  MOVE_LONGEST_PAUSE = 16000000,
+  MOVE_SOON = 1000000,       /* after an answer; later nobody knows what the worker does, or whether it is there */
+};
 
 static double now(void) {
   struct timespec at;
@@ -39,7 +49,7 @@ static int wait_for(int fd, double deadline) {
 #endif
 }
 
-/* A socket of the host, and what is known of how quickly its worker answers. */
+/* A socket of the host, and what is known of how quickly its worker answers, and where. */
 typedef struct {
   PyObject_HEAD
   int fd;
@@ -47,14 +57,31 @@ typedef struct {
   Spin spin;
   int64_t looked; /* when the number of processors was last looked at */
   int processors;
+  int worker;             /* its process; 0 where it cannot be moved */
+  unsigned shared, apart; /* answers in a row from a worker that had the host's processor, and another one */
+  int64_t answered;       /* the last of the former */
+  int64_t pause, until;   /* it is not moved before then */
+  unsigned moves;
 } Wire;
 
-static int has_quota;       /* more than the time of one processor */
-static atomic_int spinning; /* threads that spin now: one processor must be left for the workers */
+static int has_quota;      /* more than the time of one processor */
+static atomic_int waiting; /* threads that wait for a worker now; the workers need processors as well */
 
-/* Before the host sleeps; as recv. It does not hold the interpreter's lock. */
-static ssize_t receive_soon(Wire *wire, char *buffer, size_t size, double deadline) {
+static int is_nothing(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
+
+/* Before the host sleeps; as recv. `asked`: something was sent just now. It does not hold the interpreter's lock. */
+static ssize_t receive_soon(Wire *wire, char *buffer, size_t size, double deadline, int asked) {
   Spin *spin = &wire->spin;
+  if (asked && wire->processors > 1) {
+    ssize_t got = recv(wire->fd, buffer, size, MSG_DONTWAIT);
+    if (got >= 0 || !is_nothing()) {
+      wire->answered = spin_clock();
+      wire->shared++;
+      wire->apart = 0;
+      return got;
+    }
+  }
+  wire->shared = 0;
   if (spin->waits < SPIN_FIRST_WAITS) { /* as spin_receive does, before anything is looked at */
     spin->waits++;
     errno = EAGAIN;
@@ -72,15 +99,52 @@ static ssize_t receive_soon(Wire *wire, char *buffer, size_t size, double deadli
   }
   ssize_t got = -1;
   errno = EAGAIN;
-  if (atomic_fetch_add(&spinning, 1) < wire->processors - 1)
+  if (waiting < wire->processors)
     got = spin_receive(spin, wire->fd, buffer, size, deadline < 0 ? -1 : (int64_t)(deadline * 1e9));
-  int problem = errno;
-  atomic_fetch_sub(&spinning, 1);
-  errno = problem;
+  if (got > 0 && ++wire->apart > MOVED_WELL) wire->pause = 0;
   return got;
 }
 
-static int is_nothing(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
+/* Whether the worker is to be woken up on another processor than the host's.
+ *
+ * Some kernels wake the receiver of a message on the processor of its sender, which they expect to sleep at once; those of
+ * virtual machines above all, where processors seem to share no memory cache. Then worker and host take turns on one
+ * processor beside an idle one, and an answer is there when its request has been sent. */
+static int is_to_move(Wire *wire) {
+  if (wire->shared < MOVE_AFTER || !wire->worker || waiting > 1) return 0;
+  int64_t now = spin_clock();
+  if (now < wire->until || now - wire->answered > MOVE_SOON) return 0;
+  wire->pause = wire->pause ? wire->pause * 4 : MOVE_FIRST_PAUSE;
+  if (wire->pause > MOVE_LONGEST_PAUSE) wire->pause = MOVE_LONGEST_PAUSE;
+  wire->until = now + wire->pause;
+  return 1;
+}
+
+/* As send. The worker may use all of its processors again as soon as it is awake. */
+static ssize_t send_and_move(Wire *wire, const char *data, size_t size) {
+#ifdef __linux__
+  cpu_set_t all, others;
+  int own = sched_getcpu(), moves = 0, worker = wire->worker;
+  if (own >= 0 && !sched_getaffinity(worker, sizeof all, &all)) {
+    others = all;
+    CPU_CLR(own, &others);
+    moves = CPU_COUNT(&others) && !sched_setaffinity(worker, sizeof others, &others);
+  }
+  ssize_t sent = send(wire->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  int problem = errno;
+  if (moves) {
+    sched_setaffinity(worker, sizeof all, &all);
+    wire->spin.until = 0;
+    wire->moves++;
+  } else {
+    wire->worker = 0;
+  }
+  errno = problem;
+  return sent;
+#else
+  return send(wire->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+#endif
+}
 
 /* What has arrived, as (kind, payload) where it is one whole frame, else as bytes. What its first bytes say is for `unpack`
  * to find out, which is Python's own: here they are only moved. */
@@ -102,6 +166,14 @@ static PyObject *arrived(Wire *wire, const char *data, Py_ssize_t size) {
   return frame;
 }
 
+/* Python's handlers have run, in the middle of an exchange; NULL where one of them raised, which ends it. */
+static PyThreadState *after_signals(PyThreadState *state) {
+  PyEval_RestoreThread(state);
+  if (!PyErr_CheckSignals()) return PyEval_SaveThread();
+  atomic_fetch_sub(&waiting, 1);
+  return NULL;
+}
+
 /* exchange(data, deadline): what has arrived, b"" when the peer has hung up, None at the deadline; or, where not all of the
  * data can be sent at once, how many bytes were. The deadline is on the monotonic clock; below 0: none. */
 static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t count) {
@@ -115,8 +187,10 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
   int problem = 0, ready = 1;
   char buffer[CHUNK];
   PyThreadState *state = PyEval_SaveThread();
+  atomic_fetch_add(&waiting, 1);
   if (size) {
-    do sent = send(fd, data, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    do sent = is_to_move(wire) ? send_and_move(wire, data, (size_t)size)
+                               : send(fd, data, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
     if (sent < 0) {
       problem = is_nothing() ? 0 : errno;
@@ -125,12 +199,10 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
   }
   if (!problem && sent == size) {
     unsigned tries = wire->spin.tries;
-    got = receive_soon(wire, buffer, sizeof buffer, deadline);
+    got = receive_soon(wire, buffer, sizeof buffer, deadline, size > 0);
     if (got < 0 && !is_nothing()) problem = errno;
     if (got < 0 && tries != wire->spin.tries) { /* a signal that came meanwhile would not end the sleep */
-      PyEval_RestoreThread(state);
-      if (PyErr_CheckSignals()) return NULL;
-      state = PyEval_SaveThread();
+      if (!(state = after_signals(state))) return NULL;
     }
   }
   while (!problem && got < 0 && sent == size) {
@@ -138,13 +210,12 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
     if (ready > 0) got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
     if (ready == 0 || got >= 0) break;
     if (errno == EINTR) {
-      PyEval_RestoreThread(state);
-      if (PyErr_CheckSignals()) return NULL;
-      state = PyEval_SaveThread();
+      if (!(state = after_signals(state))) return NULL;
     } else if (!is_nothing()) {
       problem = errno;
     }
   }
+  atomic_fetch_sub(&waiting, 1);
   PyEval_RestoreThread(state);
   if (problem) {
     errno = problem;
@@ -211,13 +282,14 @@ static PyObject *is_quiet(Wire *wire, PyObject *_) {
 }
 
 static PyObject *wire_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
-  int fd;
+  int fd, worker;
   PyObject *unpack;
   if (names && PyDict_GET_SIZE(names)) return PyErr_Format(PyExc_TypeError, "Wire takes no keyword arguments");
-  if (!PyArg_ParseTuple(arguments, "iO", &fd, &unpack)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "iOi", &fd, &unpack, &worker)) return NULL;
   Wire *wire = (Wire *)type->tp_alloc(type, 0);
   if (!wire) return NULL;
   wire->fd = fd;
+  wire->worker = worker;
   wire->unpack = Py_NewRef(unpack);
   return (PyObject *)wire;
 }
@@ -233,10 +305,11 @@ static PyMethodDef WIRE_METHODS[] = {{"exchange", (PyCFunction)(void (*)(void))e
                                      {NULL, NULL, 0, NULL}};
 static PyMemberDef WIRE_MEMBERS[] = {{"tries", T_UINT, offsetof(Wire, spin.tries), READONLY, "waits that began awake"},
                                      {"hits", T_UINT, offsetof(Wire, spin.hits), READONLY, "those that ended so"},
+                                     {"moves", T_UINT, offsetof(Wire, moves), READONLY, "of the worker to another processor"},
                                      {NULL, 0, 0, 0, NULL}};
 
-/* Wire(fd, unpack): exchanges over that socket, which stays its caller's; `unpack` reads the start of a frame as (kind,
- * length). One thread at a time uses it. */
+/* Wire(fd, unpack, worker): exchanges over that socket, which stays its caller's; `unpack` reads the start of a frame as
+ * (kind, length); `worker` is the process at the other end, 0 where it is no other one. One thread at a time uses it. */
 static PyTypeObject WIRE = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "moonbox.worker._wire.Wire",
     .tp_basicsize = sizeof(Wire),
@@ -248,12 +321,15 @@ static PyTypeObject WIRE = {
 };
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 3 };
+enum { REVISION = 4 };
+
+static void forget_waiting(void) { waiting = 0; }
 
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_wire", NULL, -1, NULL, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__wire(void) {
   has_quota = spin_has_quota();
+  pthread_atfork(NULL, NULL, forget_waiting); /* a child has one thread */
   PyObject *module = PyType_Ready(&WIRE) < 0 ? NULL : PyModule_Create(&MODULE);
   if (module && PyModule_AddObjectRef(module, "Wire", (PyObject *)&WIRE) < 0) Py_CLEAR(module);
   if (module && PyModule_AddIntConstant(module, "MAY_SPIN", has_quota) < 0) Py_CLEAR(module);

@@ -89,7 +89,7 @@ class Link:
         """The worker's loop is the native one, which reads MessagePack."""
         self._process = process
         self._sock = sock
-        self._wire = None if WIRE is None else WIRE(sock.fileno(), HEADER.unpack_from)
+        self._wire = None if WIRE is None else WIRE(sock.fileno(), HEADER.unpack_from, pid or 0)
         self._control = control
         self.reader = Reader(_LARGEST_FRAME)
         """Holds what has arrived; its `largest` is how large a frame may be."""
