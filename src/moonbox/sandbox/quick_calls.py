@@ -19,7 +19,7 @@ from moonbox.tools.results import collect_rows, to_tool_error
 from moonbox.values import ORDINARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
     from typing import TypeVar
 
     from moonbox.media import MediaStore
@@ -39,14 +39,16 @@ _lower: Callable[..., Any] | None = getattr(NATIVE, "lowered", None)
 class QuickTool:
     """A tool that can be called quickly."""
 
-    __slots__ = ("bind", "call", "parses", "path", "tool")
+    __slots__ = ("bind", "call", "has_schema", "parses", "path", "tool", "turns")
 
-    def __init__(self, tool: Tool, bind: Callable[[list[Any]], dict[str, Any] | None]) -> None:
+    def __init__(self, tool: Tool, bind: Callable[[list[Any]], dict[str, Any] | None], turns: Iterator[bool]) -> None:
         self.tool = tool
         self.path = tool.path
         self.call = tool.call
         self.bind = bind
-        self.parses = tool.parse_json and tool.returns is None
+        self.has_schema = tool.returns is not None
+        self.parses = tool.parse_json and not self.has_schema
+        self.turns = turns
 
 
 class QuickCalls:
@@ -61,6 +63,7 @@ class QuickCalls:
         self._most_rows = most_rows
         self._running = setup.running_calls
         self._learn = setup.learn
+        self._add_size = toolbox.learned.add_size
         self._clean_error = setup.clean_error
         self._possible = not setup.middleware and setup.secrets is None
         self._tools: dict[str, QuickTool | None] = {}
@@ -97,7 +100,10 @@ class QuickCalls:
             else:
                 lowered = _lower(result, *self._bounds)
                 result = self._converted(quick, result, entry, executor) if lowered is NotImplemented else lowered
-            self._learn(quick.tool, result, scripted=True)
+            if not quick.has_schema:
+                self._learn(quick.tool, result, scripted=True)
+            elif next(quick.turns):
+                self._add_size(quick.path, result, scripted=True)
             entry.ended = monotonic()
             return "ok", result, None
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
@@ -136,7 +142,7 @@ class QuickCalls:
             and (types := tool.plan.scalars) is not None
             and (bind := tool.binder.quick(types)) is not None
         ):
-            quick = QuickTool(tool, bind)
+            quick = QuickTool(tool, bind, self._toolbox.learned.turns(tool.path))
         self._tools[target] = quick
         return quick
 

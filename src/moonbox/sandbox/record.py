@@ -207,11 +207,9 @@ class CallEntry:
             entry.failures_before = failed
             return entry
         is_named = len(given) == 1 and type(given[0]) is dict if plain else _are_named(given)
-        # By position, in the order of the slots.
         return _make_entry(  # type: ignore[no-any-return]
-            None, given[0] if is_named else given, batch, None, size, 0, None, None, None,
-            None, failed, given, call_id, index, False, "", monotonic(), None, None, None, None, time(), "in_flight",
-            target, target[6:],
+            given[0] if is_named else given, batch, size, failed, given, call_id, index, monotonic(), time(), target,
+            target[6:],
         )  # fmt: skip
 
     @property
@@ -272,7 +270,15 @@ def _are_named(arguments: list[Any]) -> bool:
     return True
 
 
-_make_entry: Any = None if NATIVE is None else NATIVE.maker(CallEntry, CallEntry.__slots__, CallEntry)
+_GIVEN = (
+    "arguments", "batch", "bytes_in", "failures_before", "given", "id", "index", "received", "started", "target",
+    "tool",
+)  # fmt: skip
+_AT_FIRST = {"bytes_out": 0, "left": False, "obstacle": "", "status": "in_flight"}  # all others: None
+_make_entry: Any = None
+if NATIVE is not None:
+    _same = [name for name in CallEntry.__slots__ if name not in _GIVEN]
+    _make_entry = NATIVE.maker(CallEntry, (*_GIVEN, *_same), CallEntry, tuple(map(_AT_FIRST.get, _same)))
 
 
 class RunRecord:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import re
 import threading
+from itertools import chain, cycle, repeat
 from typing import TYPE_CHECKING, Any
 
 from moonbox.dataclass import dataclass
 from moonbox.tools.document import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["LearnedShapes", "ResultSize", "merge", "shape_of", "size_of"]
@@ -62,7 +63,7 @@ class LearnedShapes:
         self._shapes: dict[str, dict[str, Any]] = {}
         self._counts: dict[str, int] = {}
         self._sizes: dict[str, ResultSize] = {}
-        self._measured: dict[str, int] = {}
+        self._turns: dict[str, Iterator[bool]] = {}
         self._path: Path | None = None
         self.revision = 0
         """Grows when a shape changes."""
@@ -98,10 +99,23 @@ class LearnedShapes:
             return dict(self._sizes)
 
     def measure(self, path: str, result: Any, *, scripted: bool) -> None:
-        """Take in how large a result is, and whether a script asked for it."""
-        count = self._measured[path] = self._measured.get(path, 0) + 1
-        if count > _MEASURED and count % _SELDOM:
-            return
+        """Take in how large a result is, if it is its turn, and whether a script asked for it."""
+        if next(self.turns(path)):
+            self.add_size(path, result, scripted=scripted)
+
+    def turns(self, path: str) -> Iterator[bool]:
+        """Whether the next result of a tool is to be measured, and the one after it, without end.
+
+        That is so for the first ones, and later now and again.
+        """
+        turns = self._turns.get(path)
+        if turns is None:
+            later = cycle([*repeat(False, _SELDOM - 1), True])
+            turns = self._turns.setdefault(path, chain(repeat(True, _MEASURED), later))
+        return turns
+
+    def add_size(self, path: str, result: Any, *, scripted: bool) -> None:
+        """Take in how large a result is whose turn it is."""
         size = size_of(result)
         with self._lock:
             known = self._sizes.get(path, _NO_SIZE)
