@@ -25,6 +25,7 @@ enum {
   SPIN_FORGOTTEN = 8,           /* pauses without a try, after which an earlier failure counts for less */
   SPIN_FIRST_WAITS = 3,         /* a worker that serves a single run has no use for it */
   SPIN_MOVED = 1000000,         /* after a move that ended a pause, until another one does */
+  SPIN_NAPS = 64,               /* short sleeps in a row that end a pause as well */
 };
 
 typedef struct {
@@ -34,6 +35,7 @@ typedef struct {
   int64_t began;        /* the last wait */
   int64_t moved;        /* when a move last ended a pause */
   int processor;        /* the one it woke up on last, counted from 1; 0: not known */
+  unsigned naps;        /* short sleeps in a row */
   unsigned tries, hits;
 } Spin;
 
@@ -104,16 +106,23 @@ static ssize_t spin_receive(Spin *spin, int fd, void *buffer, size_t size, int64
   return -1;
 }
 
-/* After a sleep. Two that share a processor look in vain: the other side cannot answer meanwhile. So whoever has been moved
- * to another processor tries again at once, where this sleep was short enough to be spared. */
+/* After a sleep that may have been short enough to be spared. Two that share a processor look in vain: the other side cannot
+ * answer meanwhile. So whoever has been moved to another processor tries again at once; and so does, now and again, who
+ * sleeps for a short time again and again. */
 static void spin_slept(Spin *spin) {
 #ifdef __linux__
+  if (!spin->pause) return;
   int before = spin->processor;
-  spin->processor = sched_getcpu() + 1;
-  if (spin->processor == before || !spin->processor || !before || !spin->pause) return;
   int64_t now = spin_clock();
-  if (now - spin->began > SPIN_LONGEST || now - spin->moved < SPIN_MOVED) return;
-  spin->moved = now;
+  spin->processor = sched_getcpu() + 1;
+  if (now - spin->began > SPIN_LONGEST) {
+    spin->naps = 0;
+    return;
+  }
+  int is_moved = spin->processor != before && spin->processor && before && now - spin->moved > SPIN_MOVED;
+  if (!is_moved && ++spin->naps < SPIN_NAPS) return;
+  if (is_moved) spin->moved = now;
+  spin->naps = 0;
   spin->until = 0;
 #else
   (void)spin;

@@ -25,6 +25,7 @@ enum {
   MOVED_WELL = 16,           /* answers in a row that tell that it does not: an earlier move was of use */
   MOVE_FIRST_PAUSE = 1000000,
   MOVE_LONGEST_PAUSE = 16000000,
+  MOVE_IF_WITHIN = 50000,    /* after the host has gone to sleep, for an answer that it had looked for in vain */
   MOVE_SOON = 1000000,       /* after an answer; later nobody knows what the worker does, or whether it is there */
 };
 
@@ -103,6 +104,15 @@ static ssize_t receive_soon(Wire *wire, char *buffer, size_t size, double deadli
     got = spin_receive(spin, wire->fd, buffer, size, deadline < 0 ? -1 : (int64_t)(deadline * 1e9));
   if (got > 0 && ++wire->apart > MOVED_WELL) wire->pause = 0;
   return got;
+}
+
+/* The host looked in vain, slept from then on, and has its answer now. If that came at once, the worker waited for the
+ * processor. */
+static void note_sleep(Wire *wire, int64_t slept) {
+  int64_t now = spin_clock();
+  if (now - slept > MOVE_IF_WITHIN) return;
+  wire->answered = now;
+  wire->shared = MOVE_AFTER;
 }
 
 /* Whether the worker is to be woken up on another processor than the host's.
@@ -197,12 +207,14 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
       sent = 0;
     }
   }
+  int64_t slept = 0;
   if (!problem && sent == size) {
     unsigned tries = wire->spin.tries;
     got = receive_soon(wire, buffer, sizeof buffer, deadline, size > 0);
     if (got < 0 && !is_nothing()) problem = errno;
     if (got < 0 && tries != wire->spin.tries) { /* a signal that came meanwhile would not end the sleep */
       if (!(state = after_signals(state))) return NULL;
+      slept = spin_clock();
     }
   }
   while (!problem && got < 0 && sent == size) {
@@ -215,6 +227,7 @@ static PyObject *exchange(Wire *wire, PyObject *const *arguments, Py_ssize_t cou
       problem = errno;
     }
   }
+  if (slept && got > 0) note_sleep(wire, slept);
   atomic_fetch_sub(&waiting, 1);
   PyEval_RestoreThread(state);
   if (problem) {
