@@ -63,7 +63,7 @@ class QuickCalls:
         self._most_rows = most_rows
         self._running = setup.running_calls
         self._learn = setup.learn
-        self._add_size = toolbox.learned.add_size
+        self._learned = setup.toolbox.learned
         self._clean_error = setup.clean_error
         self._possible = not setup.middleware and setup.secrets is None
         self._tools: dict[str, QuickTool | None] = {}
@@ -103,7 +103,7 @@ class QuickCalls:
             if not quick.has_schema:
                 self._learn(quick.tool, result, scripted=True)
             elif next(quick.turns):
-                self._add_size(quick.path, result, scripted=True)
+                self._learned.add_size(quick.path, result, scripted=True)
             entry.ended = monotonic()
             return "ok", result, None
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
@@ -142,7 +142,7 @@ class QuickCalls:
             and (types := tool.plan.scalars) is not None
             and (bind := tool.binder.quick(types)) is not None
         ):
-            quick = QuickTool(tool, bind, self._toolbox.learned.turns(tool.path))
+            quick = QuickTool(tool, bind, self._learned.turns(tool.path))
         self._tools[target] = quick
         return quick
 
