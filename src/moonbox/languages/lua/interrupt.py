@@ -69,13 +69,16 @@ class Interrupt:
         if self._api is None:
             return
         set_hook, hook, running = self._api.lua_sethook, self._hook, self._running
-        level = 0
-        while level < len(running):
-            try:
-                set_hook(running[level], hook, _MASK_COUNT, 1)
-            except IndexError:  # left meanwhile
-                return
-            level += 1
+        # Twice: a processor may show a running coroutine that there is a hook before it shows the hook, and the coroutine
+        # then forgets about it.
+        for _ in range(2):
+            level = 0
+            while level < len(running):
+                try:
+                    set_hook(running[level], hook, _MASK_COUNT, 1)
+                except IndexError:  # left meanwhile
+                    break
+                level += 1
 
     def clear(self) -> None:
         """After a run: no hook stands, and only the main thread is running."""
