@@ -69,8 +69,8 @@ class Interrupt:
         if self._api is None:
             return
         set_hook, hook, running = self._api.lua_sethook, self._hook, self._running
-        # Twice: a processor may show a running coroutine that there is a hook before it shows the hook, and the coroutine
-        # then forgets about it.
+        # Twice: a processor may show a running coroutine that there is a hook before it shows the hook itself, and the
+        # coroutine then forgets about it.
         for _ in range(2):
             level = 0
             while level < len(running):
