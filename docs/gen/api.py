@@ -59,17 +59,8 @@ _MADE_BY_OTHERS = {"Pause", "Repl"}
 """Classes that programs get and do not make: their arguments are no part of the interface."""
 
 
-class _DataClasses(griffe.Extension):
-    """Data classes of `moonbox.dataclass` are read like those of the standard library."""
-
-    def on_module_members(self, *, mod: Any, **_: Any) -> None:
-        for member in mod.members.values():
-            if member.is_alias and member.target_path.startswith("moonbox.dataclass."):
-                member.target_path = "dataclasses." + member.target_path.rpartition(".")[2]
-
-
 def page() -> str:
-    package = griffe.load("moonbox", search_paths=[str(SOURCE)], extensions=griffe.load_extensions(_DataClasses))
+    package = griffe.load("moonbox", search_paths=[str(SOURCE)])
     parts = [INTRO.strip()]
     for module, about in MODULES.items():
         names = sorted(_public_names(package, module), key=str.lower)

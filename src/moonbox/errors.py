@@ -18,10 +18,9 @@ MoonboxError
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
-
-from moonbox.dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any, Literal
-
-from moonbox.dataclass import dataclass, fields
 
 __all__ = ["Finding"]
 

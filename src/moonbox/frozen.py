@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from moonbox.dataclass import MISSING, fields
 from moonbox.native import extension
 
 if TYPE_CHECKING:

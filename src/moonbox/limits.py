@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any
 
-from moonbox.dataclass import dataclass, fields
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from moonbox.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from moonbox.audit.answer import render
 from moonbox.audit.compact import short
-from moonbox.dataclass import dataclass, field, fields, replace
 from moonbox.errors import ScriptError, UsageError
 from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from fnmatch import translate
 from typing import TYPE_CHECKING, Any
 
-from moonbox.dataclass import replace
 from moonbox.errors import ScriptError, UsageError
 
 if TYPE_CHECKING:

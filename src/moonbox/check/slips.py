@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
@@ -20,7 +21,6 @@ from moonbox.check.values import (
     ToolValue,
     kinds_of,
 )
-from moonbox.dataclass import fields, is_dataclass
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:

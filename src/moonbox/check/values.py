@@ -6,9 +6,9 @@ to again, or assigned to exactly once; anything else is unknown, and of the unkn
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from moonbox.dataclass import fields, is_dataclass, replace
 from moonbox.languages import program as p
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.dataclass import dataclass, fields
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
 from moonbox.suggest import unknown

@@ -6,11 +6,11 @@ import contextlib
 import gc
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.cli.output import is_terminal, print_error, print_json, print_note, report_error, save_media
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
-from moonbox.dataclass import dataclass
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.wording import visible

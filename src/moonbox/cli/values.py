@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import binary, clean, pieces
-from moonbox.dataclass import dataclass, field
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:

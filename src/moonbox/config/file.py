@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.config.variables import Variables, unset_texts
-from moonbox.dataclass import dataclass, field
 from moonbox.errors import ConfigError
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown

@@ -11,10 +11,9 @@ protocols of `engine.py`, and its own `explain`; nothing else here depends on wh
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
-
-from moonbox.dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

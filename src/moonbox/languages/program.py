@@ -6,9 +6,8 @@ need not understand is `Other`, whose parts are looked at in order.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-from moonbox.dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

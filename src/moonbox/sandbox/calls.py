@@ -6,12 +6,12 @@ suspends, so that a plain `send(None)` drives it to its end; the asyncio one awa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.dataclass import replace
 from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
 from moonbox.media import MediaStore
 from moonbox.sandbox.contents import as_addresses, with_contents

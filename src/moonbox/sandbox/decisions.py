@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from moonbox.dataclass import dataclass, replace
 from moonbox.errors import Denied, UsageError
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from moonbox.dataclass import dataclass, field, replace
 from moonbox.errors import ConversionError, UsageError
 from moonbox.languages.language import is_identifier
 from moonbox.values import plain

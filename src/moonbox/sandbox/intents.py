@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
-
-from moonbox.dataclass import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

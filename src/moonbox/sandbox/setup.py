@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from _random import Random  # without the hashes and distributions of `random`, which take longer to load
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from moonbox.check.checker import Latest
-from moonbox.dataclass import dataclass, field
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits

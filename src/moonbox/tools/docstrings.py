@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from moonbox.dataclass import dataclass, field
+from dataclasses import dataclass, field
 
 __all__ = ["Docstring", "read_docstring"]
 

@@ -12,10 +12,10 @@ import re
 import sys
 import types
 import typing
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from moonbox.dataclass import dataclass, field
 from moonbox.errors import ToolDefinitionError, ToolError
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from moonbox.dataclass import dataclass, fields
 from moonbox.errors import ToolDefinitionError
 from moonbox.suggest import unknown
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import re
 import threading
+from dataclasses import dataclass
 from itertools import chain, cycle, repeat
 from typing import TYPE_CHECKING, Any
 
-from moonbox.dataclass import dataclass
 from moonbox.tools.document import kind_of
 
 if TYPE_CHECKING:

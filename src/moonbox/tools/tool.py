@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import types
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
-from moonbox.dataclass import dataclass, field, replace
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.dataclass import dataclass
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
 from moonbox.suggest import unknown
 from moonbox.tools.learned import LearnedShapes

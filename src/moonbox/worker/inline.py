@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.dataclass import dataclass
 from moonbox.worker.control import CpuClock, SocketControl, socket_pairs
 
 if TYPE_CHECKING:

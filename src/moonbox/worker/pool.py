@@ -6,9 +6,9 @@ import contextlib
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.dataclass import dataclass
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from moonbox.dataclass import dataclass
 from moonbox.languages.language import is_identifier
 from moonbox.languages.program import Vocabulary
 from moonbox.suggest import did_you_mean, nearest

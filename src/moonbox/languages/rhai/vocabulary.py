@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moonbox.dataclass import dataclass
 from moonbox.languages.program import Vocabulary
 from moonbox.suggest import did_you_mean, nearest
 

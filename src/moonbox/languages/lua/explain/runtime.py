@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from moonbox.dataclass import replace
 from moonbox.languages.lua.explain.missing import (
     given_to_library,
     is_assigned,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
-
-from moonbox.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

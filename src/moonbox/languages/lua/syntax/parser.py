@@ -6,9 +6,9 @@ It follows the reference parser step by step, so that its verdict names the same
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from moonbox.dataclass import dataclass
 from moonbox.languages.lua.syntax import tree
 from moonbox.languages.lua.syntax.expressions import ExpressionParser, NotLua, TooDeep
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from moonbox.dataclass import dataclass
 
 __all__ = [
     "Assignment",

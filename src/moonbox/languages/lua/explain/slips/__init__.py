@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
-
-from moonbox.dataclass import dataclass
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
