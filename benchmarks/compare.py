@@ -34,7 +34,6 @@ ROWS = (
     Row("cold", "a first result, the package being loaded"),
     Row("fresh", "fresh REPL (warm pool) and a run"),
     Row("one_off", "one-off runs, sustained"),
-    Row("one_off_reused", "one-off runs, sustained, in processes that serve again"),
     Row("empty", "empty run"),
     Row("call", "one tool call, sequential"),
     Row("batch", "one tool call, in batches of 20"),

@@ -213,7 +213,6 @@ work.serve(
         "rows_in": rows_in,
         "result": lambda n: in_session(f"'x' * {n}", runs=work.runs_of_result(n)),
         "one_off": one_off,
-        "one_off_reused": one_off,
         "memory_after": memory_after,
         "rows_out": rows_out,
         "parallel": in_parallel,

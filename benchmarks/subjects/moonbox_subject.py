@@ -94,12 +94,6 @@ def one_off() -> float:
     return work.timed(lambda: [box.run("1").unwrap() for _ in range(work.ONE_OFF)], work.ONE_OFF)
 
 
-def one_off_reused() -> float:
-    with Sandbox(reuse_workers=True) as shared:
-        shared.run("1").unwrap()
-        return work.timed(lambda: [shared.run("1").unwrap() for _ in range(work.ONE_OFF)], work.ONE_OFF)
-
-
 def memory_after() -> float:
     """Of a Repl that has worked on rows and let them go."""
     repls = [box.repl().__enter__() for _ in range(10)]
@@ -190,7 +184,6 @@ work.serve(
         "rows_out": rows_out,
         "result": result,
         "one_off": one_off,
-        "one_off_reused": one_off_reused,
         "memory_after": memory_after,
         "parallel": lambda: work.timed(lambda: value(sleepers)),
         "memory": memory,

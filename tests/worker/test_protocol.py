@@ -94,7 +94,7 @@ def test_types_of_frames_are_all_different() -> None:
     kinds = [
         protocol.CONFIGURE, protocol.RUN, protocol.ANSWERS, protocol.HALT, protocol.GLOBALS,
         protocol.READY, protocol.OUTPUT, protocol.CALLS, protocol.CANCEL, protocol.DONE, protocol.DEFINED,
-        protocol.VALUE, protocol.KEPT, protocol.RENEWABLE, protocol.VALUE_KEPT, protocol.RENEW,
+        protocol.VALUE, protocol.KEPT, protocol.VALUE_KEPT,
     ]  # fmt: skip
     assert len(set(kinds)) == len(kinds)
 

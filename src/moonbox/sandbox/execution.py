@@ -56,7 +56,7 @@ class Execution(CallLedger):
 
     __slots__ = (
         "_error", "_last_patience", "_sources", "_spent_before_stop", "_stop_until", "_text_of", "calls_expected",
-        "interrupted", "interrupting", "over", "renewable",
+        "interrupted", "interrupting", "over",
     )  # fmt: skip
 
     def __init__(
@@ -74,8 +74,6 @@ class Execution(CallLedger):
         self.interrupting = 0
         """The worker must be interrupted for this reason; the driver sets it back to 0."""
         self.over = False
-        self.renewable = False
-        """All that the run did in its worker can be undone."""
         self.calls_expected = False
         """A guess: the script will make calls."""
         self.interrupted = False
@@ -139,7 +137,6 @@ class Execution(CallLedger):
             decoder = self._decoder
             self._report = make_report(*(decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode)))
             self.over = True
-            self.renewable = kind == protocol.RENEWABLE
             if kind == protocol.VALUE_KEPT:
                 self._kept = 1
         elif kind == protocol.CALLS:
@@ -269,7 +266,7 @@ _GIVEN = (
 )  # fmt: skip
 _SAME: dict[str, Any] = {
     **dict.fromkeys(("intents", "_on_output", "_on_call", "_telemetry", "_span", "_text_of", "_report", "_error")),
-    **dict.fromkeys(("worker_lost", "holding_answers", "over", "renewable", "interrupted"), False),
+    **dict.fromkeys(("worker_lost", "holding_answers", "over", "interrupted"), False),
     **dict.fromkeys(("_shown_bytes", "_printed", "_received", "_kept", "_batches", "_last_id"), 0),
     **dict.fromkeys(("stopping", "interrupting"), 0),
     **dict.fromkeys(("_stop_until", "_last_patience", "_spent_before_stop"), 0.0),

@@ -22,7 +22,6 @@ __all__ = ["HeldWorker"]
 
 _FRAME_SLACK = 1 << 20
 _ANSWER_SECONDS = 10.0
-_RENEW = protocol.frame(protocol.RENEW, b"")
 _MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
 
 
@@ -36,14 +35,11 @@ class HeldWorker:
     """State went with a worker, and no Run has told so yet."""
     _closed = False
 
-    def __init__(
-        self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None, once: bool = False
-    ) -> None:
+    def __init__(self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None) -> None:
         self._setup = setup
         self._pool = pool
         self._template = template  # what every worker has when it comes from the pool
         self._timeout = timeout
-        self._once = once  # for one run, in a worker that may have served others, and is as new
 
     def acquire(self) -> Link:
         """A living worker. Waits for one while all are in use."""
@@ -52,7 +48,7 @@ class HeldWorker:
             if link.alive():
                 return link
             self.lose()
-        return self._take(self._pool.checkout(self._timeout, self._once))
+        return self._take(self._pool.checkout(self._timeout))
 
     async def aacquire(self) -> Link:
         """The same, awaited."""
@@ -61,28 +57,26 @@ class HeldWorker:
             if link.alive():
                 return link
             self.lose()
-        return self._take(await self._pool.acheckout(self._timeout, self._once))
+        return self._take(await self._pool.acheckout(self._timeout))
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""
-        renewal = _RENEW if self._once else b""  # it is new, or was given back
-        link.renewable = False
         mark = toolbox, toolbox.revision, additions.revision, limits
         configured: Any = link.configured
         if configured == mark:
-            return renewal
+            return b""
         known = configured or self._template
         link.configured = mark
         link.memory = memory = limits.max_memory
         link.reader.largest = memory + _FRAME_SLACK
         if mark == known:
-            return renewal
+            return b""
         config: dict[str, Any] = {}
         if mark[:3] != known[:3]:
             config["environment"] = describe_environment(toolbox, additions, self._setup.features)
         if limits is not known[3] and limits != known[3]:
             config["limits"] = self._setup.limits_for_worker(limits)
-        return renewal + protocol.pack(protocol.CONFIGURE, config) if config else renewal
+        return protocol.pack(protocol.CONFIGURE, config) if config else b""
 
     def read_globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined, as the worker tells."""
@@ -117,11 +111,6 @@ class HeldWorker:
             self.lose()
             raise
 
-    def let_serve_again(self) -> None:
-        """Its run was ordinary, and can be undone."""
-        if self.link is not None:
-            self.link.renewable = True
-
     def lose(self) -> None:
         """The worker is gone, and with it the script's state."""
         self.drop()
@@ -142,8 +131,6 @@ class HeldWorker:
             return
         if not idle:
             self._pool.discard(link)
-        elif self._once and link.renewable:
-            self._pool.give_back(link)
         else:
             self._pool.retire(link)
 

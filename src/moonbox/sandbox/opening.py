@@ -15,7 +15,7 @@ from moonbox.sandbox.execution import GRACE, Execution
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.messages import LARGEST_COUNT, value_of
 from moonbox.sandbox.record import make_run, make_usage
-from moonbox.worker.protocol import ENDS_WELL, HEADER, RENEWABLE, VALUE_KEPT
+from moonbox.worker.protocol import ENDS_WELL, HEADER, VALUE_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -110,7 +110,6 @@ class Opening:
                 ended = decoder.lone_end(payload, LARGEST_COUNT) or value_of(payload, decoder.decode_first)
                 values, operations, memory, cpu, cut = ended
                 self.over = True
-                link.renewable = kind == RENEWABLE
             finally:
                 link.end_use()
         except BaseException as problem:  # noqa: BLE001 - the driver raises it again, and knows what to do about it

@@ -64,7 +64,7 @@ class Repl:
         self.id = "" if for_one_run else setup.new_id(6)
         self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
-        self._worker = HeldWorker(setup, pool, template, timeout, for_one_run and setup.reuse_workers)
+        self._worker = HeldWorker(setup, pool, template, timeout)
         self._limits = limits or setup.limits
         self._before_write = before_write
         self._unwatched = setup.telemetry is None and setup.on_output is None  # while a run happens
@@ -348,8 +348,6 @@ class Repl:
             self._check.forget()
         self._worker.has_state = not execution.worker_lost
         run = execution.finish()
-        if execution.renewable and not execution.stopping and run.ok and all(call.ok for call in run.calls):
-            self._worker.let_serve_again()
         for name in (run.kept, run.kept_output):
             if name:
                 self._check.keep(name)

@@ -54,7 +54,6 @@ class Sandbox:
     lua_features   any of "coroutines", "metatables"
     min_workers    how many spare workers wait ready-made
     max_workers    how many workers there may be at once
-    reuse_workers  let one-off runs (`run`, `arun`) share workers, whose memory is brought back between them
     approve        asked before a call of a tool whose policy is "approve"; sync or async
     middleware     Middleware(before=…, after=…) around every tool call
     audit          a Sink, or where to keep the trail: a path ending in .db or .jsonl
@@ -79,7 +78,6 @@ class Sandbox:
         lua_features: Collection[str] = (),
         min_workers: int = 1,
         max_workers: int = 256,
-        reuse_workers: bool = False,
         approve: Callable[[ToolCall], Any | Awaitable[Any]] | None = None,
         middleware: Sequence[Middleware] = (),
         audit: Sink | str | os.PathLike[str] | None = None,
@@ -119,7 +117,6 @@ class Sandbox:
             sink=open_sink(audit),
             redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
-            reuse_workers=bool(reuse_workers),
             check=bool(check),
         )
         for name, value in (globals or {}).items():

@@ -84,8 +84,6 @@ class Setup:
     redactor: Redactor | None
     secrets: SecretRedactor | None = None
     """Replaces values that neither scripts nor the trail may contain."""
-    reuse_workers: bool = False
-    """One-off runs may have a worker that has served others, with its memory as it was before the first."""
     check: bool = True
     """Look at scripts before they run."""
     additions: Additions = field(default_factory=Additions.standard)
@@ -182,7 +180,6 @@ class Setup:
         return {
             "limits": self.limits_for_worker(self.limits),
             "environment": describe_environment(self.toolbox, self.additions, self.features, runtime),
-            "renewable": self.reuse_workers,
         }
 
 

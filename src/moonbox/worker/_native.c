@@ -14,11 +14,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#if defined(__linux__) && defined(__GLIBC__)
-#include <link.h>
-#endif
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -111,8 +106,8 @@ static const char *resolve(const char *library) {
 
 /* ---- What a worker is made of ------------------------------------------------------------------------------------ */
 
-enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4, RENEW = 6 };
-enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, RENEWABLE = 24, VALUE_KEPT = 25 };
+enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4 };
+enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, VALUE_KEPT = 24 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
 enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE = 1 << 16, KNOWN_NAMES = 64 };
@@ -143,7 +138,6 @@ static struct {
   size_t live;                   /* bytes in use after it had looked at everything, the last time */
   int in_run;                    /* a script that `run` has started */
   size_t held; /* bytes of what it returned, as JSON text in `out`, after room for the head of its frame; 0: none */
-  int can_renew; /* until something happens that the renewal of this process does not undo, or that is not ordinary */
   size_t printed;
   atomic_int reason;
   /* `guarded` stands while what follows is changed: a stop must find its own run or none, and no coroutine that has ended */
@@ -169,9 +163,6 @@ static struct {
   int may_spin; /* the machine has more than one processor for us */
 } W = {.socket = -1, .control = -1};
 
-/* From this size on the C library may give a block a mapping of its own, which stays when the heap is renewed. */
-enum { MAPPED_FROM = 120 * 1024, MOST_RENEWED = 16 << 20 };
-
 static int room_for(Buffer *b, size_t more) {
   if (b->size + more <= b->room) return 1;
   size_t room = b->room ? b->room : LEAST_BUFFER, wanted = b->size + more;
@@ -179,7 +170,6 @@ static int room_for(Buffer *b, size_t more) {
   if (room < wanted) room = wanted + wanted / 4; /* the address space is limited */
   char *data = realloc(b->data, room);
   if (!data) return 0;
-  if (room >= MAPPED_FROM) W.can_renew = 0;
   b->data = data;
   b->room = room;
   return 1;
@@ -194,61 +184,17 @@ static void shrink(Buffer *b) {
   }
 }
 
-/* Small blocks that Lua has given back, in lists by size: it soon takes most of them again, and the C library keeps only a few
- * of a size within reach. They are the C library's all the time. A block of list k has room for at least 16 * k + 8 bytes. */
-enum { SMALL_SIZES = 33, SMALL_MOST = 16 * (SMALL_SIZES - 1) + 8, KEPT_BYTES = 4096 };
-static struct {
-  void *first; /* each block begins with the address of the next */
-  size_t bytes;
-} small_blocks[SMALL_SIZES];
-
-static size_t list_for(size_t size) { return size <= 24 ? 1 : (size + 7) / 16; }
-
-static size_t list_of(void *block) { return (malloc_usable_size(block) - 8) / 16; }
-
-static void *take_block(size_t size) {
-  size_t k = list_for(size);
-  void *block = k < SMALL_SIZES ? small_blocks[k].first : NULL;
-  if (!block) return malloc(size);
-  memcpy(&small_blocks[k].first, block, sizeof block);
-  small_blocks[k].bytes -= 16 * k;
-  return block;
-}
-
-static void give_block_back(void *block, size_t k) {
-  if (k == 0 || k >= SMALL_SIZES || small_blocks[k].bytes >= KEPT_BYTES) {
-    free(block);
-    return;
-  }
-  memcpy(block, &small_blocks[k].first, sizeof block);
-  small_blocks[k].first = block;
-  small_blocks[k].bytes += 16 * k;
-}
-
-static void *move_block(void *block, size_t old, size_t new) {
-  if (!block) return take_block(new);
-  if (old > SMALL_MOST || new > SMALL_MOST) return realloc(block, new);
-  size_t k = list_of(block);
-  if (list_for(new) == k) return block;
-  void *moved = take_block(new);
-  if (!moved) return NULL;
-  memcpy(moved, block, old < new ? old : new);
-  give_block_back(block, k);
-  return moved;
-}
-
 /* Lua's memory, by this thread alone. lupa's allocator uses realloc and free too, so that blocks can change hands. */
 static void *allocate(void *_, void *block, size_t old, size_t new) {
   (void)_;
   if (!block) old = 0;
   if (new == 0) {
-    if (block) give_block_back(block, list_of(block));
+    free(block);
     W.used -= old;
     return NULL;
   }
   if (new > old && W.limit && W.used + (new - old) > W.limit) return NULL;
-  if (new >= MAPPED_FROM) W.can_renew = 0;
-  void *moved = move_block(block, old, new);
+  void *moved = realloc(block, new);
   if (moved) {
     W.used += new - old;
     if (W.used > W.peak) W.peak = W.used;
@@ -952,7 +898,6 @@ static void push_value(lua_State *L, Reader *r) {
 static int stopped_by(lua_State *L, int reason) {
   int none = 0;
   atomic_compare_exchange_strong(&W.reason, &none, reason);
-  W.can_renew = 0;
   p_lua_pushinteger(L, -1);
   return 1;
 }
@@ -1069,7 +1014,6 @@ static int l_ask(lua_State *L) {
 static int l_cancel(lua_State *L) {
   size_t size;
   const char *ids = p_lua_tolstring(L, 1, &size);
-  W.can_renew = 0;
   begin_sending();
   int ok = send_frame(CANCEL, ids, size);
   end_sending();
@@ -1196,7 +1140,6 @@ static int python_is_asleep;
 static void wake_python(void) {
   if (!python_is_asleep) return;
   python_is_asleep = W.is_furnished = 0;
-  W.can_renew = 0; /* what Python changes is not brought back */
   PyOS_AfterFork_Child();
 }
 
@@ -1426,25 +1369,22 @@ static int run(const char *payload, size_t length) {
   }
   char kept = kept_of_run(L, W.held ? W.held : values_size);
   if (well) {
-    int ordinary = W.printed <= W.max_output && W.peak <= W.base + MOST_RENEWED && !atomic_load(&W.reason) && !W.early_number;
-    /* What a renewed worker has kept is gone before anybody could ask for it. */
-    ended = W.can_renew && ordinary ? RENEWABLE : kept == 1 ? VALUE_KEPT : VALUE;
+    ended = kept == 1 ? VALUE_KEPT : VALUE;
     ok = ok && put_value_frame(L, first, values, values_size, cpu);
   } else {
     ok = ok && put_done(L, first, kind, size, cpu);
   }
-  if (ended != RENEWABLE) W.can_renew = 0;
   int out_of_memory = failed == 4 || (ended == DONE && ended_for_memory(L, first));
   if (!ok) _exit(71); /* out of memory for the answer itself: the host sees the worker end */
   put_header(W.out.data, ended, W.out.size - HEADER);
   begin_sending();
-  int apart = kept && ended != VALUE_KEPT && ended != RENEWABLE;
+  int apart = kept && ended != VALUE_KEPT;
   ok = flush_locked() && (!apart || send_frame(KEPT, &kept, 1)) && send_all(W.out.data, W.out.size);
   end_sending();
   shrink(&W.out);
   p_lua_settop(L, top);
   if (out_of_memory) p_lua_gc(L, GC_COLLECT);
-  if (W.uncollected && ended != RENEWABLE) collect_late(L);
+  if (W.uncollected) collect_late(L);
   return ok;
 }
 
@@ -1561,215 +1501,17 @@ static PyObject *failures_of(const int *failed, size_t count) {
   return list;
 }
 
-/* ---- Renewal: the memory of a worker as it was before its first run ------------------------------------------------------ */
-
-/* A worker that may serve one run after another, each in a state that is as new, has a copy of all the memory that a run
- * changes: the heap, where Lua's state is, and the data of the libraries that run without Python (this one, Lua's and the C
- * library). These ranges are private mappings of that copy. To renew them is to drop their pages: the kernel then shows
- * those of the copy again. The pages that most runs write to are copied over instead, which takes less. If no page fault has
- * happened since the last renewal, no other page was written to, for the first write to one is a page fault, and nothing
- * has to be dropped.
- *
- * The copy is in a file in memory without a name and without a descriptor. Once it has been made, it is mapped for reading only.
- * What is not renewed: the stack, and Python, for a process where that was woken is not renewed at all.
- */
-
-enum { MOST_RANGES = 4, MOST_HOT = 128, PAGE = 4096, LESSONS = 4 };
-
-typedef struct {
-  char *start;
-  size_t size, offset;
-  char *view; /* a private mapping of the copy, until it takes the place of the range */
-} Range;
-
-typedef struct {
-  Range ranges[MOST_RANGES];
-  int count, hot_count, begun;
-  char *copy, *writable; /* for reading; for writing, while it is made */
-  size_t size;
-  char *heap_end;
-  struct {
-    char *page;
-    const char *copy;
-  } hot[MOST_HOT]; /* in the order of the ranges; these are written to by most runs */
-  int lessons;     /* how often it has been looked which pages these are */
-  long faults;     /* so many page faults had happened when it was last renewed */
-  char unread[LEAST_BUFFER];
-} Renewal;
-
-#if defined(__linux__) && defined(__GLIBC__)
-static int add_range(Renewal *r, uintptr_t start, uintptr_t end) {
-  if (r->count == MOST_RANGES || end <= start) return 0;
-  r->ranges[r->count++] = (Range){(char *)start, end - start, r->size, NULL};
-  r->size += end - start;
-  return 1;
-}
-
-/* The data that a library writes to, if it is one of those that run without Python; not what is protected once it is loaded. */
-static int add_library(struct dl_phdr_info *library, size_t size, void *renewal) {
-  const void *const known[] = {&W, (const void *)(uintptr_t)p_lua_pcallk, (const void *)(uintptr_t)mallopt};
-  uintptr_t data = 0, end = 0, protected = 0;
-  int wanted = 0;
-  (void)size;
-  for (int i = 0; i < library->dlpi_phnum; i++) {
-    const ElfW(Phdr) *part = &library->dlpi_phdr[i];
-    uintptr_t from = library->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
-    if (part->p_type == PT_GNU_RELRO) protected = to / PAGE * PAGE;
-    if (part->p_type != PT_LOAD) continue;
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++) wanted |= (uintptr_t)known[k] >= from && (uintptr_t)known[k] < to;
-    if (part->p_flags & PF_W) data = from / PAGE * PAGE, end = (to + PAGE - 1) / PAGE * PAGE;
-  }
-  if (!wanted) return 0;
-  return !add_range(renewal, protected > data && protected < end ? protected : data, end);
-}
-
-/* Before the jail is in force. NULL where something is wanting: then this worker is never renewed. */
-static Renewal *prepare_renewal(uint64_t heap) {
-  if (!heap || sysconf(_SC_PAGESIZE) != PAGE) return NULL;
-  Renewal *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (r == MAP_FAILED) return NULL;
-  r->heap_end = sbrk(0);
-  if (!add_range(r, (uintptr_t)heap, ((uintptr_t)r->heap_end + PAGE - 1) / PAGE * PAGE)) return NULL;
-  if (dl_iterate_phdr(add_library, r) || r->count != 4) return NULL;
-  int fd = (int)syscall(SYS_memfd_create, "moonbox", 1 /* closed on exec */);
-  if (fd < 0) return NULL;
-  int ok = !ftruncate(fd, (off_t)r->size);
-  r->writable = ok ? mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-  r->copy = ok ? mmap(NULL, r->size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-  ok = r->writable != MAP_FAILED && r->copy != MAP_FAILED;
-  for (int i = 0; ok && i < r->count; i++) {
-    Range *range = &r->ranges[i];
-    range->view = mmap(NULL, range->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, (off_t)range->offset);
-    ok = range->view != MAP_FAILED;
-  }
-  close(fd);
-  return ok ? r : NULL;
-}
-
-/* Make the copy, and put it in the place of the ranges. From here on they can be renewed. 0 where that cannot be; the process
- * must then end. */
-static int take_copy(Renewal *r) {
-  /* The heap never ends before it ends now, and larger blocks have mappings of their own, as they have by default. */
-  if (!mallopt(M_TRIM_THRESHOLD, INT_MAX) || sbrk(0) != (void *)r->heap_end) return 0;
-  for (int i = 0; i < r->count; i++) memcpy(r->writable + r->ranges[i].offset, r->ranges[i].start, r->ranges[i].size);
-  for (int i = 0; i < r->count; i++) {
-    Range *range = &r->ranges[i];
-    if (mremap(range->view, range->size, range->size, MREMAP_MAYMOVE | MREMAP_FIXED, range->start) != range->start) return 0;
-  }
-  return !munmap(r->writable, r->size);
-}
-
-static long faults_so_far(int whose) {
-  struct rusage usage;
-  if (getrusage(whose, &usage)) _exit(72);
-  return usage.ru_minflt + usage.ru_majflt;
-}
-
-/* After a run: which pages has it written to? To write to one of them again takes no page fault. */
-static void find_hot_pages(Renewal *r) {
-  long before = faults_so_far(RUSAGE_THREAD), now;
-  r->lessons++;
-  r->hot_count = 0;
-  for (int i = 0; i < r->count; i++)
-    for (size_t at = 0; at < r->ranges[i].size && r->hot_count < MOST_HOT; at += PAGE, before = now) {
-      volatile char *page = r->ranges[i].start + at;
-      *page = *page;
-      now = faults_so_far(RUSAGE_THREAD);
-      if (now != before) continue;
-      r->hot[r->hot_count].page = r->ranges[i].start + at;
-      r->hot[r->hot_count++].copy = r->copy + r->ranges[i].offset + at;
-    }
-}
-
-static void drop(char *from, const char *to) {
-  if (from < to && madvise(from, (size_t)(to - from), MADV_DONTNEED)) _exit(72);
-}
-
-/* All pages but those that are copied over; the others are then there to be read without a page fault. */
-static void drop_all_but_hot(Renewal *r) {
-  if (r->lessons < LESSONS) find_hot_pages(r);
-  for (int i = 0, hot = 0; i < r->count; i++) {
-    char *at = r->ranges[i].start, *end = at + r->ranges[i].size;
-    for (; hot < r->hot_count && r->hot[hot].page >= at && r->hot[hot].page < end; hot++) {
-      drop(at, r->hot[hot].page);
-      at = r->hot[hot].page + PAGE;
-    }
-    drop(at, end);
-    for (at = r->ranges[i].start; at < end; at += PAGE) (void)*(volatile char *)at;
-  }
-}
-
-/* Bring the memory back. Nothing here may use what is being brought back but to write it. */
-static void renew(Renewal *r) {
-  if (faults_so_far(RUSAGE_SELF) != r->faults) drop_all_but_hot(r);
-  for (int hot = 0; hot < r->hot_count; hot++) memcpy(r->hot[hot].page, r->hot[hot].copy, PAGE);
-  if (syscall(SYS_brk, r->heap_end) != (long)(intptr_t)r->heap_end) _exit(72);
-  r->faults = faults_so_far(RUSAGE_SELF);
-}
-#else
-static Renewal *prepare_renewal(uint64_t heap) {
-  (void)heap;
-  return NULL;
-}
-static int take_copy(Renewal *r) {
-  (void)r;
-  return 0;
-}
-static void renew(Renewal *r) {
-  (void)r;
-  _exit(72);
-}
-#endif
-
 static void rehearse(void);
-
-/* What the host has sent after the request at hand, kept beside while the buffer is changed; how much it is. */
-static size_t keep_unread(Renewal *r) {
-  size_t unread = W.in.size - W.in_start;
-  if (unread > sizeof r->unread) _exit(72);
-  memcpy(r->unread, W.in.data + W.in_start, unread);
-  return unread;
-}
-
-static void put_unread_back(const Renewal *r, size_t unread) {
-  if (unread > W.in.room) _exit(72);
-  memcpy(W.in.data, r->unread, unread);
-  W.in.size = unread;
-  W.in_start = 0;
-}
-
-/* RENEW: the first time the memory is kept as it is now, before any script has run; then it is brought back. */
-static void begin_or_renew(Renewal *r) {
-  sigset_t stops = stop_signals();
-  sigprocmask(SIG_BLOCK, &stops, NULL); /* what its handler changes is about to be replaced */
-  size_t unread = keep_unread(r);
-  if (r->begun) {
-    Spin spin = W.spin; /* how long the host takes, and not what a script did */
-    renew(r);
-    W.spin = spin;
-  } else {
-    memset(W.in.data, 0, W.in.size);
-    W.in.size = W.in_start = 0;
-    W.can_renew = 1;
-    if (!take_copy(r)) _exit(72);
-    r->begun = 1;
-    r->faults = -1; /* the first renewal drops everything */
-  }
-  put_unread_back(r, unread);
-  sigprocmask(SIG_UNBLOCK, &stops, NULL);
-  cpu_since();
-}
 
 /* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force. Returns
  * only when Python has something to do: (None, (kind, payload)) for a frame that it must answer, (failures of both plans, None)
  * where a layer could not be put in force. */
 static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssize_t sizes[2], const char *greeting,
-                           Py_ssize_t greeting_size, uint64_t heap) {
+                           Py_ssize_t greeting_size) {
   size_t counts[2] = {(size_t)sizes[0] / sizeof(JailCall), (size_t)sizes[1] / sizeof(JailCall)};
   int failures[2][MOST_CALLS];
   if (counts[0] > MOST_CALLS || counts[1] > MOST_CALLS) _exit(70);
   W.is_furnished = 1; /* as the zygote has left it */
-  Renewal *renewal = prepare_renewal(heap);
   int wrong = lock_in((const JailCall *)plans[0], counts[0], failures[0]);
   /* The zygote died before its death would be told: nothing would ever end this process, and nobody hears. */
   if (getppid() != (pid_t)parent) _exit(1);
@@ -1790,12 +1532,6 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   size_t length;
   cpu_since();
   while (receive(&kind, &payload, &length) > 0) {
-    if (kind == RENEW) {
-      if (!renewal) continue; /* it is never told that this can be done */
-      if (W.early_number || (renewal->begun ? !W.can_renew : W.has_run)) break; /* the host does not ask for that */
-      begin_or_renew(renewal);
-      continue;
-    }
     if (kind == ANSWERS || kind == HALT) continue; /* to a run that has ended */
     if (kind != RUN) {
       wake_python();
@@ -1811,7 +1547,7 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
 /* Each page that the zygote touches between two forks is copied, and the page before it stays with the latest worker: Python
  * would touch a hundred. */
 
-enum { INTERRUPT = 1, FREEZE = 2, THAW = 3, RELEASE = 4, NOTE_SIZE = 18, NOTES_AT_ONCE = 64, MOST_ENDED = 4096 };
+enum { INTERRUPT = 1, FREEZE = 2, THAW = 3, RELEASE = 4, NOTE_SIZE = 18, NOTES_AT_ONCE = 64, MOST_ENDED = 4096, FEWEST_WORKERS = 256 };
 static const size_t FREEZE_SLACK = 32 << 20;
 
 typedef struct {
@@ -1963,7 +1699,7 @@ static pid_t fork_worker(int main_socket) {
   int pair[2] = {-1, -1};
   pid_t pid = -1;
   if (zygote->count == zygote->room) {
-    size_t room = zygote->room ? zygote->room * 2 : PAGE / sizeof(Worker);
+    size_t room = zygote->room ? zygote->room * 2 : FEWEST_WORKERS;
     Worker *workers = memory_of_its_own(room * sizeof *workers);
     if (workers) {
       memcpy(workers, zygote->workers, zygote->count * sizeof *workers);
@@ -1988,21 +1724,20 @@ static pid_t fork_worker(int main_socket) {
   return pid;
 }
 
-/* tend(host, notes, request, answer, pid_at, serial_at, max_memory, parent, before, after, greeting, heap): do the zygote's
+/* tend(host, notes, request, answer, pid_at, serial_at, max_memory, parent, before, after, greeting): do the zygote's
  * work until Python has something to do. `request` asks for a worker; the answer has its process id and its serial number at
- * these offsets. `heap` is where the heap begins if workers are to be renewed between runs, else 0. True: another request
- * waits. None: the host has hung up. OSError: no worker could be made, which is still to be answered. In a worker: what
+ * these offsets. True: another request waits. None: the host has hung up. OSError: no worker could be made, which is still to be answered. In a worker: what
  * be_worker returns. */
 static PyObject *py_tend(PyObject *module, PyObject *arguments) {
   int host, notes, pid_at, serial_at;
   const char *request, *answer, *plans[2], *greeting;
   Py_ssize_t request_size, answer_size, sizes[2], greeting_size;
-  unsigned long long most, heap;
+  unsigned long long most;
   long parent;
   char reply[64];
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "iiy#y#iiKly#y#y#K", &host, &notes, &request, &request_size, &answer, &answer_size, &pid_at,
-                        &serial_at, &most, &parent, &plans[0], &sizes[0], &plans[1], &sizes[1], &greeting, &greeting_size, &heap))
+  if (!PyArg_ParseTuple(arguments, "iiy#y#iiKly#y#y#", &host, &notes, &request, &request_size, &answer, &answer_size, &pid_at,
+                        &serial_at, &most, &parent, &plans[0], &sizes[0], &plans[1], &sizes[1], &greeting, &greeting_size))
     return NULL;
   if ((size_t)request_size > sizeof reply || (size_t)answer_size > sizeof reply || pid_at < 0 || serial_at < 0 ||
       pid_at + 4 > answer_size || serial_at + 4 > answer_size)
@@ -2025,7 +1760,7 @@ static PyObject *py_tend(PyObject *module, PyObject *arguments) {
     PyOS_BeforeFork();
     pid_t pid = fork_worker(main_socket);
     if (!pid) {
-      PyObject *state = be_worker(parent, plans, sizes, greeting, greeting_size, heap);
+      PyObject *state = be_worker(parent, plans, sizes, greeting, greeting_size);
       if (!state) _exit(70);
       return state;
     }
@@ -2147,7 +1882,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 6 };
+enum { REVISION = 7 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_processors() > 1 && spin_has_quota();

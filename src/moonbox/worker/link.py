@@ -63,8 +63,6 @@ class Link:
     """What the worker was configured with last; None for what its source gives every worker."""
     memory = 0
     """Bytes that its scripts may hold; 0 for what its source gives every worker."""
-    renewable = False
-    """Its last run ended so that RENEW undoes all of it."""
     closed = False
     on_thaw: Callable[[], object] | None = None
     """Called when a frozen worker is used again."""
@@ -320,10 +318,6 @@ class Link:
     def touch(self) -> None:
         """It is about to be used: it counts as idle from now on only."""
         self._idle_since = monotonic()
-
-    def is_idle_since(self, moment: float) -> bool:
-        """Whether nobody has used it since then."""
-        return not self._uses and self._idle_since <= moment
 
     def freeze_idle(self, before: float) -> bool:
         """Freeze the worker if nobody has used it since then. False: it has to be looked at again."""

@@ -55,7 +55,6 @@ class Pool:
         self._waiting = 0  # threads that wait for a change
         self._out: set[Link] = set()
         self._awaiting: list[Future[None]] = []
-        self._renewable: deque[Link] = deque()  # have served one-off runs, and may serve others, as new
         self._retired: deque[Link] = deque()  # of those that are out: nobody needs them any more
         self._housekeeper: threading.Thread | None = None
         self._chore = threading.Lock()  # the housekeeper takes it to rest; whoever has something for it lets go of it
@@ -64,12 +63,9 @@ class Pool:
         self._looks_again = False  # and a moment has been set at which it does not rest any more
         self._some_awake = False  # of those that are out: to be looked at again
 
-    def checkout(self, timeout: float | None, used: bool = False) -> Link:
-        """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds.
-
-        With `used`, it may be one that has been given back and is to be renewed.
-        """
-        link = (self._try_used() if used else None) or self.try_spare()
+    def checkout(self, timeout: float | None) -> Link:
+        """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
+        link = self.try_spare()
         if link is not None:
             return link
         link = self.try_checkout()
@@ -77,7 +73,7 @@ class Pool:
         while link is None:
             with self._lock:
                 self._check_open()
-                if not self._spares and not self._retired and not self._renewable and self._live >= self._most:
+                if not self._spares and not self._retired and self._live >= self._most:
                     rest = None if deadline is None else deadline - time.monotonic()
                     if (rest is not None and rest <= 0) or not self._wait(rest):
                         raise self._all_in_use(timeout)
@@ -85,7 +81,7 @@ class Pool:
             link = self.try_checkout()
         return link
 
-    async def acheckout(self, timeout: float | None, used: bool = False) -> Link:
+    async def acheckout(self, timeout: float | None) -> Link:
         """The same, awaited. Cancelled, it leaves no worker behind."""
         import asyncio
 
@@ -93,7 +89,7 @@ class Pool:
             async with asyncio.timeout(timeout):
                 while True:
                     change = self._next_change()
-                    link = (self._try_used() if used else None) or self.try_spare() or await self._try_elsewhere()
+                    link = self.try_spare() or await self._try_elsewhere()
                     if link is not None:
                         return link
                     await asyncio.wrap_future(change)
@@ -180,17 +176,6 @@ class Pool:
                 self._forget(link)
         return None
 
-    def _try_used(self) -> Link | None:
-        """One that has been given back, the latest first: the others may end."""
-        with self._lock:
-            while self._renewable:
-                link = self._renewable.pop()
-                if link.alive():
-                    self._hand_out(link)
-                    return link
-                self._forget(link)
-        return None
-
     def _forget(self, link: Link) -> None:
         """One that nobody has ends. The lock is held."""
         link.close()
@@ -206,27 +191,11 @@ class Pool:
             self._check_open()
             if self._live >= self._most and self._retired:
                 self.discard(self._retired.popleft())
-            elif self._live >= self._most and self._renewable:
-                self._forget(self._renewable.popleft())
             if self._live >= self._most:
                 return None
             self._live += 1
             self._wake_housekeeper()
         return self._make(out=True)
-
-    def give_back(self, link: Link) -> None:
-        """A worker that may serve another one-off run; it ends if none comes soon."""
-        with self._lock:
-            if not self._closed and link in self._out:
-                self._out.discard(link)
-                self._renewable.append(link)
-                if not self._some_awake:  # else it looks by itself before long
-                    self._some_awake = True
-                    self._wake_housekeeper()
-                if self._live >= self._most:
-                    self._tell()
-                return
-        self.discard(link)
 
     def retire(self, link: Link) -> None:
         """An idle worker that is no longer needed. It ends a moment later: its end would slow down what runs next."""
@@ -251,8 +220,6 @@ class Pool:
         self._source.configure(config)
         with self._lock:
             stale, self._spares = self._spares, deque()
-            stale.extend(self._renewable)
-            self._renewable.clear()
             self._live -= len(stale)
             self._tell()
         for link in stale:
@@ -281,11 +248,11 @@ class Pool:
                 return
             self._closed = True
             self._tell()
-            links = [*self._spares, *self._out, *self._renewable]
+            links = [*self._spares, *self._out]
             housekeeper = self._housekeeper
         if housekeeper is not None and housekeeper is not threading.current_thread():
             housekeeper.join()
-        links = list({*links, *self._spares, *self._out, *self._renewable})
+        links = list({*links, *self._spares, *self._out})
         for link in links:
             link.close()
         self._source.close()
@@ -385,10 +352,7 @@ class Pool:
 
     def _freeze_idle(self, before: float) -> None:
         with self._lock:
-            for link in [link for link in self._renewable if link.is_idle_since(before)]:
-                self._renewable.remove(link)
-                self._forget(link)
-            self._some_awake = bool(self._renewable)
+            self._some_awake = False
             links = list(self._out)
         settled = [link.freeze_idle(before) for link in links]
         if not all(settled):

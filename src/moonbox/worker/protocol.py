@@ -8,7 +8,6 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         ANSWERS     [(call id, ok, value or error), …] for some of the calls under way; MessagePack for a native worker
         HALT        the run must end instead of being answered: one byte, the reason
         GLOBALS     tell what the scripts have defined
-        RENEW       to a worker that has run nothing yet: remember how you are; after RENEWABLE: be as you were then
     worker → host   assumed hostile: payloads are JSON or raw text, bounded, checked before use, never marshal
         READY       the layers of the jail: lines of name, 0 or 1, detail, with tabs between
         OUTPUT      printed bytes
@@ -17,7 +16,6 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         KEPT        before VALUE or DONE, one byte: 1 the run's value, 2 its output, 3 both stay there under a name
         VALUE       a run ended well: what it spent (SPENT), then the JSON list of its values
         VALUE_KEPT  the same as KEPT with 1 and VALUE
-        RENEWABLE   the same as VALUE, and RENEW can undo all that the run did
         DONE        how else a run ended
         DEFINED     [[name, kind], …]
 
@@ -41,9 +39,9 @@ RUN_HEAD = struct.Struct("<IQ")
 _RUN_FRAME = struct.Struct("<BIIQ")  # HEADER and RUN_HEAD
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
-CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, RENEW = 1, 2, 3, 4, 5, 6
-READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, RENEWABLE, VALUE_KEPT = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25
-ENDS_WELL = frozenset((VALUE, RENEWABLE, VALUE_KEPT))
+CONFIGURE, RUN, ANSWERS, HALT, GLOBALS = 1, 2, 3, 4, 5
+READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, VALUE_KEPT = 16, 17, 18, 19, 20, 21, 22, 23, 24
+ENDS_WELL = frozenset((VALUE, VALUE_KEPT))
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3
 

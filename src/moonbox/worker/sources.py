@@ -80,8 +80,7 @@ class ProcessSource:
 
     @classmethod
     def started(cls) -> ProcessSource:
-        """One whose zygote is loading already, for a Sandbox that is still to be made: `Sandbox(isolation=source)`. Its
-        workers are not renewable."""
+        """One whose zygote is loading already, for a Sandbox that is still to be made: `Sandbox(isolation=source)`."""
         source = cls(None)
         source.begin()
         return source
@@ -190,8 +189,7 @@ class ProcessSource:
         except OSError as problem:
             raise _cannot_start(problem) from problem
         wait_at_most(ours, _START_SECONDS)
-        renewable = self._config is not None and bool(self._config.get("renewable"))
-        boot = _boot(theirs.fileno(), their_notes.fileno(), self._group_to_join(), renewable=renewable)
+        boot = _boot(theirs.fileno(), their_notes.fileno(), self._group_to_join())
         with theirs, their_notes:
             try:
                 self._process = subprocess.Popen(
@@ -331,14 +329,14 @@ def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
     return WorkerShortage(f"a worker cannot be started: {where}{shortage(problem) or problem}")
 
 
-def _boot(fd: int, notes: int, group: tuple[str | None, str], *, renewable: bool) -> str:
+def _boot(fd: int, notes: int, group: tuple[str | None, str]) -> str:
     """The zygote's program: only the folders of moonbox and lupa are on its path."""
     import lupa
 
     import moonbox
 
     folders = [module.__path__[0].rpartition(os.sep)[0] for module in (moonbox, lupa)]
-    options = f"group={group!r}, native={wanted()}, renewable={renewable}"
+    options = f"group={group!r}, native={wanted()}"
     start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, {options})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 

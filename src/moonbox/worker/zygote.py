@@ -42,11 +42,10 @@ _FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
 
-def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = True, renewable: bool = False) -> None:
+def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = True) -> None:
     """Serve until the host hangs up; `fd` and `notes` are our ends of its sockets.
 
     `group` is the control group to go into, as `jail.prepare` takes it. `native`: use it, if built.
-    `renewable`: workers serve one-off runs one after another, each in a state that is as new.
     """
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
@@ -55,17 +54,15 @@ def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = T
     compiled = extension("worker._native") if native else None
     engine = create_engine(compiled)
     sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
-    heap = _heap_start() if renewable else 0  # before it hides from /proc
     prepared = jail.prepare(for_forks=True, group=group)
-    _Zygote(*sockets, engine, jail, prepared, compiled if engine.is_native else None, heap).serve()
+    _Zygote(*sockets, engine, jail, prepared, compiled if engine.is_native else None).serve()
 
 
 class _Zygote:
     def __init__(
-        self, host: _socket.socket, notes: _socket.socket, vm: Any, jail: Any, prepared: Any, native: Any, heap: int
+        self, host: _socket.socket, notes: _socket.socket, vm: Any, jail: Any, prepared: Any, native: Any
     ) -> None:
         self._host = host
-        self._heap = heap
         self._notes = notes
         self._unread = b""
         self._vm = vm
@@ -129,7 +126,6 @@ class _Zygote:
                     self._pid,
                     *jail.calls,
                     jail.greeting,
-                    self._heap,
                 )
             except OSError as problem:
                 if not self._answer(_failed(problem)):
@@ -373,16 +369,6 @@ _ANSWER = _answer_with_gaps()
 
 def _greeting(layers: Any) -> bytes:
     return "\n".join(f"{layer.name}\t{layer.active:d}\t{layer.detail}" for layer in layers).encode()
-
-
-def _heap_start() -> int:
-    """Where the heap of this process begins; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/maps", "rb") as file:  # noqa: PTH123 - pathlib is slow to import here
-            line = next((line for line in file if line.rstrip().endswith(b"[heap]")), b"0-")
-    except OSError:
-        return 0
-    return int(line.partition(b"-")[0], 16)
 
 
 def _ignore_interrupts() -> None:
