@@ -39,24 +39,6 @@ def test_a_layer_that_is_missing_is_named() -> None:
     )
 
 
-@linux
-def test_a_group_that_cannot_be_had_is_an_error_only_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOONBOX_CGROUP", "0")
-    with pytest.raises(WorkerError) as caught:
-        Sandbox(require=["cgroup"])
-    assert str(caught.value) == (
-        "required layer of the jail missing: 'cgroup' (MOONBOX_CGROUP=0 turns it off); "
-        "`moonbox doctor` shows all of them"
-    )
-    with Sandbox() as box, box.repl() as repl:
-        assert repl.run("return 1").value == 1
-        assert next(tuple(layer) for layer in repl.worker_jail if layer.name == "cgroup") == (
-            "cgroup",
-            False,
-            "MOONBOX_CGROUP=0 turns it off",
-        )
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

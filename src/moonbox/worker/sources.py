@@ -17,7 +17,6 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import WorkerError
-from moonbox.limits import Limits
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
@@ -27,7 +26,6 @@ from moonbox.worker.zygote import LENGTH, SPAWN
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from moonbox.worker.group import SandboxGroup
     from moonbox.worker.link import Link
 
 __all__ = ["ProcessSource", "StrictSource", "WorkerSource"]
@@ -72,9 +70,6 @@ class ProcessSource:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._notes: Notes | None = None
-        self._group: SandboxGroup | None = None
-        self._without_group = ""
-        self._native = False
         self._introduction: bytes | None = None  # its configuration; b"" when it was sent, None when it was answered
         self._closed = False
 
@@ -102,7 +97,6 @@ class ProcessSource:
         main = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, near.detach())
         try:
             (_, pid, serial, native), notes = self._request(SPAWN, (theirs.fileno(),))
-            self._native = native
         except BaseException:
             main.close()
             raise
@@ -142,9 +136,6 @@ class ProcessSource:
         with self._lock:
             self._closed = True
             self._end()
-            if self._group is not None:
-                self._group.remove()
-                self._group = None
 
     @property
     def zygote_pid(self) -> int | None:
@@ -166,8 +157,6 @@ class ProcessSource:
                     if self._introduction is not None:
                         self._introduce(self._introduction)
                     assert self._notes is not None
-                    if fds:
-                        self._make_room()
                     return self._exchange(request, fds), self._notes
                 except WorkerShortage:
                     raise
@@ -189,7 +178,7 @@ class ProcessSource:
         except OSError as problem:
             raise _cannot_start(problem) from problem
         wait_at_most(ours, _START_SECONDS)
-        boot = _boot(theirs.fileno(), their_notes.fileno(), self._group_to_join())
+        boot = _boot(theirs.fileno(), their_notes.fileno())
         with theirs, their_notes:
             try:
                 self._process = subprocess.Popen(
@@ -225,27 +214,6 @@ class ProcessSource:
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
         self._introduction = None
         wait_at_most(self._socket, REPLY_SECONDS)
-
-    def _group_to_join(self) -> tuple[str | None, str]:
-        """The group of the workers, which is made once and outlives a zygote; None and why where there is none."""
-        from moonbox.worker.group import BOUNDED, SandboxGroup  # here: a program that only imports moonbox does without
-
-        if self._group is None and not self._without_group:
-            try:
-                self._group = SandboxGroup(self._memory)
-            except OSError as reason:
-                self._without_group = str(reason)
-        return (None, self._without_group) if self._group is None else (str(self._group.folder), BOUNDED)
-
-    @property
-    def _memory(self) -> int:
-        memory: int = Limits().max_memory if self._config is None else self._config["limits"]["max_memory"]
-        return memory
-
-    def _make_room(self) -> None:
-        if self._group is not None:
-            with contextlib.suppress(OSError):  # the worker then has the room that there is
-                self._group.make_room(self._memory, 1 if self._native else 2)
 
     def _exchange(self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...]) -> Any:
         assert self._socket is not None
@@ -329,15 +297,14 @@ def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
     return WorkerShortage(f"a worker cannot be started: {where}{shortage(problem) or problem}")
 
 
-def _boot(fd: int, notes: int, group: tuple[str | None, str]) -> str:
+def _boot(fd: int, notes: int) -> str:
     """The zygote's program: only the folders of moonbox and lupa are on its path."""
     import lupa
 
     import moonbox
 
     folders = [module.__path__[0].rpartition(os.sep)[0] for module in (moonbox, lupa)]
-    options = f"group={group!r}, native={wanted()}"
-    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, {options})"
+    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, native={wanted()})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
 

@@ -42,10 +42,10 @@ _FIXED = (3, 4)  # the numbers that the native part gives a worker's sockets
 _REHEARSALS = 20  # Python changes the code of a function for speed when it has run some times
 
 
-def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = True) -> None:
+def main(fd: int, notes: int, *, native: bool = True) -> None:
     """Serve until the host hangs up; `fd` and `notes` are our ends of its sockets.
 
-    `group` is the control group to go into, as `jail.prepare` takes it. `native`: use it, if built.
+    `native`: use the native part if it was built.
     """
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
@@ -54,7 +54,7 @@ def main(fd: int, notes: int, *, group: tuple[str | None, str], native: bool = T
     compiled = extension("worker._native") if native else None
     engine = create_engine(compiled)
     sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
-    prepared = jail.prepare(for_forks=True, group=group)
+    prepared = jail.prepare(for_forks=True)
     _Zygote(*sockets, engine, jail, prepared, compiled if engine.is_native else None).serve()
 
 

@@ -129,7 +129,7 @@ def test_whoever_is_not_root_has_every_layer(nobody):
     assert ending.value["RLIMIT_NPROC"] == [0, 0]
     assert ending.layers["process-limit"] == (True, "no new processes or threads")
     namespaces = ("user-namespace", "network-namespace", "pid-namespace")
-    optional = ("cgroup", "cpu-limit", "no-new-code", "landlock", "separate-user", *namespaces)
+    optional = ("cpu-limit", "no-new-code", "landlock", "separate-user", *namespaces)
     assert {name for name, (active, _) in ending.layers.items() if not active} <= set(optional)
 
 

@@ -13,7 +13,7 @@ from moonbox.worker.jail import probe
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs the layers of Linux")
 NAMES = [
-    "cgroup", "session", "oom-score", "leftovers", "user-namespace", "network-namespace", "pid-namespace",
+    "session", "oom-score", "leftovers", "user-namespace", "network-namespace", "pid-namespace",
     "separate-user", "capabilities", "no-new-privileges", "no-debugger", "no-new-code",
     "landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits", "process-limit", "seccomp",
 ]  # fmt: skip
@@ -28,8 +28,7 @@ def test_every_layer_is_reported_in_order_with_words():
 @linux
 def test_what_the_report_says_is_what_a_worker_gets(zygote):
     worker = zygote.run("session", cpu_seconds=60).layers
-    assert worker.pop("cgroup") == (False, "no group was made for it")  # the host makes it: see test_group.py
-    report = {layer.name: layer.active for layer in jail.report() if layer.name != "cgroup"}
+    report = {layer.name: layer.active for layer in jail.report()}
     assert report == {name: on for name, (on, _) in worker.items()}
 
 
@@ -37,12 +36,12 @@ def test_a_probe_that_dies_is_told_for_the_layers_it_did_not_reach(monkeypatch):
     boot = """
 import os, socket, sys
 told = socket.socket(fileno=int(sys.argv[2]))
-told.send(b'["cgroup", true, "tried"]\\n["sess')
+told.send(b'["session", true, "tried"]\\n["oom')
 os.kill(os.getpid(), 31)
 """
     monkeypatch.setattr(probe, "BOOT", boot)
     first, *others = jail.report()
-    assert first == jail.Layer("cgroup", True, "tried")
+    assert first == jail.Layer("session", True, "tried")
     if sys.platform == "linux":
         assert {layer.detail for layer in others} == {
             "the probe did not get to it: killed by the system call filter (SIGSYS)"

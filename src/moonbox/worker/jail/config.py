@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
     Made = TypeVar("Made")
 
-__all__ = ["INHERITED", "LAYERS", "NAMESPACES", "WHOLE_JAIL", "JailConfig", "Prepared", "prepare"]
+__all__ = ["INHERITED", "LAYERS", "NAMESPACES", "OF_THE_ZYGOTE", "WHOLE_JAIL", "JailConfig", "Prepared", "prepare"]
 
 M_ARENA_MAX = -8
 MIB = 1024 * 1024
-GROUP = "cgroup"
-NO_GROUP = (None, "no group was made for it")
 
 
 class Prepared:
@@ -60,22 +58,15 @@ class Prepared:
         return part
 
 
-def prepare(*, for_forks: bool = False, group: tuple[str | None, str] = NO_GROUP) -> Prepared:
+def prepare(*, for_forks: bool = False) -> Prepared:
     """Lock the calling process in as far as a zygote can be, and work out the rest for its workers.
 
     Call it once, in the zygote, when everything is imported: it changes the process for good. With `for_forks` it
-    leaves the machine's namespaces, and root, too, and goes into a control group: `group` is its folder and what to
-    report of it, or None and why there is none.
+    leaves the machine's namespaces, and root, too.
     """
     libc = load_libc()
-    steps = zygote_steps(group) if for_forks else INHERITED
+    steps = OF_THE_ZYGOTE if for_forks else INHERITED
     return Prepared(libc, tuple(attempt(name, partial(apply, libc)) for name, apply in steps))
-
-
-def zygote_steps(group: tuple[str | None, str]) -> tuple[tuple[str, Callable[[Libc | None], str]], ...]:
-    """The layers of a zygote in their order: into the group while it may, out of the namespaces before it may not."""
-    join = (GROUP, lambda libc: namespaces.join_group(*group))
-    return (join, *INHERITED[:BEFORE_NAMESPACES], *NAMESPACES, *INHERITED[BEFORE_NAMESPACES:])
 
 
 def on_linux(libc: Libc | None) -> Libc:
@@ -110,17 +101,19 @@ NAMESPACES: tuple[tuple[str, Callable[[Libc | None], str]], ...] = (
     ("pid-namespace", lambda libc: namespaces.leave_processes(on_linux(libc))),
     ("separate-user", lambda libc: namespaces.leave_user(on_linux(libc))),
 )
+OF_THE_ZYGOTE = (*INHERITED[:BEFORE_NAMESPACES], *NAMESPACES, *INHERITED[BEFORE_NAMESPACES:])
+"""The layers of a zygote, in the order in which they can be put in force: leaving the namespaces needs privileges."""
 
 
 _OF_EACH_WORKER = (
     *("landlock", "descriptors", "parent-death", "memory-limit", "cpu-limit", "file-limits"),
     *("process-limit", "seccomp"),
 )
-LAYERS = (*(name for name, _ in zygote_steps(NO_GROUP)), *_OF_EACH_WORKER)
+LAYERS = (*(name for name, _ in OF_THE_ZYGOTE), *_OF_EACH_WORKER)
 """The names of all layers, in the order in which they are put in force."""
-WHOLE_JAIL = tuple(name for name in LAYERS if name not in (GROUP, "cpu-limit", *dict(NAMESPACES)))
+WHOLE_JAIL = tuple(name for name in LAYERS if name not in ("cpu-limit", *dict(NAMESPACES)))
 """Those that `moonbox serve --require-jail` asks for. Not `cpu-limit`, for which the host's clock stands, and not the
-group and the namespaces, which many machines and containers do not allow."""
+namespaces, which many machines and containers do not allow."""
 
 
 class JailConfig:

@@ -1,4 +1,4 @@
-"""What the zygote leaves behind for its workers: the host's group, other users, the network, other processes, root."""
+"""What the zygote leaves behind for its workers: other users, the network, other processes, root."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
-__all__ = ["join_group", "leave_network", "leave_processes", "leave_user", "leave_users"]
+__all__ = ["leave_network", "leave_processes", "leave_user", "leave_users"]
 
 CLONE_NEWIPC = 0x0800_0000
 CLONE_NEWUSER = 0x1000_0000
@@ -19,14 +19,6 @@ CLONE_NEWPID = 0x2000_0000
 CLONE_NEWNET = 0x4000_0000
 FIRST_USER, USERS = 1_700_000_000, 100_000_000  # far above those that people and services have
 NOBODY = 65534
-
-
-def join_group(folder: str | None, detail: str) -> str:
-    """Go into a control group that the host has made; without one, `detail` says why there is none."""
-    if folder is None:
-        raise Unavailable(detail)
-    _write(f"{folder}/cgroup.procs", "0")
-    return detail
 
 
 def leave_users(libc: Libc) -> str:

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moonbox.worker.group import BOUNDED, SWAP, Group
-from moonbox.worker.jail.config import LAYERS, JailConfig, Prepared, zygote_steps
+from moonbox.worker.jail.config import LAYERS, OF_THE_ZYGOTE, JailConfig, Prepared
 from moonbox.worker.jail.layers import Layer, Plan, attempt, enforce
 from moonbox.worker.jail.libc import load_libc
 from moonbox.worker.jail.process import describe_exit
@@ -27,28 +26,16 @@ __all__ = ["probe", "run_probe"]
 MIB = 1024 * 1024
 MEMORY, SLACK, CPU_SECONDS = 32 * MIB, 64 * MIB, 60
 SECONDS = 10.0
-GROUP_MEMORY, GROUP_PROCESSES = 64 * MIB, 16
 BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from moonbox.worker.jail.probe import run_probe; run_probe()"
 
 
 def probe() -> tuple[Layer, ...]:
     """Every layer, tried in a process started for this alone, as a worker would be."""
-    try:
-        group = Group.create({"memory.max": GROUP_MEMORY, SWAP: 0, "pids.max": GROUP_PROCESSES})
-    except OSError as reason:
-        return _probe_in(None, str(reason))
-    try:
-        return _probe_in(str(group.folder), BOUNDED)
-    finally:
-        group.remove()
-
-
-def _probe_in(group: str | None, detail: str) -> tuple[Layer, ...]:
     root = str(Path(__file__).parents[3])
     ours, theirs = socket.socketpair()
     with ours, theirs:
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", BOOT, root, str(theirs.fileno()), str(os.getpid()), group or "", detail],
+            [sys.executable, "-I", "-S", "-c", BOOT, root, str(theirs.fileno()), str(os.getpid())],
             env={},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -74,8 +61,7 @@ def run_probe() -> None:
         return layer
 
     libc = load_libc()
-    steps = zygote_steps((sys.argv[4] or None, sys.argv[5]))
-    layers = tuple(attempt(name, partial(apply, libc)) for name, apply in steps)
+    layers = tuple(attempt(name, partial(apply, libc)) for name, apply in OF_THE_ZYGOTE)
     layers = tuple(tell(verified(layer)) for layer in layers)  # now: what one gives up, another makes final
     prepared = Prepared(libc, layers)
     _go_on_in_a_fork()  # as a worker is one: processes that have left the machine's numbers start no threads
@@ -178,46 +164,7 @@ def _number_like_the_parents() -> None:
         raise ProcessLookupError
 
 
-def _outgrow_the_group() -> None:
-    if not _can_start(GROUP_PROCESSES) and not _can_hold(2 * GROUP_MEMORY):
-        raise PermissionError
-
-
-def _can_start(processes: int) -> bool:
-    """Whether so many more can be there at once."""
-    read, write = os.pipe()
-    pids: list[int] = []
-    try:
-        for _ in range(processes):
-            pid = os.fork()
-            if pid == 0:
-                os.close(write)
-                os.read(read, 1)  # until the parent closes its end
-                os._exit(0)
-            pids.append(pid)
-    except OSError:
-        return False
-    finally:
-        os.close(write)
-        os.close(read)
-        for pid in pids:
-            os.waitpid(pid, 0)
-    return True
-
-
-def _can_hold(size: int) -> bool:
-    """Whether another process can; the kernel ends it where it cannot."""
-    pid = os.fork()
-    if pid == 0:
-        with suppress(MemoryError):
-            held = b"x" * size  # touches each page, which zeros would not
-            os._exit(0 if held else 1)
-        os._exit(1)
-    return os.waitpid(pid, 0)[1] == 0
-
-
 ATTEMPTS: dict[str, tuple[str, Callable[[], object]]] = {
-    "cgroup": ("start more processes or hold more memory than its group may", _outgrow_the_group),
     "user-namespace": ("use another user's id", _use_another_user),
     "network-namespace": ("reach the machine's network", _reach_the_machine),
     "pid-namespace": ("see processes by the machine's numbers", _number_like_the_parents),
