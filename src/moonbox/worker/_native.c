@@ -175,13 +175,14 @@ static int room_for(Buffer *b, size_t more) {
   return 1;
 }
 
+/* Empty it, and give most of a large one back. Its first block stays: what receives can always hold a header. */
 static void shrink(Buffer *b) {
   b->size = 0;
-  if (b->room > KEPT_BUFFER) {
-    free(b->data);
-    b->data = NULL;
-    b->room = 0;
-  }
+  if (b->room <= KEPT_BUFFER) return;
+  char *data = realloc(b->data, LEAST_BUFFER);
+  if (!data) return;
+  b->data = data;
+  b->room = LEAST_BUFFER;
 }
 
 /* Lua's memory, by this thread alone. lupa's allocator uses realloc and free too, so that blocks can change hands. */
@@ -273,7 +274,9 @@ static int receive(int *kind, char **payload, size_t *length) {
       }
     }
     size_t more = wanted - in->size;
-    if (!room_for(in, more > LEAST_BUFFER / 2 ? more : LEAST_BUFFER / 2)) {
+    if (!room_for(in, more > LEAST_BUFFER / 2 ? more : LEAST_BUFFER / 2) && !room_for(in, more)) {
+      /* Without a header it is unknown how much to skip. It takes a worker without memory for its very first block. */
+      if (in->size < HEADER) return 0;
       in->size = 0;
       return skip(more) ? -1 : 0;
     }
