@@ -23,7 +23,7 @@ except ImportError:  # run as a program
     BuildHookInterface = object
 
 PACKAGE = Path(__file__).resolve().parent / "src" / "moonbox"
-SOURCES = ("worker/_native.c", "worker/_wire.c", "_values.c")
+SOURCES = ("worker/_native.c", "worker/_wire.c")
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
 FLAGS = ("-O2", "-fPIC", "-shared", "-fstack-protector-strong", "-Wl,-z,relro,-z,now", "-Wall", "-Wextra")
 

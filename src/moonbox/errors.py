@@ -18,9 +18,11 @@ MoonboxError
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,8 +161,7 @@ class ClosedError(UsageError):
     """The Sandbox or Repl was closed before this call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One level of a script's traceback."""
 
     line: int | None
@@ -172,8 +173,7 @@ class Frame:
         return {"line": self.line, "function": self.function, "source": self.source, "chunk": self.chunk}
 
 
-@dataclass(frozen=True)
-class _Failure:
+class _Failure(Struct, frozen=True):
     kind: ErrorKind
     message: str
     line: int | None = None

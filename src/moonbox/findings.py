@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any, Literal
+
+from msgspec import Struct
 
 __all__ = ["Finding"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that is wrong with a script, or likely to be."""
 
     severity: Literal["error", "note"]
@@ -29,4 +29,4 @@ class Finding:
         return f"line {self.line}: {self.message}{hint}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in self.__struct_fields__}

@@ -27,131 +27,287 @@ string or integer keys as a dict.
 from __future__ import annotations
 
 import enum
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from itertools import chain
-from typing import Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, msgpack
 
 from moonbox.errors import ConversionError
-from moonbox.native import extension
 
-__all__ = ["INT64_MAX", "INT64_MIN", "ORDINARY", "from_jsonable", "measure", "measured", "plain", "to_jsonable"]
+if TYPE_CHECKING:
+    from moonbox.limits import Limits
+
+__all__ = [
+    "INT64_MAX",
+    "INT64_MIN",
+    "ORDINARY",
+    "Packed",
+    "ValueLimits",
+    "from_jsonable",
+    "pack",
+    "plain",
+    "to_jsonable",
+]
 
 ORDINARY = frozenset({str, int, float, bool, bytes, list, dict, tuple, type(None)})
-"""The types of most values: of none of these is it asked whether they are something else besides."""
-_NATIVE = extension("_values")
+"""The types of most values. None of them has a special form."""
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 _Path = str | tuple[Any, str | int]
-"""Where a value is: a name, or a path and a key in it; written out only for an error's message."""
+"""Where a value is: a name, or a path and a key in it. It is written out only for an error message."""
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-_TABLE_FROM = 16
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 _BYTES_KEY = "$bytes"
 _PAIRS_KEY = "$pairs"
 _FLOAT_KEY = "$float"
 _TAGS = frozenset({_BYTES_KEY, _PAIRS_KEY, _FLOAT_KEY})
+_ELEMENT_BYTES = 64  # about what an element of a small table takes in a script's memory
+_encode = msgpack.Encoder().encode
+_decode = msgpack.Decoder().decode
 
 
-def plain(value: Any, *, allow_nan: bool = True, max_depth: int = 64, path: _Path = "value") -> Any:
-    """Lower any supported Python value to what can cross; raises ConversionError naming the path."""
-    kind = type(value)
-    if kind is str or kind is bool or value is None or kind is bytes:
-        return value
-    if kind is int:
-        if INT64_MIN <= value <= INT64_MAX:
-            return value
-        raise ConversionError(
-            f"{_where(path)} is an integer of more than 64 bits ({_short(value)}); send it as a string"
+class ValueLimits(Struct, frozen=True, kw_only=True):
+    """How large a value may be that crosses between host and script."""
+
+    max_string: int = 2**62
+    max_array: int = 2**62
+    max_depth: int = 64
+    max_elements: int = 10_000_000
+    """In all, at every level of nesting."""
+    allow_nan: bool = True
+
+    @classmethod
+    def of(cls, limits: Limits, allow_nan: bool) -> ValueLimits:
+        """What the limits of a run mean for each value."""
+        return cls(
+            max_string=limits.max_string,
+            max_array=limits.max_array,
+            max_depth=limits.max_depth,
+            max_elements=limits.max_memory // _ELEMENT_BYTES,
+            allow_nan=allow_nan,
         )
-    if kind is float:
-        if allow_nan or math.isfinite(value):
+
+
+_WIDE = ValueLimits()
+
+
+class Packed:
+    """A plain value as MessagePack; `value` is decoded when it is first read."""
+
+    __slots__ = ("_value", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    @property
+    def value(self) -> Any:
+        try:
+            return self._value
+        except AttributeError:
+            self._value = _decode(self.data)
+            return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Packed) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.data)
+
+    def __repr__(self) -> str:
+        return f"Packed({self.value!r})"
+
+
+def pack(value: Any, limits: ValueLimits = _WIDE, path: str = "value") -> Packed:
+    """Lower any supported Python value and encode it; raises ConversionError naming the path, the size and the limit."""
+    if not _crosses_unchanged(value, limits):
+        value = plain(value, limits, path)
+    try:
+        data = _encode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair: no UTF-8 text can hold it
+        data = _encode(_replace_surrogates(value))
+    if len(data) > limits.max_string:
+        plain(value, limits, path)  # raises where one of the strings is too long
+    return Packed(data)
+
+
+def _crosses_unchanged(value: Any, limits: ValueLimits) -> bool:
+    """Whether the value is plain and within the limits, except for the sizes of strings, which `pack` checks.
+
+    Built-in functions look at one level of nesting at a time. This is several times faster than a visit of each element.
+    """
+    level, elements = [value], 0
+    for _ in range(limits.max_depth + 1):
+        kinds = set(map(type, level))
+        if not kinds <= ORDINARY or tuple in kinds:
+            return False
+        if float in kinds and not limits.allow_nan and not all(map(isfinite, _of(float, level, kinds))):
+            return False
+        if int in kinds and not INT64_MIN <= min(integers := _of(int, level, kinds)) <= max(integers) <= INT64_MAX:
+            return False
+        if list not in kinds and dict not in kinds:
+            return True
+        lists, tables = _of(list, level, kinds), _of(dict, level, kinds)
+        sizes = [*map(len, lists), *map(len, tables)]
+        elements += sum(sizes)
+        if elements > limits.max_elements:
+            raise _too_many(limits)
+        if max(sizes) > limits.max_array:
+            return False
+        if tables and not set(map(type, chain.from_iterable(tables))) <= {str}:
+            return False
+        level = list(chain(chain.from_iterable(lists), chain.from_iterable(map(dict.values, tables))))
+    return False
+
+
+def _of(kind: type[Any], level: list[Any], kinds: set[type[Any]]) -> list[Any]:
+    if kind not in kinds:
+        return []
+    return level if len(kinds) == 1 else [item for item in level if type(item) is kind]
+
+
+def _replace_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_replace_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def plain(value: Any, limits: ValueLimits = _WIDE, path: str = "value") -> Any:
+    """A copy of any supported Python value in plain types; raises ConversionError naming the path."""
+    return _Lowering(limits).lower(value, limits.max_depth, path)
+
+
+class _Lowering:
+    """One conversion: the limits, and how many elements are left of them."""
+
+    __slots__ = ("left", "limits")
+
+    def __init__(self, limits: ValueLimits) -> None:
+        self.limits = limits
+        self.left = limits.max_elements
+
+    def lower(self, value: Any, depth: int, path: _Path) -> Any:
+        kind = type(value)
+        if kind is bool or value is None:
+            return value
+        if kind is str or kind is bytes:
+            return self._string(value, path)
+        if kind is int:
+            return _integer(value, path)
+        if kind is float:
+            return self._float(value, path)
+        if kind is list or kind is tuple or kind is deque:
+            return self._list(value, depth, path)
+        if kind is dict:
+            return self._table(value, depth, path)
+        return self._other(value, depth, path)
+
+    def _string(self, value: Any, path: _Path) -> Any:
+        most = self.limits.max_string
+        if len(value) > most // 4:
+            size = len(value) if isinstance(value, bytes) else len(value.encode("utf-8", "surrogatepass"))
+            if size > most:
+                raise ConversionError(
+                    f"{_where(path)} is a string of {size:,} bytes; max_string is {most:,}", limit="string"
+                )
+        return value
+
+    def _float(self, value: float, path: _Path) -> float:
+        if self.limits.allow_nan or isfinite(value):
             return value
         raise ConversionError(f"{_where(path)} is {value}, which is not a JSON number")
-    if max_depth <= 0:
-        raise ConversionError(f"{_where(path)} is nested too deeply (or contains itself)", limit="depth")
-    if kind is list or kind is tuple or kind is deque:
-        if len(value) >= _TABLE_FROM and _is_plain_table(value, allow_nan):
-            return list(map(dict.copy, value))
-        return [
-            item
-            if (kind := type(item)) is str
-            or (kind is int and INT64_MIN <= item <= INT64_MAX)
-            or (kind is float and allow_nan)
-            else plain(item, allow_nan=allow_nan, max_depth=max_depth - 1, path=(path, index))
-            for index, item in enumerate(value)
-        ]
-    if kind is dict:
-        return _plain_mapping(value, allow_nan, max_depth, path)
-    return _plain_other(value, allow_nan, max_depth, path)
+
+    def _enter(self, what: str, count: int, depth: int, path: _Path) -> None:
+        """Count the elements of a list or table before any of them is copied."""
+        if count > self.limits.max_array:
+            raise ConversionError(
+                f"{_where(path)} is {what} of {count:,} elements; max_array is {self.limits.max_array:,}", limit="array"
+            )
+        if depth <= 0:
+            raise ConversionError(f"{_where(path)} is nested too deeply (or contains itself)", limit="depth")
+        self.left -= count
+        if self.left < 0:
+            raise _too_many(self.limits)
+
+    def _list(self, items: Any, depth: int, path: _Path) -> list[Any]:
+        self._enter("an array", len(items), depth, path)
+        return [self.lower(item, depth - 1, (path, index)) for index, item in enumerate(items)]
+
+    def _table(self, table: Mapping[Any, Any], depth: int, path: _Path) -> dict[Any, Any]:
+        self._enter("a table", len(table), depth, path)
+        lowered: dict[Any, Any] = {}
+        for key, item in table.items():
+            name = key if type(key) is str else _key(key, path)
+            lowered[name] = self.lower(item, depth - 1, (path, name))
+        return lowered
+
+    def _other(self, value: Any, depth: int, path: _Path) -> Any:
+        kind = type(value)
+        if (lower := getattr(kind, "__moonbox_lower__", None)) is not None:
+            return lower(value)
+        if isinstance(value, enum.Enum):
+            return self.lower(value.value, depth, path)
+        if isinstance(value, str):
+            return self._string(str.__str__(value), path)
+        if isinstance(value, int):
+            return _integer(int(value), path)
+        if isinstance(value, float):
+            return self._float(float(value), path)
+        if isinstance(value, bytearray | memoryview | bytes):
+            return self._string(bytes(value), path)
+        import datetime as dt  # slow to load, and most values are of the kinds above
+
+        if isinstance(value, dt.datetime | dt.date | dt.time):
+            return value.isoformat()
+        if isinstance(value, dt.timedelta):
+            return value.total_seconds()
+        if hasattr(kind, "model_dump") and hasattr(kind, "model_fields"):
+            return self.lower(value.model_dump(mode="json", by_alias=True), depth, path)
+        if hasattr(kind, "__dataclass_fields__"):
+            import dataclasses
+
+            fields = {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+            return self._table(fields, depth, path)
+        if isinstance(value, Struct):
+            return self._table({name: getattr(value, name) for name in value.__struct_fields__}, depth, path)
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return self._table(dict(zip(kind._fields, value, strict=True)), depth, path)
+        if isinstance(value, Mapping):
+            return self._table(value, depth, path)
+        if isinstance(value, Set):
+            return self._list(_ordered(value), depth, path)
+        if isinstance(value, Sequence):
+            return self._list(value, depth, path)
+        return _plain_by_module(value, lambda item: self.lower(item, depth, path), path)
 
 
-def _plain_mapping(value: Mapping[Any, Any], allow_nan: bool, max_depth: int, path: _Path) -> dict[Any, Any]:
-    lowered: dict[Any, Any] = {}
-    for key, item in value.items():
-        name = key
-        if type(key) is str:  # most items are scalars under text keys: no call, and no path to build
-            kind = type(item)
-            if kind is str or kind is bool or item is None or (kind is float and allow_nan):
-                lowered[key] = item
-                continue
-            if kind is int and INT64_MIN <= item <= INT64_MAX:
-                lowered[key] = item
-                continue
-        else:
-            if isinstance(key, enum.Enum):
-                name = key.value
-            elif not isinstance(key, (str, int)):
-                name = _iso_date(key)
-            if isinstance(name, bool) or not isinstance(name, (str, int)):
-                raise ConversionError(
-                    f"{_where(path)} has a key of type {type(key).__name__}; keys must be strings or integers"
-                )
-            if isinstance(name, int) and not INT64_MIN <= name <= INT64_MAX:
-                raise ConversionError(f"{_where(path)} has an integer key of more than 64 bits")
-        lowered[name] = plain(item, allow_nan=allow_nan, max_depth=max_depth - 1, path=(path, name))
-    return lowered
+def _too_many(limits: ValueLimits) -> ConversionError:
+    return ConversionError(f"the value has more than {limits.max_elements:,} elements in all", limit="array")
 
 
-def _plain_other(value: Any, allow_nan: bool, max_depth: int, path: _Path) -> Any:
-    def again(item: Any) -> Any:
-        return plain(item, allow_nan=allow_nan, max_depth=max_depth, path=path)
+def _integer(value: int, path: _Path) -> int:
+    if INT64_MIN <= value <= INT64_MAX:
+        return value
+    raise ConversionError(f"{_where(path)} is an integer of more than 64 bits ({_short(value)}); send it as a string")
 
-    kind = type(value)
-    if (lower := getattr(kind, "__moonbox_lower__", None)) is not None:
-        return lower(value)
-    if isinstance(value, enum.Enum):
-        return again(value.value)
-    if isinstance(value, bool | str):
-        return again(bool(value) if isinstance(value, bool) else str.__str__(value))
-    if isinstance(value, int):
-        return again(int(value))
-    if isinstance(value, float):
-        return again(float(value))
-    if isinstance(value, bytearray | memoryview | bytes):
-        return bytes(value)
-    import datetime as dt  # slow to load, and most values are of the kinds above
 
-    if isinstance(value, dt.datetime | dt.date | dt.time):
-        return value.isoformat()
-    if isinstance(value, dt.timedelta):
-        return value.total_seconds()
-    if hasattr(kind, "model_dump") and hasattr(kind, "model_fields"):
-        return again(value.model_dump(mode="json", by_alias=True))
-    if hasattr(kind, "__dataclass_fields__"):
-        import dataclasses
-
-        return again({item.name: getattr(value, item.name) for item in dataclasses.fields(value)})
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return again(dict(zip(kind._fields, value, strict=True)))
-    if isinstance(value, Mapping):
-        return _plain_mapping(value, allow_nan, max_depth, path)
-    if isinstance(value, Set):
-        return again(_ordered(value))
-    if isinstance(value, Sequence):
-        return again(list(value))
-    return _plain_by_module(value, again, path)
+def _key(key: Any, path: _Path) -> str | int:
+    name = key.value if isinstance(key, enum.Enum) else key
+    if not isinstance(name, (str, int)):
+        name = _iso_date(name)
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise ConversionError(
+            f"{_where(path)} has a key of type {type(key).__name__}; keys must be strings or integers"
+        )
+    if isinstance(name, int) and not INT64_MIN <= name <= INT64_MAX:
+        raise ConversionError(f"{_where(path)} has an integer key of more than 64 bits")
+    return name
 
 
 def _plain_by_module(value: Any, again: Any, path: _Path) -> Any:
@@ -207,7 +363,7 @@ def _iso_date(key: Any) -> Any:
 
 def to_jsonable(value: Any) -> Any:
     """A plain value as strict JSON: bytes, non-string keys and NaN or infinity become tagged objects."""
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float) and not isfinite(value):
         return {_FLOAT_KEY: str(value)}
     if isinstance(value, bytes):
         from base64 import b64encode
@@ -240,83 +396,6 @@ def from_jsonable(value: Any) -> Any:
                 return {name: from_jsonable(inner) for name, inner in item}
         return {key: from_jsonable(item) for key, item in value.items()}
     return value
-
-
-def measure(value: Any, *, max_string: int, max_array: int, max_depth: int, path: _Path = "value") -> None:
-    """Raise ConversionError where a plain value is larger than the limits allow, naming size and limit."""
-    if isinstance(value, str | bytes):
-        if len(value) > max_string // 4:
-            size = len(value) if isinstance(value, bytes) else len(value.encode("utf-8", "surrogatepass"))
-            if size > max_string:
-                raise ConversionError(
-                    f"{_where(path)} is a string of {size:,} bytes; max_string is {max_string:,}", limit="string"
-                )
-    elif isinstance(value, list | dict):
-        if len(value) > max_array:
-            what = "an array" if isinstance(value, list) else "a table"
-            raise ConversionError(
-                f"{_where(path)} is {what} of {len(value):,} elements; max_array is {max_array:,}", limit="array"
-            )
-        if max_depth <= 0:
-            raise ConversionError(f"{_where(path)} is nested deeper than max_depth", limit="depth")
-        if len(value) >= _TABLE_FROM and isinstance(value, list) and _is_small_table(value, max_string, max_array):
-            return
-        pairs = enumerate(value) if isinstance(value, list) else value.items()
-        for key, item in pairs:
-            kind = type(item)
-            if kind is int or kind is float or kind is bool or item is None or (kind is str and len(item) < 64):
-                continue
-            measure(item, max_string=max_string, max_array=max_array, max_depth=max_depth - 1, path=(path, key))
-
-
-def measured(
-    value: Any, max_string: int, max_array: int, max_depth: int, allow_nan: bool, path: _Path = "value"
-) -> Any:
-    """The plain value, within these limits: `plain` and `measure` in one pass where the native part is in use."""
-    if _NATIVE is not None:
-        lowered = _NATIVE.lowered(value, max_string, max_array, max_depth, allow_nan)
-        if lowered is not NotImplemented:  # what is not ordinary, or too large, is done again with exact messages
-            return lowered
-    lowered = plain(value, allow_nan=allow_nan, max_depth=max_depth, path=path)
-    measure(lowered, max_string=max_string, max_array=max_array, max_depth=max_depth, path=path)
-    return lowered
-
-
-def _is_plain_table(rows: Any, allow_nan: bool) -> bool:
-    """Whether it is a list of dicts from text to scalars, all of which cross as they are.
-
-    Large results are mostly such tables. Asking in bulk, at the speed of the interpreter's own loops, is several times
-    faster than looking at each item; whatever is not so simple takes the long way, which says what is wrong.
-    """
-    leaves = _leaves(rows)
-    if leaves is None:
-        return False
-    kinds = set(map(type, leaves))
-    if not kinds <= _SCALARS or (float in kinds and not allow_nan and not all(map(math.isfinite, _of(float, leaves)))):
-        return False
-    if int in kinds:
-        integers = _of(int, leaves)
-        return bool(min(integers) >= INT64_MIN and max(integers) <= INT64_MAX)
-    return True
-
-
-def _is_small_table(rows: list[Any], max_string: int, max_array: int) -> bool:
-    """Whether it is such a table, within the limits without a doubt."""
-    leaves = _leaves(rows)
-    if leaves is None or not set(map(type, leaves)) <= _SCALARS or max(map(len, rows)) > max_array:
-        return False
-    texts = [*_of(str, leaves), *_of(bytes, leaves)]
-    return not texts or max(map(len, texts)) <= max_string // 4
-
-
-def _leaves(rows: Any) -> list[Any] | None:
-    if set(map(type, rows)) != {dict} or not set(map(type, chain.from_iterable(rows))) <= {str}:
-        return None
-    return list(chain.from_iterable(map(dict.values, rows)))
-
-
-def _of(kind: type[Any], leaves: list[Any]) -> list[Any]:
-    return [leaf for leaf in leaves if type(leaf) is kind]
 
 
 def _where(path: _Path) -> str:

@@ -6,8 +6,9 @@ import contextlib
 import inspect
 import json
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from moonbox.adapters.base import imported_from
 from moonbox.codemode.conversations import Conversations

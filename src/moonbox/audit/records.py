@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from moonbox.audit.answer import render
 from moonbox.audit.compact import short
@@ -13,7 +15,7 @@ from moonbox.errors import ScriptError, UsageError
 from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
-from moonbox.values import from_jsonable, to_jsonable
+from moonbox.values import Packed, from_jsonable, pack, to_jsonable
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ __all__ = [
     "Usage",
     "call_to_dict",
     "known_fields",
+    "repacked",
     "unfinished",
 ]
 
@@ -41,8 +44,7 @@ UNFINISHED = "unfinished"
 """The code of the error of a run whose end was never written."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallError:
+class CallError(Struct, frozen=True):
     """Why a call failed. `detail` (the host's traceback) is only for the trail: scripts never see it."""
 
     code: str
@@ -52,8 +54,7 @@ class CallError:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One tool call inside a run."""
 
     index: int
@@ -61,7 +62,8 @@ class Call:
     tool: str
     arguments: Any
     status: CallStatus = "ok"
-    result: Any = None
+    packed: Packed | None = None
+    """The result as it went to the script; `result` decodes it."""
     error: CallError | None = None
     started: float = 0.0
     """Seconds since the epoch at which the host received the call."""
@@ -70,9 +72,9 @@ class Call:
     duration: float = 0.0
     """Seconds inside the tool."""
     bytes_in: int = 0
-    """Size of the arguments as JSON."""
+    """Size of the arguments as they came from the script."""
     bytes_out: int = 0
-    """Size of the result as JSON."""
+    """Size of the result as it went to the script."""
     approval: str | None = None
     """What the person decided: "allowed", "always", "edited", "denied"; None when nobody was asked."""
     retry_of: int | None = None
@@ -84,17 +86,28 @@ class Call:
     def ok(self) -> bool:
         return self.status == "ok"
 
+    @property
+    def result(self) -> Any:
+        """What the tool returned, as a plain value; None where the call failed."""
+        return None if self.packed is None else self.packed.value
+
     def to_dict(self) -> dict[str, Any]:
         return call_to_dict(self, to_jsonable)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:
         known = known_fields(cls, data)
-        for name in ("arguments", "result"):
-            known[name] = from_jsonable(known.get(name))
+        known["arguments"] = from_jsonable(known.get("arguments"))
+        if (result := data.get("result")) is not None:
+            known["packed"] = pack(from_jsonable(result))
         if (error := known.get("error")) is not None:
             known["error"] = CallError(**{**known_fields(CallError, error), "data": from_jsonable(error.get("data"))})
         return cls(**known)
+
+
+def repacked(call: Call, change: Callable[[Any], Any]) -> Packed | None:
+    """The call's result after a change, such as a redaction."""
+    return None if call.packed is None else pack(change(call.packed.value))
 
 
 def call_to_dict(call: Call, lower: Callable[[Any], Any]) -> dict[str, Any]:
@@ -130,11 +143,11 @@ def call_to_dict(call: Call, lower: Callable[[Any], Any]) -> dict[str, Any]:
 
 def known_fields(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
     """The items of stored data that this version of a record has fields for."""
-    return {item.name: data[item.name] for item in fields(kind) if item.name in data}
+    names: Iterable[str] = getattr(kind, "__struct_fields__", None) or kind.__annotations__
+    return {name: data[name] for name in names if name in data}
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """What a run spent."""
 
     wall: float = 0.0
@@ -154,19 +167,17 @@ class Usage:
     """Whether the worker's loop was the native one."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """Something that the script read from the host and that differs between runs (the clock)."""
 
     name: str
     value: Any
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Run:
+class Run(Struct, frozen=True):
     """The complete record of one script execution."""
 
     id: str
@@ -177,7 +188,7 @@ class Run:
     output_cut: int = 0
     """Bytes that the script printed past `max_output`."""
     calls: tuple[Call, ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     error: ScriptError | None = None
     started: float = 0.0
     repl: str = ""
@@ -198,7 +209,7 @@ class Run:
     """The name under which they find what was printed, where that is long."""
     notes: tuple[Finding, ...] = ()
     """What a look at the script showed before it ran, and is likely a mistake."""
-    media: tuple[Media, ...] = field(default=(), compare=False)
+    media: tuple[Media, ...] = ()
     """What the script returned or showed of images, audio and files; not in records, which have their handles."""
     limits: Limits | None = None
     """What it was allowed to spend; None in records of earlier versions."""

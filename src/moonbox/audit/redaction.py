@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from fnmatch import translate
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
+from moonbox.audit.records import repacked
 from moonbox.errors import ScriptError, UsageError
 
 if TYPE_CHECKING:
@@ -241,7 +243,7 @@ class _Scrubber:
 def _redact_answer(call: Call, work: _Redaction) -> Call:
     path = _path(call.tool)
     error = call.error and replace(call.error, data=work.fields(call.error.data, path))
-    return replace(call, result=work.fields(call.result, path), error=error)
+    return replace(call, packed=repacked(call, lambda result: work.fields(result, path)), error=error)
 
 
 def _scrub_call(call: Call, scrub: _Scrubber) -> Call:
@@ -251,7 +253,7 @@ def _scrub_call(call: Call, scrub: _Scrubber) -> Call:
         data=scrub.value(call.error.data),
         detail=scrub.maybe(call.error.detail),
     )
-    return replace(call, arguments=scrub.value(call.arguments), result=scrub.value(call.result), error=error)
+    return replace(call, arguments=scrub.value(call.arguments), packed=repacked(call, scrub.value), error=error)
 
 
 def _scrub_error(error: ScriptError, scrub: _Scrubber) -> ScriptError:

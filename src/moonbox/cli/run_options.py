@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.config import Config
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.sources import WorkerSource

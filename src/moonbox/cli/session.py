@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
     from moonbox.cli.run_options import RunOptions
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 

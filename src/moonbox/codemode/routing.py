@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from moonbox.errors import ConfigError
 from moonbox.suggest import unknown

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.media import Media
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ErrorData, InputRequest, InputResponse, LoggingMessageNotificationParams
 
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Decision, ToolCall
-    from moonbox.sandbox.record import CallEntry
 
 __all__ = ["CALLER", "Caller", "approve", "watch"]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.server.server import MoonboxServer
     from moonbox.project.assembly import Assembly
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.call_entry import CallEntry
 
 __all__ = ["http_app", "listen", "mcp_server", "need_console", "run_http", "run_stdio", "serve_app", "service_of"]
 

@@ -1,25 +1,24 @@
-"""The blocking driver: moves one run's bytes and carries out its calls, from ordinary threads.
+"""The blocking driver: moves one run's bytes and performs its calls, from ordinary threads.
 
-The caller's thread drives the run until the script makes its first call. Then a helper thread drives on and runs the
-tools itself, while the caller's thread looks on. A script that is likely to call is the helper's from the start: it
-wakes up while the worker compiles. When a tool takes its time, the caller's thread takes over: the other calls of the
-batch get threads of their own, and the caller answers, times out or abandons them.
+One thread at a time drives the run and touches its Execution; it holds the lock `_owner`. The caller's thread begins.
+Every call is performed in a tool thread. When one call is all that the script waits for, the driving thread gives the
+run up; the tool thread that has performed the call takes it and drives on. So a sequence of calls costs no switch of
+threads, and the caller's thread is always free to watch the clock. It takes the run back from a tool that is slow.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from threading import RLock
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
-from moonbox.frozen import NATIVE
+from moonbox.sandbox.call_entry import failure
+from moonbox.sandbox.calls import run_to_end
 from moonbox.sandbox.execution import GRACE
-from moonbox.sandbox.helper import SLOW, Helper, send, step
-from moonbox.sandbox.record import failure
 from moonbox.sandbox.threads import Signal
-from moonbox.tools.results import to_tool_error
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
@@ -28,25 +27,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
+    from moonbox.sandbox.call_entry import CallEntry, CallResult
     from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.record import CallEntry, CallResult
-    from moonbox.sandbox.threads import LoopThread, PlainSignal, Threads
+    from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.link import Link
 
 __all__ = ["BlockingDriver", "BlockingExecutor"]
 
+SLOW = 0.002
+"""Seconds after which the caller's thread takes the run back from a tool."""
 _LOOK = 0.02
 
 
 class BlockingExecutor:
-    """Runs tools right here; async ones on an event loop of another thread, waiting for them.
+    """Runs tools in the current thread; async ones on the event loop of another thread, waiting for them.
 
     submit   runs there the coroutine that it makes; its second argument is called when that has really ended
+    wake     makes the driving thread read the deadlines again
     """
-
-    __slots__ = ("_submit", "_wake")
-    runs_here = True
-    cancellations: tuple[type[BaseException], ...] = ()
 
     def __init__(
         self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
@@ -56,7 +54,7 @@ class BlockingExecutor:
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
-            self._wake()  # whoever waits does not know of this deadline yet
+            self._wake()
         result = call()
         if is_async or (type(result) not in ORDINARY and _is_awaitable(result)):
             assert entry.running is not None
@@ -76,69 +74,53 @@ class BlockingExecutor:
                 future.cancel()
         return future.result()
 
+    async def wait(self, future: Future[None], entry: CallEntry) -> None:
+        if entry.deadline is not None:
+            self._wake()
+        future.result()
+
     def _start(self, awaitable: Any, ended: Callable[[], object] | None) -> Future[Any]:
         try:
             return self._submit(lambda: _awaited(awaitable), ended)
-        except ToolError:  # the Sandbox was closed meanwhile
+        except ToolError:  # the Sandbox has been closed
             if isinstance(awaitable, CoroutineType):
                 awaitable.close()
             if ended is not None:
                 ended()
             raise
 
-    async def wait(self, future: Future[None], entry: CallEntry) -> None:
-        if entry.deadline is not None:
-            self._wake()
-        future.result()
-
-
-_make_executor: Any = BlockingExecutor
-if NATIVE is not None:
-    _make_executor = NATIVE.maker(BlockingExecutor, BlockingExecutor.__slots__, BlockingExecutor)
-
 
 class BlockingDriver:
     """Drives one run: to its end with `run`, or from batch to batch of calls with `advance` and `carry_out`."""
 
-    __slots__ = (
-        "_done", "_execution", "_executor", "_first", "_helper", "_helper_ends", "_link", "_loop", "_threads",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        link: Link,
-        execution: Execution,
-        threads: Threads,
-        loop: LoopThread,
-        first: tuple[int, bytes] | BaseException | None = None,
-    ) -> None:
+    def __init__(self, link: Link, execution: Execution, threads: Threads, loop: LoopThread) -> None:
         self._link = link
         self._execution = execution
-        self._first = first  # what came of the run before it got a driver
         self._threads = threads
-        self._loop = loop
-        self._executor: BlockingExecutor | None = None
-        # The link's bell, not a method of ours: nothing here holds the driver, so that a run leaves nothing behind for
-        # the garbage collector, whose rounds would cost more than the run.
+        # The link's method, not one of ours: no reference cycle keeps the driver for the garbage collector.
+        self._executor = BlockingExecutor(loop.submit, link.wake)
         execution.clock.changed = link.wake
-        self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by the threads that run tools
-        self._helper: Helper | None = None
-        self._helper_ends: PlainSignal | None = None  # given when it has
+        self._owner = RLock()  # held by the thread that drives a run, and by the caller's thread for good at its end
+        self._ended = Signal()  # given by a tool thread that has driven the run to its end
+        self._problem: BaseException | None = None  # what ended that thread's driving
+        self._in_tool_since = 0.0  # since when no thread drives the run, because its only call is being performed
+        self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by tool threads
 
     def run(self) -> None:
         """To the end. KeyboardInterrupt stops the script first and then goes on to the caller."""
-        self._guarded(self._drive_with_helper if self._execution.calls_expected else self._drive)
+        self._owner.acquire()
+        self._guarded(self._drive)
 
     def advance(self) -> None:
         """Until the script has made calls, or the run is over."""
         self._guarded(self._step_until_calls)
 
     def carry_out(self, entries: Iterable[CallEntry]) -> None:
-        """Run these calls; they have their results, or have timed out, when this returns."""
+        """Perform these calls; they have their results, or have timed out, when this returns."""
         self._guarded(lambda: self._carry_out(list(entries)))
 
     def stop(self, reason: int) -> None:
-        """Stop the script and see its end."""
+        """Stop the script and receive its end."""
         self._guarded(lambda: self._stop_and_drain(reason))
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -149,7 +131,8 @@ class BlockingDriver:
                     work()
                 except KeyboardInterrupt:
                     execution.interrupted = True
-                    self._recover()
+                    self._reclaim()
+                    self._stop_and_drain(REASON_CANCELLED)
                     raise
         except WorkerError as problem:
             closed = link.closed
@@ -159,175 +142,153 @@ class BlockingDriver:
         finally:
             link.stop_waking()
             if execution.interrupted and not execution.over:  # a second Ctrl-C
-                execution.lose(WorkerError("it was left behind"), link.kill(), closed=True)
+                problem = WorkerError("the caller stopped waiting; the worker was killed")
+                execution.lose(problem, link.kill(), closed=True)
 
-    # The caller's thread alone
+    # The caller's thread
 
     def _drive(self) -> None:
-        execution, first = self._execution, self._first
-        if isinstance(first, BaseException):
-            self._first = None
-            if isinstance(first, Unread):
-                execution.stop(REASON_TIME, monotonic())
-            raise first
-        if first is not None:
-            execution.frame(*first)
-        while not execution.over and not execution.starting:
+        while not self._execution.over:
+            entry = self._until_lone_call()
+            if entry is not None and self._hand_over(entry):
+                self._watch()
+
+    def _hand_over(self, entry: CallEntry) -> bool:
+        """Let a tool thread perform the call and then drive the run; False where no thread can be started."""
+        self._in_tool_since = monotonic()
+        self._owner.release()
+        try:
+            self._threads.submit(lambda: self._perform(entry))
+        except ToolError as problem:
+            self._owner.acquire()
+            self._execution.answer(entry, *failure(problem))
+            return False
+        return True
+
+    def _watch(self) -> None:
+        """Until a tool thread has driven the run to its end, or a tool is slow: then this thread drives."""
+        wait = SLOW
+        while not self._ended.take(wait):
+            if monotonic() - self._in_tool_since >= SLOW and self._owner.acquire(blocking=False):
+                return
+            wait = min(wait * 2, _LOOK)
+        self._owner.acquire()
+        self._raise_problem()
+
+    def _raise_problem(self) -> None:
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
+
+    def _carry_out(self, entries: list[CallEntry]) -> None:
+        self._link.let_wake()
+        for entry in entries:
+            self._start(entry, drives=False)
+        while not self._execution.over and any(entry.open for entry in entries):
             self._step()
-        if not execution.over:
-            self._drive_with_helper()
+            self._collect()
 
     def _step_until_calls(self) -> None:
         execution = self._execution
         while not execution.over and not execution.starting:
             self._step()
 
-    def _step(self) -> None:
-        step(self._link, self._execution)
-
     def _stop_and_drain(self, reason: int) -> None:
         self._execution.stop(reason, monotonic())
         while not self._execution.over:
             self._step()
 
-    # The helper drives, the caller looks on
+    # The tool threads
 
-    def _drive_with_helper(self) -> None:
+    def _perform(self, entry: CallEntry, *, drives: bool = True) -> Signal | None:
+        """Perform the call; then drive the run, if no other thread does, and perform its next calls."""
         execution = self._execution
-        while not execution.over:
-            send(self._link, execution)
-            helped = self._let_help()
-            if not execution.over:
-                # After a slow tool, on to the next single call: that the machine was busy must not slow all the rest
-                # down.
-                self._take_charge(for_good=not helped)
-
-    def _let_help(self) -> bool:
-        """Until the run is over or ours to drive; False where no thread can be started."""
-        self._helper_ends = ends = Signal()
-        link = self._link
-        self._helper = helper = Helper.of(
-            link, self._execution, self._tool_executor(), _waits_together, link.wake, self._done, ends
-        )
-        wait = SLOW
-        try:
-            ended = self._threads.submit(helper.drive, ends, wait)
-        except ToolError:  # each call will say so, and the script goes on
-            helper.in_charge = False
-            return False
-        while not ended:
-            seconds = helper.tool_seconds()
-            if seconds is not None and seconds >= SLOW and helper.take_over():
-                break
-            wait = SLOW if seconds is not None else min(wait * 2, _LOOK)
-            ended = ends.take(wait)
-        helper.raise_problem()
-        return True
-
-    # The caller is in charge: every call has a thread of its own
-
-    def _take_charge(self, *, for_good: bool) -> None:
-        """To the end, or until one call is all that the script waits for."""
-        self._link.let_wake()
-        while not self._execution.over:
-            if not for_good and self._execution.waits_for_one and not self._done:
-                self._link.stop_waking()
-                return
-            self._start(self._take_starting())
-            self._collect()
-            self._step()
-
-    def _carry_out(self, entries: list[CallEntry]) -> None:
-        self._link.let_wake()
-        self._start(entries)
-        while not self._execution.over and any(entry.open for entry in entries):
-            self._step()
-            self._collect()
-
-    def _take_starting(self) -> list[CallEntry]:
-        starting = self._execution.starting
-        entries = list(starting)
-        starting.clear()
-        return entries
-
-    def _start(self, entries: Iterable[CallEntry]) -> None:
-        calls = self._execution.calls
-        for entry in entries:
+        lone: CallEntry | None = entry
+        while lone is not None:
+            entry = lone
+            result = run_to_end(execution.calls.perform(entry, execution.record, self._executor))
+            self._done.append((entry, result))
+            if not drives or not self._owner.acquire(blocking=False):
+                self._link.wake()  # the driving thread takes the result
+                return None
             try:
-                if self._execution.intents is None and calls.needs_only_loop(entry):
-                    self._await(entry)
-                    continue
-                self._threads.submit(lambda entry=entry: self._perform_apart(entry))  # type: ignore[misc]
-            except ToolError as problem:
-                self._execution.answer(entry, *failure(problem))
+                with self._link:
+                    self._collect()
+                    lone = self._until_lone_call()
+            except BaseException as raised:  # noqa: BLE001 - the caller's thread raises it
+                self._problem, lone = raised, None
+            self._in_tool_since = monotonic()
+            self._owner.release()
+        return self._ended
 
-    def _await(self, entry: CallEntry) -> None:
-        """On the event loop of another thread: many calls that wait need no thread each."""
-        from moonbox.sandbox.awaited import AwaitingExecutor  # slow to load, but asyncio is needed now
+    # The thread that drives
 
+    def _until_lone_call(self) -> CallEntry | None:
+        """Until one call is all that the script waits for, which is returned; None when the run is over."""
         execution = self._execution
-        executor = AwaitingExecutor(self._threads, self._link.wake)
+        starting, opened = execution.starting, execution.ledger.open
+        while not execution.over:
+            if execution.interrupted:
+                execution.stop(REASON_CANCELLED, monotonic())
+            if starting and not execution.stopping:
+                if len(starting) == 1 == len(opened):
+                    self._link.stop_waking()
+                    return starting.popleft()
+                self._link.let_wake()
+                while starting:
+                    self._start(starting.popleft())
+            self._step()
+            self._collect()
+        return None
 
-        def finish(future: Future[CallResult]) -> None:
-            if not future.cancelled():  # else nobody waits for it any more
-                problem = future.exception()
-                result = future.result() if problem is None else failure(to_tool_error(problem, entry.tool))
-                self._done.append((entry, result))
-                self._link.wake()
-
-        future = self._loop.submit(lambda: execution.calls.perform(entry, execution, executor))
-        entry.cancel = future.cancel
-        future.add_done_callback(finish)
-
-    def _perform_apart(self, entry: CallEntry) -> None:
-        """In a thread of its own. A deque and the bell hand the result over: the Execution is not for many threads."""
-        self._done.append((entry, self._perform(entry)))
-        self._link.wake()
+    def _start(self, entry: CallEntry, *, drives: bool = True) -> None:
+        """Perform the call in a tool thread. Where none can be started, that is its answer."""
+        try:
+            self._threads.submit(lambda: self._perform(entry, drives=drives))
+        except ToolError as problem:
+            self._execution.answer(entry, *failure(problem))
 
     def _collect(self) -> None:
         while self._done:
             entry, result = self._done.popleft()
             self._execution.answer(entry, *result)
 
-    def _perform(self, entry: CallEntry) -> CallResult:
-        return self._execution.calls.perform_here(entry, self._execution, self._tool_executor())
-
-    def _tool_executor(self) -> BlockingExecutor:
-        executor = self._executor
-        if executor is None:  # it has no state: two threads that make one each do no harm
-            executor = self._executor = _make_executor(self._loop.submit, self._link.wake)
-        return executor
+    def _step(self) -> None:
+        """Send what is to be sent, take a frame, and do what is due."""
+        execution, link = self._execution, self._link
+        if execution.interrupting:
+            link.interrupt(execution.record.number, execution.interrupting)
+            execution.interrupting = 0
+        deadline = execution.deadline()
+        try:
+            frame = link.exchange(execution.outgoing(), deadline, None if deadline is None else deadline + GRACE)
+        except Unread:
+            execution.stop(REASON_TIME, monotonic())
+            raise
+        if frame is not None:
+            execution.frame(*frame)
+            if execution.over:
+                return
+        if deadline is not None:  # checked after every frame: a worker may send them without end
+            now = monotonic()
+            if now >= deadline:
+                execution.tick(now)
 
     # After Ctrl-C, which comes at any moment, in the caller's thread
 
-    def _recover(self) -> None:
-        """Stop the script and see its end, so that the worker stays usable."""
-        execution = self._execution
-        helper = self._helper
-        if helper is not None and self._helper_ends is not None:
-            if helper.in_charge and not helper.ended:
-                self._link.interrupt(execution.number, REASON_CANCELLED)
-                self._wait_for_helper(helper, self._helper_ends, monotonic() + 2 * GRACE)
-            helper.raise_problem()
-        self._stop_and_drain(REASON_CANCELLED)
-
-    def _wait_for_helper(self, helper: Helper, ends: PlainSignal, deadline: float) -> None:
-        """Until it has met the end of the run, or is in a tool, where it is left behind."""
-        while not helper.leave_to_tool():
+    def _reclaim(self) -> None:
+        """Take the run back from a tool thread, if one drives it."""
+        if self._owner.acquire(blocking=False):  # this thread drives, or a tool is being performed
+            return
+        self._link.interrupt(self._execution.record.number, REASON_CANCELLED)
+        deadline = monotonic() + 2 * GRACE
+        while not self._owner.acquire(timeout=_LOOK):
             late = monotonic() - deadline
-            if late >= 0:  # the worker does not stop, and the helper waits for it
+            if late >= 0:  # the worker does not stop, and the tool thread waits for it
                 self._link.hang_up()
             if late >= GRACE:
                 raise WorkerError("it did not stop")
-            ends.take(_LOOK)
-
-
-def _waits_together(execution: Execution) -> bool:
-    """Whether a batch is of asynchronous tools, which wait: one after another they would take long."""
-    if len(execution.starting) < 2:
-        return False
-    tool = execution.calls.toolbox.get(execution.starting[0].tool)
-    return tool is not None and tool.is_async
+        self._raise_problem()
 
 
 def _is_awaitable(value: Any) -> bool:

@@ -1,79 +1,71 @@
-"""The way of a call: resolve, validate, middleware, approval, slot, invoke, convert. One path for every driver.
+"""The path of a call: resolve, validate, middleware, approval, slot, invoke, convert. Every call takes it.
 
 `CallPath.perform` is a coroutine, but everything it awaits goes through its `Executor`: the blocking one never
-suspends, so that a plain `send(None)` drives it to its end; the asyncio one awaits for real.
+suspends, so that `run_to_end` drives it from an ordinary thread; the asyncio one awaits for real.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.errors import ArgumentError, ConversionError, Denied, ToolError, UsageError
+from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
 from moonbox.media import MediaStore
+from moonbox.sandbox.call_entry import failure
+from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.contents import as_addresses, with_contents
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction, show
-from moonbox.sandbox.quick_calls import QuickCalls, run_to_end
-from moonbox.sandbox.record import CLOCK, failure
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
-from moonbox.tools.results import collect_rows, to_tool_error
+from moonbox.tools.results import collect_rows, convert, to_tool_error
 from moonbox.tools.tool import changed_parts, fingerprint
-from moonbox.values import measured
+from moonbox.values import Packed, ValueLimits, pack
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import Future
+    from typing import TypeVar
 
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
+    from moonbox.sandbox.call_entry import CallEntry, CallResult
     from moonbox.sandbox.decisions import Middleware
     from moonbox.sandbox.environment import Additions
-    from moonbox.sandbox.intents import Intents
-    from moonbox.sandbox.record import CallEntry, CallResult, RunRecord
+    from moonbox.sandbox.record import RunRecord
     from moonbox.sandbox.setup import Setup
     from moonbox.sandbox.slots import RunningCall, Slots
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["CallPath", "Executor"]
+    T = TypeVar("T")
 
-_SOME_TOOLS = 32
+__all__ = ["CallPath", "Executor", "run_to_end"]
 
 
 class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
-    runs_here: bool
-    """Whether sync tools run in the thread that performs the call."""
-    cancellations: tuple[type[BaseException], ...]
-    """What a tool may raise that would else be taken for the cancellation of whoever waits for it."""
-
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
-        """Run it and give its result, awaited if need be. Whoever drives the run ends it at the entry's deadline.
+        """Run it and give its result, awaited if need be. The driver of the run abandons it at the entry's deadline.
 
-        What goes on then holds `entry.running` until it has ended.
+        It holds `entry.running` until it has ended.
         """
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
-        """A value, or what an awaitable comes to; it is cancelled when nobody waits for the entry any more."""
+        """A value, or the result of an awaitable; it is cancelled when the run no longer waits for the entry."""
 
     async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
 
 
 class CallPath:
-    """The way of every call of one Repl under the same limits, or of one direct call.
+    """The path of every call of one Repl under the same limits, or of one direct call.
 
     Made with every Repl, most of which never call: what only calls need is looked up in the Setup then.
     """
-
-    _quick: QuickCalls | None = None
 
     def __init__(
         self,
@@ -92,21 +84,14 @@ class CallPath:
         self.functions: Mapping[str, HostFunction] = additions.functions
         self.limits = limits
         self.language: Language = setup.language
-        self.bounds = setup.bounds(limits)
+        self.value_limits = ValueLimits.of(limits, setup.allow_nan)
+        self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
+        """So many elements may come from the worker in one run."""
         self._setup = setup
         self._entries = additions.docs
         self._direct = direct
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always: dict[str, dict[str, str]] = {} if always is None else always
-
-    @property
-    def quick(self) -> QuickCalls:
-        """Its quick calls, made with the first call."""
-        quick = self._quick
-        if quick is None:
-            quick = QuickCalls(self._setup, self.toolbox, self.media, self.bounds.values, self.limits.max_array)
-            self._quick = quick
-        return quick
 
     @property
     def _first(self) -> int:
@@ -138,40 +123,6 @@ class CallPath:
             raise
         return tool
 
-    def needs_only_thread(self, entry: CallEntry) -> bool:
-        """Whether a call asks nobody, waits for nothing, and has no use for an event loop."""
-        space, _, name = entry.target.partition(".")
-        if space == "fn":
-            function = self.functions.get(name)
-            from inspect import iscoroutinefunction  # slow to load
-
-            return function is None or not iscoroutinefunction(function.call)
-        tool = self.toolbox.get(name)
-        return not self._setup.middleware and (tool is None or _is_plain(tool))
-
-    def needs_only_loop(self, entry: CallEntry) -> bool:
-        """Whether a call asks nobody, waits for no other, and runs on an event loop."""
-        tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
-        return tool is not None and tool.is_async and _asks_nobody(tool) and not self._setup.middleware
-
-    def are_expected(self, source: str) -> bool:
-        """A guess: scripts that call tools name them; of a language that is compiled to Lua we do not know."""
-        return ("tools" in source or self.language.runtime is not None) and len(self.toolbox) > 0
-
-    @cached_property
-    def threads_expected(self) -> bool:
-        """A guess: the calls of a script need only threads."""
-        some = list(islice(self.toolbox, _SOME_TOOLS))
-        return not self._setup.middleware and sum(map(_is_plain, some)) * 2 > len(some)
-
-    def perform_here(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
-        """The same as `perform` with an executor that never suspends."""
-        if executor.runs_here and run.intents is None and not self._direct:
-            result = (self._quick or self.quick).perform(entry, run.clock, executor)
-            if result is not None:
-                return result
-        return run_to_end(self.perform(entry, run, executor))
-
     async def perform(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
         running: RunningCall | None = None
@@ -201,54 +152,48 @@ class CallPath:
             return "error", None, error
         try:
             with self.media.active():
-                return "ok", self._convert(answer.result), None
+                return "ok", self._packed(answer.result), None
         except ToolError as error:
             return "error", None, error
 
     def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
         return ToolCall(
-            tool,
-            entry.tool,
-            entry.arguments,
-            entry.index,
-            run.id,
-            run.repl_id,
-            result,
-            entry.id,
-            "" if self._direct else run.source,
-            self.language.name,
+            tool=tool,
+            name=entry.tool,
+            arguments=entry.arguments,
+            index=entry.index,
+            run_id=run.id,
+            repl_id=run.repl_id,
+            result=result,
+            id=entry.id,
+            source="" if self._direct else run.source,
+            language=self.language.name,
         )
 
-    async def _call_function(self, function: HostFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
+    async def _call_function(
+        self, function: HostFunction, entry: CallEntry, run: RunRecord, executor: Executor
+    ) -> Packed:
         arguments = entry.arguments
         if self._setup.redactor is not None:  # fields are redacted by their names, so that the record needs them
             entry.arguments = named_arguments(function.call, arguments)
         entry.begin()
         if function.call is show:
             run.show(arguments)
-            return None
+            return pack(None)
         from inspect import iscoroutinefunction
 
         is_async = iscoroutinefunction(function.call)
 
-        def call() -> Any:
-            return function.call(*arguments)
+        return self._packed(await self._invoke(lambda: function.call(*arguments), entry, run, executor, is_async))
 
-        if run.intents is None:
-            return self._convert(await executor.invoke(call, entry, is_async=is_async))
-        return self._convert(await self._start(call, entry, run.intents, run, executor, is_async))
-
-    async def _start(
-        self,
-        call: Callable[[], Any],
-        entry: CallEntry,
-        intents: Intents,
-        run: RunRecord,
-        executor: Executor,
-        is_async: bool,
+    async def _invoke(
+        self, call: Callable[[], Any], entry: CallEntry, run: RunRecord, executor: Executor, is_async: bool
     ) -> Any:
-        """Write the call down where the trail is durable, then invoke; not on an event loop: writing may wait."""
+        """Write the call down where the trail is durable, not on an event loop, because writing may wait; then invoke."""
+        intents = run.intents
+        if intents is None:
+            return await executor.invoke(call, entry, is_async=is_async)
         if is_async:
             await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
             return await executor.invoke(call, entry, is_async=True)
@@ -259,7 +204,7 @@ class CallPath:
 
         return await executor.invoke(write_and_call, entry, is_async=False)
 
-    async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Any:
+    async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Packed:
         middleware = self._setup.middleware
         if tool.policy == "direct" and not self._direct:
             raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
@@ -267,7 +212,7 @@ class CallPath:
             if layer.before is not None:
                 answer = await self._before(layer, tool, entry, run, executor)
                 if answer is not None:
-                    return self._convert(answer.result)
+                    return self._packed(answer.result)
         if tool.policy == "approve":
             await self._approved(tool, entry, run, executor)
         if tool.max_concurrency is not None:
@@ -275,25 +220,17 @@ class CallPath:
         call = self._invocation(tool, entry, run)
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
-        if run.intents is None:
-            result = await executor.invoke(call, entry, is_async=tool.is_async)
-        else:
-            result = await self._start(call, entry, run.intents, run, executor, tool.is_async)
-        result = self._taken(tool, result)
+        result = await self._invoke(call, entry, run, executor, tool.is_async)
+        packed = convert(result, tool, self.value_limits)
+        self._setup.learn(tool, packed, scripted=not self._direct)
         for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:
-                changed = await executor.settle(layer.after(self.view(tool, entry, run, result)))
+                changed = await executor.settle(layer.after(self.view(tool, entry, run, packed.value)))
                 if isinstance(changed, ToolCall):
-                    result = self._convert(changed.result)
+                    packed = self._packed(changed.result)
                 elif changed is not None:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
-        return result
-
-    def _taken(self, tool: Tool, result: Any) -> Any:
-        """What a tool returned, as it goes to the script."""
-        result = tool.convert_result(result, *self.bounds.values)
-        self._setup.learn(tool, result, scripted=not self._direct)
-        return result
+        return packed
 
     def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord) -> Callable[[], Any]:
         """What calls the tool's function."""
@@ -331,7 +268,7 @@ class CallPath:
     async def _ask(
         self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]
     ) -> bool:
-        """Ask the person, whose answer may be "always"; the run's clock stands still meanwhile."""
+        """Ask the person, whose answer may be "always". The run's clock stands still for that time."""
         if self._setup.approve is None:
             entry.approval = "denied"
             raise Denied(
@@ -339,7 +276,7 @@ class CallPath:
                 code="approval_unavailable",
             )
         with run.clock.standing_still():
-            asked = replace(self.view(tool, entry, run), changed=changed)
+            asked = self.view(tool, entry, run).with_changed_parts(changed)
             decision = Decision.of(await executor.settle(self._setup.approve(asked), entry))
         if decision.kind == "deny":
             entry.approval = "denied"
@@ -353,7 +290,7 @@ class CallPath:
         return decision.kind == "always"
 
     async def _wait_for_slot(self, slots: Slots, tool: Tool, entry: CallEntry, executor: Executor) -> None:
-        """The slot is the call's until its tool has ended, also where nobody waits for that any more."""
+        """The call keeps the slot until its tool has ended, even if the run no longer waits for it."""
         future = slots.enter()
         if future is not None:
             if tool.timeout is not None and self._setup.running_calls.all_left(slots):
@@ -370,17 +307,17 @@ class CallPath:
         assert entry.running is not None
         entry.running.slots = slots
 
-    def _convert(self, result: Any) -> Any:
-        try:
-            return measured(result, *self.bounds.values, "result")
-        except ConversionError as problem:
-            code = "result_too_large" if problem.limit else "bad_result"
-            raise ToolError(str(problem), code=code) from None
+    def _packed(self, result: Any) -> Packed:
+        """What a function, middleware or a caller gave as a result."""
+        return convert(result, None, self.value_limits)
 
 
-def _is_plain(tool: Tool) -> bool:
-    return not tool.is_async and _asks_nobody(tool)
-
-
-def _asks_nobody(tool: Tool) -> bool:
-    return tool.policy != "approve" and tool.max_concurrency is None
+def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Drive a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    coroutine.close()
+    raise RuntimeError("a blocking call tried to suspend")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from moonbox.errors import Denied, UsageError
 
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Decision", "Middleware", "ToolCall", "call_or_answer"]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A person's word on a call."""
 
     kind: Literal["allow", "always", "edit", "deny"]
@@ -40,8 +41,7 @@ class Decision:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a call is answered with instead of running its tool."""
 
     kind: Literal["value", "error", "run"]
@@ -67,8 +67,7 @@ class Answer:
         return cls("run")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """A call as middleware, approve callbacks and step-by-step callers see it."""
 
     tool: Tool | None
@@ -87,6 +86,10 @@ class ToolCall:
     language: str = ""
     changed: tuple[str, ...] = ()
     """For `approve`: the parts of the tool's definition that changed since the person said "always" about it."""
+
+    def with_changed_parts(self, changed: tuple[str, ...]) -> ToolCall:
+        """For `approve`: with the parts of the tool's definition that changed since the person said "always"."""
+        return replace(self, changed=changed)
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> ToolCall:
         """From `before`: go on with these arguments (they are validated again)."""
@@ -121,8 +124,7 @@ class ToolCall:
         return Decision("deny", reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Middleware:
+class Middleware(Struct, frozen=True):
     """Callables around every tool call, sync or async."""
 
     before: Callable[[ToolCall], Any | Awaitable[Any]] | None = None

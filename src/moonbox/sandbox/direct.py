@@ -1,4 +1,4 @@
-"""Direct calls: one tool called without a script, along the same way as from one."""
+"""Direct calls: one tool called without a script, along the same path as from one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ScriptError, ToolError, kind_of_code
 from moonbox.sandbox.awaited import AwaitingExecutor, until_ended
 from moonbox.sandbox.blocking import BlockingExecutor
-from moonbox.sandbox.calls import CallPath
+from moonbox.sandbox.call_entry import failure
+from moonbox.sandbox.calls import CallPath, run_to_end
 from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.intents import Intents
-from moonbox.sandbox.opening import Opening
-from moonbox.sandbox.record import failure
+from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.threads import soon
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
+    from moonbox.sandbox.call_entry import CallResult
     from moonbox.sandbox.decisions import Answer
-    from moonbox.sandbox.record import CallResult
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
@@ -36,14 +36,12 @@ class DirectCall:
         self._setup = setup
         toolbox = setup.toolbox if toolbox is None else toolbox
         self._calls = CallPath(setup, toolbox, Additions(), setup.limits, direct=True)
-        self._execution = Execution(
-            Opening(self._calls, tool, setup.new_id()),
-            language="direct",
-            telemetry=setup.telemetry,
-            intents=Intents.to(setup.sink, setup.redactor),
+        record = RunRecord(
+            self._calls, tool, setup.new_id(), language="direct", intents=Intents.to(setup.sink, setup.redactor)
         )
+        self._execution = Execution(record, telemetry=setup.telemetry)
         given = [] if arguments is None else [arguments]
-        self._entry = self._execution.add_call(1, f"tools.{tool}", given, batch=1, size=0)
+        self._entry = self._execution.ledger.add(1, f"tools.{tool}", given, batch=1, size=0)
 
     def run(self) -> Run:
         """In a thread, so that a tool that never returns can be left behind."""
@@ -54,7 +52,7 @@ class DirectCall:
         executor = BlockingExecutor(self._setup.loop.submit, changed.set)
 
         def job() -> None:
-            results.append(self._calls.perform_here(entry, execution, executor))
+            results.append(run_to_end(self._calls.perform(entry, execution.record, executor)))
             changed.set()
 
         self._setup.threads.submit(job)
@@ -74,7 +72,7 @@ class DirectCall:
         execution, entry = self._execution, self._entry
         execution.clock.changed = lambda: soon(loop, changed.set)
         executor = AwaitingExecutor(self._setup.threads, changed.set)
-        task = asyncio.create_task(self._calls.perform(entry, execution, executor))
+        task = asyncio.create_task(self._calls.perform(entry, execution.record, executor))
         task.add_done_callback(lambda _: changed.set())
         entry.cancel = task.cancel
         try:
@@ -135,7 +133,7 @@ class DirectCall:
         )
 
     def _cancel(self) -> None:
-        self._execution.cancel(self._entry)
+        self._execution.ledger.cancel(self._entry)
         self._write(self._execution.conclude((), ScriptError("cancelled", "the call was cancelled")))
 
     def _write(self, run: Run) -> Run:

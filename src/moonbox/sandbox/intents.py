@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import IntentSink, Sink
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.call_entry import CallEntry
 
 __all__ = ["Intents"]
 

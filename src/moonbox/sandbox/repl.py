@@ -11,13 +11,14 @@ from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import lower_inputs
+from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
-from moonbox.sandbox.opening import Opening, ShortWaits
+from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.script_check import ScriptCheck
 from moonbox.sandbox.slots import Turns
 from moonbox.wording import counted
 from moonbox.worker import protocol
-from moonbox.worker.encoding import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
     from moonbox.limits import Limits
-    from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
@@ -45,7 +45,6 @@ class Repl:
     """
 
     _calls: CallPath | None = None
-    _short_waits: ShortWaits | None = None
     _number = 0
 
     def __init__(
@@ -67,7 +66,6 @@ class Repl:
         self._worker = HeldWorker(setup, pool, template, timeout)
         self._limits = limits or setup.limits
         self._before_write = before_write
-        self._unwatched = setup.telemetry is None and setup.on_output is None  # while a run happens
         self._on_close = on_close
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
@@ -97,21 +95,15 @@ class Repl:
         """
         given = self._lowered(inputs) if inputs else []
         self._turns.enter()
-        opening: Opening | None = None
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
-            opening = self._open(link, source, limits or self._limits, given)
-            run = opening.run(link) if self._may_end_at_once(opening, on_output) else None
-            if run is not None:
-                return self._finish_at_once(run)
-            setup = self._setup
-            execution = self._execution(link, opening, on_output)
+            execution = self._begin(link, source, limits, given, on_output)
             if not execution.over:
-                BlockingDriver(link, execution, setup.threads, setup.loop, opening.first).run()
+                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
             return self._finish(execution)
         except BaseException as problem:
-            self._give_up(opening, execution, problem)
+            self._give_up(execution, problem)
             raise
         finally:
             self._turns.leave()
@@ -128,23 +120,16 @@ class Repl:
         from moonbox.sandbox.awaited import AwaitedDriver
 
         given = self._lowered(inputs) if inputs else []
-        short_waits = self._short_waits = self._short_waits or ShortWaits()
-        await short_waits.breathe()
         await self._turns.aenter()
-        opening: Opening | None = None
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
-            opening = self._open(link, source, limits or self._limits, given)
-            run = short_waits.run(opening, link) if self._may_end_at_once(opening, on_output) else None
-            if run is not None:
-                return self._finish_at_once(run)
-            execution = self._execution(link, opening, on_output)
+            execution = self._begin(link, source, limits, given, on_output)
             if not execution.over:
-                await AwaitedDriver(link, execution, self._setup.threads, opening.first).run()
+                await AwaitedDriver(link, execution, self._setup.threads).run()
             return self._finish(execution)
         except BaseException as problem:
-            self._give_up(opening, execution, problem)
+            self._give_up(execution, problem)
             raise
         finally:
             self._turns.leave()
@@ -164,7 +149,7 @@ class Repl:
         self._turns.enter()
         try:
             link = self._worker.acquire()
-            execution = self._execution(link, self._open(link, source, limits or self._limits, given), on_output)
+            execution = self._begin(link, source, limits, given, on_output)
         except BaseException:
             self._turns.leave()
             raise
@@ -299,66 +284,68 @@ class Repl:
         with self._media.active():
             return lower_inputs(inputs, self._setup.language)
 
-    def _open(self, link: Link, source: str, limits: Limits, inputs: list[tuple[str, Any]]) -> Opening:
-        """A run that is ready to be driven, or refused because its script cannot be run."""
-        if type(source) is not str:
-            _require_text(source)
+    def _begin(
+        self,
+        link: Link,
+        source: str,
+        limits: Limits | None,
+        inputs: list[tuple[str, Any]],
+        on_output: Callable[[str], None] | None,
+    ) -> Execution:
+        """A run that is ready to be driven, or over because its script cannot be run."""
+        _require_text(source)
         setup, worker = self._setup, self._worker
         number = self._number = self._number + 1
         self._sources.append((number, source))
         seed = setup.random.getrandbits(56)
-        opening = Opening.of(
-            (limits is self._limits and self._calls) or self._call_path(limits),
+        on_output = on_output or setup.on_output
+        record = RunRecord(
+            self._call_path(limits or self._limits),
             source,
             setup.new_id(),
-            self.id,
-            number,
-            seed,
-            worker.loss_unseen,
+            repl_id=self.id,
+            number=number,
+            seed=seed,
+            state_lost_before=worker.loss_unseen,
+            intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, self._before_write),
+            on_output=on_output,
         )
         worker.loss_unseen = False
+        execution = Execution(
+            record, sources=self._sources, on_call=setup.on_call, on_output=on_output, telemetry=setup.telemetry
+        )
         program = source.encode("utf-8", "replace")
-        names = [name for name, _ in inputs] if inputs else ()
-        if self._check.admits(opening, len(program), self._additions, names):
-            update = worker.update(link, self.toolbox, self._additions, limits)
-            if inputs:
-                values = [(name, packed(value)) for name, value in inputs]
-                update += protocol.pack(protocol.CONFIGURE, {"inputs": values})
-            opening.data = update + protocol.pack_run(program, number, seed)
-        return opening
-
-    def _may_end_at_once(self, opening: Opening, on_output: Any) -> bool:
-        """Whether the worker's first frame may be its last, and nobody is told of what happens on the way."""
-        quiet = on_output is None and self._unwatched and opening.data != b""
-        return quiet and not opening.calls.are_expected(opening.source)
-
-    def _execution(self, link: Link, opening: Opening, on_output: Any) -> Execution:
-        return opening.execution(link, self._setup, self._sources, on_output, self._before_write)
+        refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
+        if refused is not None:
+            execution.refuse(refused)
+            return execution
+        update = worker.update(link, self.toolbox, self._additions, record.calls.limits)
+        if inputs:
+            update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
+        execution.begin(update + protocol.pack_run(program, number, seed), link)
+        return execution
 
     def _call_path(self, limits: Limits) -> CallPath:
-        calls = CallPath(self._setup, self.toolbox, self._additions, limits, self._always, self._media)
-        if limits is self._limits:
-            self._calls = calls
+        """The one of the latest run, unless something has changed since."""
+        calls = self._calls
+        if calls is None or calls.limits is not limits:
+            calls = self._calls = CallPath(
+                self._setup, self.toolbox, self._additions, limits, self._always, self._media
+            )
         return calls
 
     def _finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
-        if execution.worker_lost:
+        lost = execution.record.worker_lost
+        if lost:
             self._worker.drop()
             self._check.forget()
-        self._worker.has_state = not execution.worker_lost
+        self._worker.has_state = not lost
         run = execution.finish()
         for name in (run.kept, run.kept_output):
             if name:
                 self._check.keep(name)
         return self._write(run)
-
-    def _finish_at_once(self, run: Run) -> Run:
-        """The same where the first frame of the worker was its last."""
-        self._worker.has_state = True
-        if run.kept:
-            self._check.keep(run.kept)
-        return run if self._before_write is None and self._setup.sink is None else self._write(run)
 
     def _write(self, run: Run) -> Run:
         if self._before_write is not None:
@@ -370,29 +357,27 @@ class Repl:
             self._setup.write(run)
         return run
 
-    def _give_up(self, opening: Opening | None, execution: Execution | None, problem: BaseException) -> None:
+    def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
         """An exception ends the run for its caller: keep the record of a run that was interrupted."""
         if execution is None:
-            if opening is not None and opening.sent and not opening.over:
-                self._worker.lose()  # it may still be at work, and its answer would be taken for that of the next run
             return
         if not execution.over:
-            if isinstance(problem, Exception):  # something of ours failed: nobody knows what the worker is doing now
-                execution.leave_calls()
+            if isinstance(problem, Exception):  # a defect of ours: the state of the worker is unknown
+                execution.ledger.leave_all()
                 self._worker.lose()
                 return
             execution.interrupted = True
-            execution.lose(WorkerError("it was left behind"), closed=True)
+            execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
         if execution.interrupted:
             self._finish(execution)
-            self._worker.loss_unseen = execution.worker_lost  # the caller has not seen that record
+            self._worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
 
     def _end_steps(self, execution: Execution, problem: BaseException | None) -> Run | None:
         """A step-by-step run is over: let the next run in."""
         try:
             if problem is None:
                 return self._finish(execution)
-            self._give_up(None, execution, problem)
+            self._give_up(execution, problem)
             return None
         finally:
             self._turns.leave()

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
-    from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from moonbox.check.tools import ToolView
+    from moonbox.errors import ScriptError
     from moonbox.findings import Finding
     from moonbox.sandbox.environment import Additions
-    from moonbox.sandbox.opening import Opening
+    from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
@@ -45,21 +46,20 @@ class ScriptCheck:
             names = names | self._kept_in(source) | set(inputs)
         return self._checker.check(source, self._current_view(), names)
 
-    def admits(self, opening: Opening, size: int, additions: Additions, inputs: Sequence[str] = ()) -> bool:
-        """Whether the script, of `size` bytes, can be run; what the look shows goes into the opening."""
-        source, limits = opening.source, opening.calls.limits
+    def admit(
+        self, execution: Execution, size: int, additions: Additions, inputs: Sequence[str] = ()
+    ) -> EngineError | ScriptError | None:
+        """Why the script, of `size` bytes, cannot be run; None where it can. Notes go into the record."""
+        source, limits = execution.record.source, execution.calls.limits
         if size > limits.max_source:
-            message = f"the script has {size} bytes; max_source is {limits.max_source}"
-            opening.refusal = EngineError("stop", message, limit="source")
-            return False
+            return EngineError("stop", f"the script has {size} bytes; max_source is {limits.max_source}", limit="source")
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
-            opening.refusal = EngineError("stop", message, limit="memory")
-            return False
+            return EngineError("stop", message, limit="memory")
         checker = self._checker
         if not self._enabled:
             checker.skip()
-            return True
+            return None
         view = self._view
         if view is None or view.revision != self._toolbox.revision:
             view = self._current_view()
@@ -67,13 +67,12 @@ class ScriptCheck:
         once = self._once
         subject = source, view, view.learned.revision, additions, kept, checker.revision, once
         if subject == self._admitted and not inputs:
-            return True
+            return None
         findings = self.findings(source, additions, inputs)
         if findings:
-            opening.notes = tuple(finding for finding in findings if finding.severity == "note")
-            opening.refusal = refusal(findings, source)
-            if opening.refusal is not None:
-                return False
+            execution.record.notes = tuple(finding for finding in findings if finding.severity == "note")
+            if (refused := refusal(findings, source)) is not None:
+                return refused
         before = checker.revision
         if not once:
             checker.remember(source)
@@ -81,7 +80,7 @@ class ScriptCheck:
         self._admitted = () if findings or inputs or checker.revision != before else subject
         if before == 0:  # nothing was known of earlier scripts: the same holds for every Repl that is new
             self._setup.admitted = self._admitted
-        return True
+        return None
 
     @property
     def has_globals(self) -> bool:

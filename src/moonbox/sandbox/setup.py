@@ -17,6 +17,7 @@ from moonbox.sandbox.slots import RunningCalls, ToolSlots
 from moonbox.sandbox.threads import LoopThread, Threads
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
+from moonbox.values import pack
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
     from moonbox.check.tools import ToolView
     from moonbox.errors import ToolError
     from moonbox.languages.registry import Language
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Middleware, ToolCall
-    from moonbox.sandbox.record import CallEntry
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
+    from moonbox.values import Packed
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Tells one environment from another: which tools, their revision, that of what was added, and the limits."""
 
 __all__ = [
-    "Bounds",
     "Setup",
     "check_limits",
     "check_options",
@@ -48,21 +49,6 @@ __all__ = [
     "open_sink",
     "open_telemetry",
 ]
-
-
-class Bounds:
-    """What limits mean for the values that cross; shared by the Repls that have them."""
-
-    def __init__(self, limits: Limits, allow_nan: bool) -> None:
-        from moonbox.worker.encoding import Decoder  # here: loaded while the first worker starts
-
-        self.limits = limits
-        self.allow_nan = allow_nan
-        self.values = limits.max_string, limits.max_array, limits.max_depth, allow_nan
-        self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
-        """So many may come from the worker in one run."""
-        self.first_decoder = Decoder(self.most_elements, limits.max_depth, allow_nan)
-        """For runs that end with their first frame: it counts for none of them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,8 +87,6 @@ class Setup:
     admitted: tuple[Any, ...] = ()
     """The latest script that was the first of its Repl, had no findings and set no global, with all that it was looked
     at with; or of a one-off run, which may set globals."""
-    latest_bounds: Bounds | None = None
-    """What the limits that Repls had last mean for their values."""
     own_view: ToolView | None = None
     """The Sandbox's own toolbox as scripts saw it last."""
     pid: int = field(default_factory=os.getpid)
@@ -115,13 +99,6 @@ class Setup:
     def new_id(self, size: int = 16) -> str:
         """A name for a Repl or a run: so many random bytes in hexadecimal digits."""
         return self.random.getrandbits(8 * size).to_bytes(size).hex()
-
-    def bounds(self, limits: Limits) -> Bounds:
-        """What these limits mean for values."""
-        bounds = self.latest_bounds
-        if bounds is None or bounds.limits is not limits:
-            bounds = self.latest_bounds = Bounds(limits, self.allow_nan)
-        return bounds
 
     def search(self, toolbox: Toolbox) -> ToolSearch:
         """The search over a toolbox, which follows its changes."""
@@ -143,21 +120,25 @@ class Setup:
                 self.views[toolbox] = view
         return view
 
-    def learn(self, tool: Tool, result: Any, *, scripted: bool) -> None:
-        """Remember how large a result is and, if the tool does not say what it returns, its shape."""
-        self.toolbox.learned.measure(tool.path, result, scripted=scripted)
-        if tool.returns is None:
+    def learn(self, tool: Tool, packed: Packed, *, scripted: bool) -> None:
+        """Remember how large a result is and, if the tool does not declare what it returns, its shape."""
+        learned = self.toolbox.learned
+        learned.measure(tool.path, len(packed.data), scripted=scripted)
+        if tool.returns is None and learned.is_due(tool.path):
             hides = None if self.redactor is None else self.redactor.hides
-            self.toolbox.learned.learn(tool.path, result, hides=hides)
+            learned.learn(tool.path, packed.value, hides=hides)
 
     def write(self, run: Run) -> None:
         """Keep the run's record before anybody sees its result."""
         if self.sink is not None:
             self.sink.write(run if self.redactor is None else self.redactor.redact(run))
 
-    def clean_result(self, result: Any) -> Any:
-        """What a tool returned, without secrets: a script could spell them in ways that nobody recognises."""
-        return result if self.secrets is None else self.secrets(result)
+    def clean_result(self, packed: Packed) -> Packed:
+        """What a tool returned, without secrets: a script could spell them in ways that are not recognised."""
+        if self.secrets is None:
+            return packed
+        clean = self.secrets(packed.value)
+        return packed if clean is packed.value else pack(clean)
 
     def clean_error(self, error: ToolError) -> ToolError:
         """The same for how a tool failed."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from concurrent.futures import Future
 
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.tools.tool import Tool
 
 __all__ = ["RunningCall", "RunningCalls", "Slots", "ToolSlots", "Turns"]
@@ -28,44 +28,30 @@ class Slots:
 
     def __init__(self, most: int = 1) -> None:
         self.most = most
-        # A slot is taken and given back in one step, which no other thread comes between. Whoever gives one back looks
-        # then whether somebody waits; whoever waits says so first and looks then for a slot. So one sees the other.
-        self._free = [None] * most
+        self._free = most
         self._waiting: deque[Future[None]] = deque()
-        self._lock = threading.Lock()  # of those who pass slots on
+        self._lock = threading.Lock()
 
     def enter(self) -> Future[None] | None:
-        """None when there is a free slot."""
-        if self._free and not self._waiting:
-            try:
-                return self._free.pop()
-            except IndexError:  # somebody was quicker
-                pass
-        from concurrent.futures import Future
+        """Take a slot: None when one is free, else a future to wait for."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return None
+            from concurrent.futures import Future
 
-        future: Future[None] = Future()
-        self._waiting.append(future)
-        self._pass_on()
-        return future
+            self._waiting.append(Future())
+            return self._waiting[-1]
 
     def leave(self) -> None:
-        """Let the next one in."""
-        self._free.append(None)
-        if self._waiting:
-            self._pass_on()
-
-    def _pass_on(self) -> None:
+        """Give the slot to the next one that waits, or free it."""
         with self._lock:
             while self._waiting:
-                try:
-                    self._free.pop()
-                except IndexError:  # none is free; whoever has taken one passes it on
-                    return
                 future = self._waiting.popleft()
                 if future.set_running_or_notify_cancel():
                     future.set_result(None)
-                else:  # whoever waited has given up
-                    self._free.append(None)
+                    return
+            self._free += 1
 
     def wait(self, future: Future[None]) -> None:
         """Until it is our turn."""
@@ -86,10 +72,8 @@ class Slots:
             raise
 
     def give_up(self, future: Future[None]) -> None:
-        """Whoever waited was interrupted: pass on the turn if it had come already."""
-        with self._lock:  # not while it is being given a slot
-            given = not future.cancel()
-        if given:
+        """The wait was interrupted: pass the slot on if it has been given already."""
+        if not future.cancel():
             self.leave()
 
 
@@ -106,7 +90,7 @@ class Turns(Slots):
 
     @property
     def idle(self) -> bool:
-        return bool(self._free)
+        return self._free > 0
 
     def enter(self) -> None:
         """Wait for our turn."""
@@ -161,43 +145,32 @@ class Turns(Slots):
 
 
 class RunningCalls:
-    """Calls that have not ended, those included that nobody waits for any more: these are counted and bounded."""
+    """Calls whose tools have not ended. Those that their runs no longer wait for are counted and bounded."""
 
     def __init__(self, most_left: int = MOST_LEFT) -> None:
         self._most_left = most_left
         self._lock = threading.Lock()
         self._calls: set[RunningCall] = set()
-        self.quick: set[CallEntry] = set()
-        """Calls that only their own path holds, which adds and removes them; see `is_crowded`."""
 
     def enter(self, entry: CallEntry) -> RunningCall:
-        """A call begins; ToolError where too many have been left behind."""
-        self.check_room()
-        call = RunningCall(self, entry)
-        self._calls.add(call)  # as `discard` and the copy below, one step that no other thread comes between
-        return call
-
-    def is_crowded(self) -> bool:
-        """Whether so many are running that it has to be asked whether another may begin: `check_room`."""
-        return len(self._calls) + len(self.quick) >= self._most_left
-
-    def check_room(self) -> None:
-        """ToolError where too many have been left behind."""
-        if self.is_crowded() and self._left() >= self._most_left:
+        """A call begins; raises ToolError where too many have been left behind."""
+        if len(self._calls) >= self._most_left and self._left() >= self._most_left:
             raise ToolError(
                 f"{self._most_left} earlier calls timed out or were given up, and their tools are still running; "
                 "no other call is made until some of them have ended",
                 code="busy",
                 retryable=True,
             )
+        call = RunningCall(self, entry)
+        self._calls.add(call)  # atomic, as `discard` and the copy below
+        return call
 
     def let_go(self, call: RunningCall) -> None:
-        """One of those who hold it is done; it has ended when the last of them is."""
-        if call.holders > 1:  # the last one is alone with it: only who holds it gives it to others
-            with self._lock:
-                call.holders -= 1
-                if call.holders:
-                    return
+        """One of its holders is done; the call has ended when the last of them is."""
+        with self._lock:
+            call.holders -= 1
+            if call.holders:
+                return
         self._calls.discard(call)
         if call.slots is not None:
             call.slots.leave()
@@ -207,12 +180,11 @@ class RunningCalls:
             call.holders += 1
 
     def all_left(self, slots: Slots) -> bool:
-        """Whether every slot is held by a call that nobody waits for."""
+        """Whether every slot is held by a call that its run no longer waits for."""
         return self._left(slots) >= slots.most
 
     def _left(self, slots: Slots | None = None) -> int:
-        left = sum(call.entry.left for call in self._calls.copy() if slots is None or call.slots is slots)
-        return left + sum(entry.left for entry in self.quick.copy()) if slots is None else left
+        return sum(call.entry.left for call in self._calls.copy() if slots is None or call.slots is slots)
 
 
 class RunningCall:

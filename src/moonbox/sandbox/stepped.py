@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Run
 from moonbox.errors import ToolError, UsageError
+from moonbox.sandbox.call_entry import failure
 from moonbox.sandbox.decisions import Answer, ToolCall
 from moonbox.sandbox.environment import HostFunction
-from moonbox.sandbox.record import failure
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.sandbox.blocking import BlockingDriver
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.record import CallEntry
 
 __all__ = ["Pause", "SteppedDriver"]
 
@@ -141,7 +141,7 @@ class SteppedDriver:
                 execution.answer(entry, *failure(error))
                 continue
             tool = None if isinstance(target, HostFunction) else target
-            calls.append(execution.calls.view(tool, entry, execution))
+            calls.append(execution.calls.view(tool, entry, execution.record))
             self._waiting[entry.id] = entry
         return tuple(calls)
 
@@ -149,16 +149,16 @@ class SteppedDriver:
         """Answer the whole batch at once: what the script does next does not depend on which tool was quicker."""
         execution, waiting = self._execution, self._waiting
         self._waiting = {}
-        execution.holding_answers = True
+        execution.ledger.holds_answers = True
         self._driver.carry_out([waiting[call] for call, answer in answers.items() if answer.kind == "run"])
         for call, answer in answers.items():
             if answer.kind != "run":
                 execution.answer(waiting[call], *execution.calls.answered(answer))
-        execution.holding_answers = False
+        execution.ledger.holds_answers = False
 
     def _cancel(self) -> None:
         for entry in self._waiting.values():
-            self._execution.cancel(entry)
+            self._execution.ledger.cancel(entry)
         self._driver.stop(REASON_CANCELLED)
 
 

@@ -11,7 +11,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
-from moonbox.frozen import NATIVE
 from moonbox.shortage import shortage
 
 if TYPE_CHECKING:
@@ -20,21 +19,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     Make = Callable[[], Coroutine[Any, Any, Any]]
-    Job = Callable[[], "PlainSignal | None"]
+    Job = Callable[[], "Signal | None"]
     _Work = tuple[contextvars.Context, Job]
 
-__all__ = ["LoopThread", "PlainSignal", "Signal", "Threads", "soon", "submit_to"]
+__all__ = ["LoopThread", "Signal", "Threads", "soon", "submit_to"]
 
 _IDLE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
 
 
-class PlainSignal:
-    """What one thread gives and one other takes, once for each time that it is given.
-
-    The native one lets the interpreter's lock go before it wakes the other thread up: else that would have to wait for
-    the lock, and both threads would change places once more.
-    """
+class Signal:
+    """Given by one thread and taken by another, once for each time that it is given."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # quicker than a condition or an event; held while it is not given
@@ -45,17 +40,9 @@ class PlainSignal:
         with contextlib.suppress(RuntimeError):
             self._lock.release()
 
-    def take(self, seconds: float) -> bool:
-        """Wait so long for it, for ever if that is below 0; whether it came. It may give up early."""
+    def take(self, seconds: float = -1) -> bool:
+        """Wait so long for it, or for ever; whether it came."""
         return self._lock.acquire(timeout=seconds)
-
-    def give_and_take(self, other: PlainSignal, seconds: float) -> bool:
-        """Give this one and wait for the other one."""
-        self.give()
-        return other.take(seconds)
-
-
-Signal: type[PlainSignal] = getattr(NATIVE, "Signal", PlainSignal)
 
 
 class _Idle:
@@ -72,31 +59,27 @@ class Threads:
     """Runs jobs in threads of its own. A job that blocks for ever costs its thread, nothing else."""
 
     def __init__(self) -> None:
-        # Whoever takes a thread from the list, which is one step that no other comes between, wakes it up.
+        # `pop` and `append` are atomic. The thread that pops an idle one wakes it up.
         self._idle: list[_Idle] = []
         self._closed = False
 
-    def submit(self, job: Job, until: PlainSignal | None = None, seconds: float = 0.0) -> bool:
+    def submit(self, job: Job) -> None:
         """Run it in another thread, in a copy of the caller's context. It must not raise; ToolError: no thread left.
 
-        A signal that it returns is given when its thread is free again. With `until`, wait so long for that one;
-        whether it came.
+        A Signal that it returns is given when its thread is free again.
         """
         work = contextvars.copy_context(), job
         try:
             idle = self._idle.pop()
         except IndexError:
             self._start(work)
-            return until is not None and until.take(seconds)
+            return
         idle.work = work
-        if until is not None:
-            return idle.wake.give_and_take(until, seconds)
         idle.wake.give()
-        return False
 
     def close(self) -> None:
         """End the idle ones; those that are inside a tool end when it returns."""
-        self._closed = True  # before it looks: whoever becomes idle is in the list first and looks at this then
+        self._closed = True  # set before the list is read: a thread appends itself first and reads this flag then
         while self._idle:
             with contextlib.suppress(IndexError):
                 self._idle.pop().wake.give()
@@ -119,22 +102,20 @@ class Threads:
             del context, job
             work = None
             self._idle.append(idle)
-            # Only now: whoever waits for the job finds this thread idle.
-            if self._closed and self._withdraw(idle):
-                if done is not None:
-                    done.give()
+            closed = self._closed and self._withdraw(idle)
+            if done is not None:  # only now: a caller that waits for the job finds this thread idle
+                done.give()
+                del done
+            if closed:
                 return
-            woken = idle.wake.take(_IDLE_SECONDS) if done is None else done.give_and_take(idle.wake, _IDLE_SECONDS)
-            del done
-            if not woken:
+            if not idle.wake.take(_IDLE_SECONDS):
                 if self._withdraw(idle):
                     return
-                while not idle.wake.take(-1):  # somebody has it, and is about to wake it up
-                    pass
+                idle.wake.take()  # `submit` has taken this thread from the list and is about to wake it
             work, idle.work = idle.work, None
 
     def _withdraw(self, idle: _Idle) -> bool:
-        """Whether nobody else has taken it."""
+        """Whether it was still in the list."""
         try:
             self._idle.remove(idle)
         except ValueError:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from moonbox.audit.chain import digest
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
@@ -253,7 +255,7 @@ class ScriptLibrary:
         def described(run: Run) -> Run:
             # The line that calls tool.execute is none of the file's.
             error = None if run.error is None else without_line(run.error, script.source.count("\n") + 2)
-            return replace(run, parent=parent, tool=name, error=error)
+            return structs.replace(run, parent=parent, tool=name, error=error)
 
         with script_repl(
             self._sandbox, settings, section=section, make_api=self._make_api, before_write=described

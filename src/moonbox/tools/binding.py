@@ -17,11 +17,10 @@ passed on; a value that cannot be validated is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
-from moonbox.frozen import NATIVE
 from moonbox.tools.coercion import Coerce, Refused, compile_coercion, is_json, json_form, stand_in
 from moonbox.tools.document import NARRATION, Document, accepts
 from moonbox.tools.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Binder", "named_arguments"]
 
-_bound: Any = getattr(NATIVE, "bound", None)
 _MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
 
 
@@ -79,25 +77,6 @@ class Binder:
             return self._bind(arguments, tool, first_index, is_json_call)
         except RecursionError:
             raise self.error(["the arguments are nested too deeply"], tool) from None
-
-    def quick(self, types: Mapping[str, type[Any]]) -> Callable[[list[Any]], dict[str, Any] | None] | None:
-        """What binds arguments of exactly these types, with defaults, and gives None for others. None where the schema
-        asks for more, or for other types."""
-        if self._simple is None:
-            return None
-        kinds, required, _ = self._simple
-        if kinds != types:
-            return None
-        defaults = {name: default for name, default, _ in self._defaults}
-        if any(type(default) is not kinds.get(name) for name, default in defaults.items()):
-            return None
-        if _bound is None:
-            return self._bind_quickly
-        return partial(_bound, self.order, kinds, tuple(required), defaults)
-
-    def _bind_quickly(self, arguments: list[Any]) -> dict[str, Any] | None:
-        bound = self._bind_simply(arguments)
-        return None if bound is None else self._filled(bound)
 
     def certain_problems(self, arguments: list[Any], tool: str, first_index: int = 0) -> list[str]:
         """What is wrong with a call's arguments whatever the run puts in place of UNKNOWN and REST; see `problems`."""
@@ -250,10 +229,6 @@ class Binder:
     # Validation
 
     def _bind(self, arguments: Any, tool: str, first_index: int, is_json_call: bool) -> dict[str, Any]:
-        if type(arguments) is list and self._simple is not None:
-            bound = self._bind_simply(arguments)
-            if bound is not None:
-                return self._filled(bound)
         named = self._name(arguments, tool, is_json_call)
         coerce = self._coerce
         changed = coerce(named) if coerce is not None else named
@@ -264,44 +239,6 @@ class Binder:
         if changed is not named and self._is_valid(given := self._filled(dict(named))):
             return given
         raise self.error(self._problems(bound, first_index), tool)
-
-    @cached_property
-    def _simple(self) -> tuple[dict[Any, type[Any]], frozenset[str], list[type[Any]] | None] | None:
-        """The types of parameters of which the schema says nothing else, the required ones, and the types of all in
-        their order, if none is text, which has to be looked at. None where it says something about them together."""
-        root = self.document.root
-        _ = self.validator  # a schema that is not valid is refused whatever the arguments are
-        if not isinstance(root, dict) or root.get("type") != "object" or root.keys() - _SIMPLE_ROOT:
-            return None
-        kinds = {
-            name: _SIMPLE[part["type"]]
-            for name, part in (root.get("properties") or {}).items()
-            if isinstance(part, dict)
-            and not part.keys() - _SIMPLE_KEYWORDS
-            and isinstance(part.get("type"), str)
-            and part["type"] in _SIMPLE
-        }
-        required = frozenset(root.get("required") or ())
-        in_order = [kinds.get(name, str) for name in self.order]
-        return kinds, required, None if str in in_order or required - {*self.order} else in_order
-
-    def _bind_simply(self, arguments: list[Any]) -> dict[str, Any] | None:
-        """The arguments by name where they need no change and are valid without a doubt, as most are; else None."""
-        assert self._simple is not None
-        kinds, required, in_order = self._simple
-        if list(map(type, arguments)) == in_order:
-            return dict(zip(self.order, arguments, strict=True))
-        if len(arguments) == 1 and type(arguments[0]) is dict:
-            named = dict(arguments[0])
-        elif len(arguments) <= len(self.order):
-            named = dict(zip(self.order, arguments, strict=False))
-        else:
-            return None
-        for name, value in named.items():
-            kind = type(value)
-            if kinds.get(name) is not kind or (kind is str and not value.isascii()):
-                return None
-        return named if required <= named.keys() else None
 
     def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
         for name, default, is_plain in self._defaults:
@@ -378,9 +315,6 @@ def _closed(parameters: dict[str, Any]) -> dict[str, Any]:
     return {**parameters, "additionalProperties": False}
 
 
-_SIMPLE = {"integer": int, "string": str, "boolean": bool}
-_SIMPLE_KEYWORDS = frozenset({"default", "description", "examples", "title", "type"})
-_SIMPLE_ROOT = frozenset({"$schema", "additionalProperties", "description", "properties", "required", "title", "type"})
 _OPENING = frozenset(
     {
         *("$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas"),

@@ -12,17 +12,17 @@ from __future__ import annotations
 import json
 import re
 import threading
-from dataclasses import dataclass
-from itertools import chain, cycle, repeat
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from moonbox.tools.document import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["LearnedShapes", "ResultSize", "merge", "shape_of", "size_of"]
+__all__ = ["LearnedShapes", "ResultSize", "merge", "shape_of"]
 
 _DEEPEST = 6
 _MOST_FIELDS = 60
@@ -33,20 +33,17 @@ _LONGEST_NAME = 64
 _LARGEST = 16_000  # characters of one shape as JSON
 _FIELD = r"[A-Za-z_$@][\w$@. -]*"
 _FORMAT = 1
-_MANY, _SELDOM = 32, 16  # after so many results of a tool, only each so-manieth is looked at
-_MOST_MEASURED = 200  # nodes of one result; larger lists are judged by their first elements
-_MEASURED = 8  # results of each tool; after them only each so-manieth
-_WORTH_SAVING = (3, _MEASURED)
+_MANY, _SELDOM = 32, 16  # after _MANY results of a tool, the shape of every _SELDOM-th is read
+_WORTH_SAVING = (3, 8)  # results of one tool
 
 
-@dataclass(frozen=True, slots=True)
-class ResultSize:
+class ResultSize(Struct, frozen=True):
     """How large the results of one tool were."""
 
     results: int = 0
     """How many were measured."""
     bytes: int = 0
-    """What they came to together, as JSON, roughly."""
+    """What they came to together, as they went to the scripts."""
     scripted: bool = False
     """Whether a script has asked for one."""
 
@@ -63,7 +60,6 @@ class LearnedShapes:
         self._shapes: dict[str, dict[str, Any]] = {}
         self._counts: dict[str, int] = {}
         self._sizes: dict[str, ResultSize] = {}
-        self._turns: dict[str, Iterator[bool]] = {}
         self._path: Path | None = None
         self.revision = 0
         """Grows when a shape changes."""
@@ -72,11 +68,13 @@ class LearnedShapes:
         """The shape of a tool's results; None where none was seen."""
         return self._shapes.get(path)
 
+    def is_due(self, path: str) -> bool:
+        """Count a result; whether its shape is to be learned: of the first ones, and later now and again."""
+        count = self._counts[path] = self._counts.get(path, 0) + 1
+        return count <= _MANY or count % _SELDOM == 0
+
     def learn(self, path: str, result: Any, *, hides: Callable[[str], bool] | None = None) -> None:
         """Take in a result. `hides` says which fields must not be remembered, not even by name."""
-        count = self._counts[path] = self._counts.get(path, 0) + 1
-        if count > _MANY and count % _SELDOM:
-            return  # what it returns is known by now
         seen = shape_of(result, hides=hides)
         with self._lock:
             known = self._shapes.get(path)
@@ -98,25 +96,8 @@ class LearnedShapes:
         with self._lock:
             return dict(self._sizes)
 
-    def measure(self, path: str, result: Any, *, scripted: bool) -> None:
-        """Take in how large a result is, if it is its turn, and whether a script asked for it."""
-        if next(self.turns(path)):
-            self.add_size(path, result, scripted=scripted)
-
-    def turns(self, path: str) -> Iterator[bool]:
-        """Whether the next result of a tool is to be measured, and the one after it, without end.
-
-        That is so for the first ones, and later now and again.
-        """
-        turns = self._turns.get(path)
-        if turns is None:
-            later = cycle([*repeat(False, _SELDOM - 1), True])
-            turns = self._turns.setdefault(path, chain(repeat(True, _MEASURED), later))
-        return turns
-
-    def add_size(self, path: str, result: Any, *, scripted: bool) -> None:
-        """Take in how large a result is whose turn it is."""
-        size = size_of(result)
+    def measure(self, path: str, size: int, *, scripted: bool) -> None:
+        """Take in how large a result is, and whether a script asked for it."""
         with self._lock:
             known = self._sizes.get(path, _NO_SIZE)
             if known is _NO_SIZE and len(self._sizes) >= _MOST_TOOLS:
@@ -191,30 +172,6 @@ class LearnedShapes:
 def shape_of(value: Any, *, hides: Callable[[str], bool] | None = None) -> dict[str, Any]:
     """The shape of one value."""
     return _Reader(hides).shape(value, 0)
-
-
-def size_of(value: Any) -> int:
-    """About how many bytes a value has as JSON. Of a long list, only its first elements are looked at."""
-    return _measured(value, [_MOST_MEASURED])
-
-
-def _measured(value: Any, left: list[int]) -> int:
-    left[0] -= 1
-    if isinstance(value, str | bytes):
-        return len(value) + 2
-    if not isinstance(value, list | tuple | dict):
-        return 8 if isinstance(value, float) else len(str(value))
-    seen = size = 0
-    for part in value:  # of a table, its names
-        if left[0] <= 0:
-            break
-        inner = part
-        if isinstance(value, dict):
-            size += len(str(part)) + 3
-            inner = value[part]
-        size += _measured(inner, left) + 1
-        seen += 1
-    return 2 + (size * len(value) // seen if seen else len(value))
 
 
 class _Reader:

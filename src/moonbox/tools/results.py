@@ -27,10 +27,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
-from moonbox.values import ORDINARY, measured, plain
+from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from moonbox.tools.tool import Tool
 
 __all__ = ["collect_rows", "convert", "error_value", "scrub", "to_tool_error"]
 
@@ -82,29 +84,26 @@ async def _drained(rows: AsyncGenerator[Any, Any], most: int) -> list[Any]:
     return taken
 
 
-def convert(
-    value: Any, tool: str, parse_json: bool, max_string: int, max_array: int, max_depth: int, allow_nan: bool = True
-) -> Any:
-    """The plain value; raises ToolError with code `result_too_large` or `bad_result`."""
-    if parse_json and isinstance(value, str):
-        value = _parsed(value, max_depth)
+def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
+    """What a tool returned, as it goes to the script; raises ToolError with code `result_too_large` or `bad_result`.
+
+    Without a tool it is the result of a function that was added, or one that the caller gave.
+    """
+    name = tool.path if tool is not None else None
+    subject = f"the result of {name}" if name else "the result"
+    if tool is not None and tool.parse_json and tool.returns is None and isinstance(value, str):
+        value = _parsed(value, limits)
     try:
-        if type(value) not in ORDINARY:
-            value = collect_rows(value, max_array)
-        lowered = measured(value, max_string, max_array, max_depth, allow_nan, "result")
+        return pack(collect_rows(value, limits.max_array), limits, "result")
     except ConversionError as error:
         code = "result_too_large" if error.limit else "bad_result"
-        raise ToolError(f"the result of {tool} cannot be used: {error}", code=code, tool=tool) from None
+        message = f"{subject} cannot be used: {error}" if name else str(error)
+        raise ToolError(message, code=code, tool=name) from None
     except RecursionError:
-        raise ToolError(f"the result of {tool} is nested too deeply", code="result_too_large", tool=tool) from None
-    except Exception as error:  # noqa: BLE001 - lowering calls code of the value's own class
-        raise ToolError(
-            f"the result of {tool} cannot be converted: {type(error).__name__}",
-            code="bad_result",
-            tool=tool,
-            detail=str(error),
-        ) from None
-    return lowered
+        raise ToolError(f"{subject} is nested too deeply", code="result_too_large", tool=name) from None
+    except Exception as error:  # noqa: BLE001 - the conversion calls code of the value's own class
+        kind = type(error).__name__
+        raise ToolError(f"{subject} cannot be converted: {kind}", code="bad_result", tool=name, detail=str(error)) from None
 
 
 def to_tool_error(
@@ -134,12 +133,12 @@ def scrub(text: str) -> str:
     return re.sub(_POSIX_PATH, r"…/\g<last>", text)
 
 
-def _parsed(text: str, max_depth: int) -> Any:
+def _parsed(text: str, limits: ValueLimits) -> Any:
     """The data that the text encodes, or the text itself."""
     if text.lstrip()[:1] not in {"{", "["}:
         return text
     try:
-        return plain(json.loads(text, parse_constant=_no_constant), max_depth=max_depth)
+        return plain(json.loads(text, parse_constant=_no_constant), ValueLimits(max_depth=limits.max_depth))
     except (ValueError, RecursionError, ConversionError):
         return text
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
+from moonbox.limits import Limits
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
 from moonbox.tools.document import Document, object_schema, own_copy
@@ -16,6 +17,7 @@ from moonbox.tools.function import CallPlan, injections, inspect_function, is_as
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import check_name
 from moonbox.tools.results import convert
+from moonbox.values import ValueLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -195,17 +197,9 @@ class Tool(Generic[P, R]):
         args, kwargs = self.plan.arguments(bound, context, self.path, self._binder, first_index)
         return self.call(*args, **kwargs)
 
-    def convert_result(
-        self,
-        value: Any,
-        max_string: int = 10_000_000,
-        max_array: int = 100_000,
-        max_depth: int = 64,
-        allow_nan: bool = True,
-    ) -> Any:
+    def convert_result(self, value: Any, limits: ValueLimits | None = None) -> Any:
         """The plain value that crosses to the script; raises ToolError where it cannot or is too large."""
-        parse_json = self.parse_json and self.returns is None
-        return convert(value, self.path, parse_json, max_string, max_array, max_depth, allow_nan)
+        return convert(value, self, limits or ValueLimits.of(Limits(), allow_nan=True)).value
 
     @property
     def document(self) -> Document:

@@ -282,13 +282,9 @@ static int receive(int *kind, char **payload, size_t *length) {
     }
     ssize_t got = -1;
     errno = EAGAIN;
-    if (W.may_spin && !in->size) got = spin_receive(&W.spin, W.socket, in->data, in->room, -1);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    if (W.may_spin && !in->size) got = spin_receive(&W.spin, W.socket, in->data, in->room);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       got = recv(W.socket, in->data + in->size, in->room - in->size, 0);
-      int problem = errno;
-      if (W.may_spin) spin_slept(&W.spin);
-      errno = problem;
-    }
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return 0;
     in->size += (size_t)got;
@@ -1888,7 +1884,7 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, 
 enum { REVISION = 7 };
 
 PyMODINIT_FUNC PyInit__native(void) {
-  W.may_spin = spin_processors() > 1 && spin_has_quota();
+  W.may_spin = spin_is_possible();
   PyObject *module = PyModule_Create(&MODULE);
   if (module && PyModule_AddIntConstant(module, "REVISION", REVISION)) Py_CLEAR(module);
   return module;

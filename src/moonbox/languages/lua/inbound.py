@@ -1,7 +1,6 @@
 """Plain Python values made into Lua values, by the shortest way for their shape.
 
-lupa's own recursive conversion spends its time on Python-level recursion. Flat lists are cheap; so an array of tables
-with the same keys comes as one flat list for each key, and Lua puts the rows together.
+lupa's own recursive conversion spends its time on Python-level recursion. Flat lists are cheap.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ class Inbound:
     def __init__(self, runtime: Any, engine: Any) -> None:
         self._table_from = runtime.table_from
         self._mark = engine[b"mark"]
-        self._rows = engine[b"rows"]
         self._mark_array = engine[b"nulls"][b"array"]
         self._mark_fields = engine[b"nulls"][b"fields"]
 
@@ -37,8 +35,6 @@ class Inbound:
             return self._array(value)
         if kind is dict:
             return self._dict(value)
-        if kind is tuple:
-            return self._table(value)
         raise TypeError(f"not a plain value: {kind.__name__}")
 
     def _array(self, items: list[Any]) -> Any:
@@ -53,14 +49,6 @@ class Inbound:
             return self._table_from(list(map(_encode, items)))
         convert = self.value
         return self._table_from([convert(item) for item in items])
-
-    def _table(self, table: tuple[Any, ...]) -> Any:
-        """(keys, column, …) as an array of tables; see worker/encoding.py."""
-        keys, *columns = table
-        kinds = [set(map(type, column)) for column in columns]
-        lists = self._table_from([self._list(*column) for column in zip(columns, kinds, strict=True)])
-        nullable = self._table_from([number for number, of in enumerate(kinds, 1) if _NONE in of])
-        return self._rows(len(columns[0]), self._table_from(list(map(_encode, keys))), lists, nullable)
 
     def _dict(self, items: dict[Any, Any]) -> Any:
         convert = self.value

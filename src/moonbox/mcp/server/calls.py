@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.sessions import Client
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.record import CallEntry
 
     DirectName = Callable[[str], str | None]
 

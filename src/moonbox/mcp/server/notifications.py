@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcp.shared.subscriptions import ServerEvent
 
     from moonbox.mcp.server.sessions import Client
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.tools.toolbox import Toolbox
 
 __all__ = ["CallProgress", "ChangeNotifier", "Relay"]

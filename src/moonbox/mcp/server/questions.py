@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequest, InputResponse
 
     from moonbox.mcp.server.sessions import Client
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.record import CallEntry
 
 __all__ = [
     "NO_ANSWER",

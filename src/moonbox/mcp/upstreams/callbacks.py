@@ -24,7 +24,7 @@ from mcp_types import (
 from pydantic import BaseModel
 
 from moonbox.mcp.caller import CALLER
-from moonbox.sandbox.record import CLOCK, RunClock
+from moonbox.sandbox.clock import CLOCK, RunClock
 from moonbox.wording import visible
 
 if TYPE_CHECKING:

@@ -8,6 +8,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from msgspec import structs
+
+from moonbox.audit.records import repacked
 from moonbox.errors import Denied, MissingExtra, ScriptError, ToolError
 from moonbox.scripts.hostapi import crypto, csv, encoding, fs, http, log, regex, secrets
 from moonbox.scripts.hostapi import time as time_functions
@@ -118,7 +121,7 @@ class HostApi:
 
     def redact_run(self, run: Run) -> Run:
         """The record of a run with every known secret replaced, wherever it is."""
-        return replace(
+        return structs.replace(
             run,
             values=tuple(self.redact(value) for value in run.values),
             output=self.redact(run.output),
@@ -170,8 +173,10 @@ class HostApi:
         error = call.error
         if error is not None:
             message, data, detail = self.redact(error.message), self.redact(error.data), self.redact(error.detail)
-            error = replace(error, message=message, data=data, detail=detail)
-        return replace(call, arguments=self.redact(call.arguments), result=self.redact(call.result), error=error)
+            error = structs.replace(error, message=message, data=data, detail=detail)
+        return structs.replace(
+            call, arguments=self.redact(call.arguments), packed=repacked(call, self.redact), error=error
+        )
 
     def _write_log(self, level: str, message: str, fields: Any) -> None:
         self._log.add(level, self.redact(message), self.redact(fields))

@@ -3,7 +3,7 @@
 -- On the wire, what JSON lacks is an object with one key that starts with the byte 1:
 --   {"\u0001b": "..."}              a string that is not UTF-8, each byte as one character
 --   {"\u0001m": [[key, value], …]}  a table whose keys are not all strings (or start with the byte 1)
---   {"\u0001t": [[keys], [column], …]}  an array of tables that all have the same keys
+--   {"\u0001f": "nan"}             a number that is not finite: nan, inf or -inf
 return function(host, stop, nulls)
   local type, next, rawlen, rawget, rawequal = type, next, rawlen, rawget, rawequal
   local tostring, tonumber = tostring, tonumber
@@ -83,7 +83,7 @@ return function(host, stop, nulls)
         refuse("is " .. (value ~= value and "NaN (not a number)" or value > 0 and "infinity" or "-infinity")
           .. ", which is not a JSON number")
       end
-      return value ~= value and "NaN" or value > 0 and "Infinity" or "-Infinity"
+      return '{"\\u0001f":"' .. (value ~= value and "nan" or value > 0 and "inf" or "-inf") .. '"}'
     end
     if wire then
       local text = format("%.17g", value)
@@ -125,93 +125,6 @@ return function(host, stop, nulls)
     stop.stop("array", format("%s has %d elements; max_array is %d", path(), count, limits.max_array))
   end
 
-  -- Columns of an array whose elements are tables with the same string keys and plain values; nil where it is not one.
-  local function columns(list, count)
-    local names, first = {}, rawget(list, 1)
-    local _, absent = nulls.of(first)
-    for key in next, absent or {} do
-      if type(key) ~= "string" or byte(key) == 1 or #names == 24 then return nil end
-      if find(key, "[\128-\255]") and not ulen(key) then return nil end
-      names[#names + 1] = key
-    end
-    for key, value in next, first do
-      if type(key) ~= "string" or byte(key) == 1 or type(value) == "table" or #names == 24 then return nil end
-      if find(key, "[\128-\255]") and not ulen(key) then return nil end
-      names[#names + 1] = key
-    end
-    local width = #names
-    if width == 0 then return nil end
-    sort(names)
-    local cols, kinds = {}, {}
-    for column = 1, width do
-      cols[column] = {}
-    end
-    for row = 1, count do
-      local item = rawget(list, row)
-      if type(item) ~= "table" then return nil end
-      local size, fields = 0, nil
-      for _ in next, item do size = size + 1 end
-      if getmetatable(item) then
-        if not nulls.is_mark(getmetatable(item)) then return nil end
-        _, fields = nulls.of(item)
-        for _ in next, fields or {} do size = size + 1 end
-      end
-      if size ~= width then return nil end
-      for column = 1, width do
-        local value = rawget(item, names[column])
-        if value == nil and fields and fields[names[column]] then value = null end
-        local kind = mtype(value) or type(value)
-        if value == nil or kind == "table" or kind == "function" then return nil end
-        cols[column][row] = value
-        local before = kinds[column]
-        if before == nil then kinds[column] = kind elseif before ~= kind then kinds[column] = "mixed" end
-      end
-    end
-    return names, cols, kinds
-  end
-
-  local function pack_rows(list, count)
-    local names, cols, kinds = columns(list, count)
-    if not names then return false end
-    local parts = {}
-    for column = 1, #names do
-      parts[column] = quote_key(names[column])
-    end
-    n = n + 1
-    out[n] = '{"\\u0001t":[[' .. concat(parts, ",") .. "]"
-    for column = 1, #names do
-      local values, kind = cols[column], kinds[column]
-      local text
-      if kind == "integer" then
-        text = concat(values, ",")
-      else
-        if kind == "string" then
-          local joined = concat(values)
-          if #joined <= limits.max_string and not find(joined, SPECIAL) then
-            text = '"' .. concat(values, '","') .. '"'
-          end
-        end
-        if not text then
-          local level = depth
-          depth, keys[level + 1] = level + 1, names[column]
-          for row = 1, count do
-            local value = values[row]
-            keys[level] = row
-            values[row] = scalar(value, type(value))
-          end
-          keys[level], keys[level + 1], depth = nil, nil, level
-          text = concat(values, ",")
-        end
-      end
-      n = n + 1
-      out[n] = ",[" .. text .. "]"
-    end
-    nodes = nodes + count * #names
-    n = n + 1
-    out[n] = "]}"
-    return true
-  end
-
   local write
 
   local function path_to(level)
@@ -243,7 +156,6 @@ return function(host, stop, nulls)
   local function write_list(list, count)
     if count > limits.max_array and wire then too_many(count) end
     nodes = nodes + count
-    if wire and count >= 8 and type(rawget(list, 1)) == "table" and pack_rows(list, count) then return end
     n = n + 1
     out[n] = "["
     local level = depth

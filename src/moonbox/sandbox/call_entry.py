@@ -1,0 +1,143 @@
+"""CallEntry: one call of a run, from its arrival to its answer."""
+
+from __future__ import annotations
+
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any
+
+from moonbox.audit.records import Call, CallError, CallStatus
+from moonbox.errors import Denied, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox.audit.telemetry import CallSpan
+    from moonbox.sandbox.slots import RunningCall
+    from moonbox.values import Packed
+
+    CallResult = tuple[CallStatus, Packed | None, ToolError | None]
+    """A call's status, its value, and its error."""
+
+__all__ = ["CallEntry", "cancelled_itself", "failure"]
+
+
+class CallEntry:
+    """One call, from its arrival to its answer.
+
+    The thread that drives the run changes its status. The thread or task that performs the call fills in the rest.
+    """
+
+    __slots__ = (
+        "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "ended", "error",
+        "failures_before", "given", "id", "index", "left", "obstacle", "packed", "received", "retry_of", "running",
+        "span", "started", "status", "target", "tool",
+    )  # fmt: skip
+
+    def __init__(
+        self, call_id: int, target: str, given: list[Any], *, index: int, batch: int, size: int, failures_before: int = 0
+    ) -> None:
+        self.id = call_id
+        """The worker's number for it."""
+        self.target = target
+        """What it calls: "tools.<path>" or "fn.<name>"."""
+        self.given = given
+        """The arguments as the script gave them."""
+        space, _, self.tool = target.partition(".")
+        self.arguments: Any = given[0] if space == "tools" and _are_named(given) else given
+        """By name: as the script gave them until they are bound, then with defaults; a list if they have no names."""
+        self.index = index
+        self.batch = batch
+        self.status: CallStatus = "in_flight"
+        self.packed: Packed | None = None
+        """The result."""
+        self.error: CallError | None = None
+        self.approval: str | None = None
+        self.retry_of: int | None = None
+        self.failures_before = failures_before
+        """How many calls of the run had failed when it came."""
+        self.started = time()
+        self.received = monotonic()
+        self.began: float | None = None
+        self.ended: float | None = None
+        self.deadline: float | None = None
+        """On the monotonic clock: when the tool's own timeout passes."""
+        self.bytes_in = size
+        self.bytes_out = 0
+        self.cancel: Callable[[], object] | None = None
+        """Stops what performs it, where that is possible."""
+        self.left = False
+        """The run is over, or no longer waits for it: a tool that has not begun does not begin."""
+        self.obstacle = ""
+        """What it waits for before its tool can start."""
+        self.running: RunningCall | None = None
+        """Held by what performs it, until that has ended."""
+        self.span: CallSpan | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.status == "in_flight"
+
+    @property
+    def result(self) -> Any:
+        """What the tool returned, as a plain value; None before that and where the call failed."""
+        return None if self.packed is None else self.packed.value
+
+    def begin(self, timeout: float | None = None) -> None:
+        """The tool itself starts now; raises ToolError when the run no longer waits for it."""
+        if self.left:
+            raise ToolError("the run is over", code="cancelled")
+        self.began = monotonic()
+        self.obstacle = ""
+        self.deadline = None if timeout is None else self.began + timeout
+
+    def leave(self) -> None:
+        """The run no longer waits for it."""
+        self.left = True
+        if self.cancel is not None:
+            self.cancel()
+
+    def close(self, status: CallStatus, packed: Packed | None = None, error: ToolError | None = None) -> None:
+        """It has its answer."""
+        if self.ended is None:
+            self.ended = monotonic()
+        self.status, self.packed = status, packed
+        if error is not None:
+            self.error = CallError(error.code, error.message, error.retryable, error.data, error.detail)
+
+    def to_call(self) -> Call:
+        """The record as it is now."""
+        ended = monotonic() if self.ended is None else self.ended
+        began = ended if self.began is None else self.began
+        return Call(
+            index=self.index,
+            tool=self.tool,
+            arguments=self.arguments,
+            status=self.status,
+            packed=self.packed,
+            error=self.error,
+            started=self.started,
+            queued=began - self.received,
+            duration=max(0.0, ended - began),  # its timeout may pass in the moment in which it begins
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            approval=self.approval,
+            retry_of=self.retry_of,
+            batch=self.batch,
+        )
+
+
+def _are_named(arguments: list[Any]) -> bool:
+    """Whether a call was given one table of named arguments."""
+    return len(arguments) == 1 and type(arguments[0]) is dict and all(type(name) is str for name in arguments[0])
+
+
+def cancelled_itself(tool: str) -> ToolError:
+    """The error of a tool that raised a cancellation which was not requested."""
+    return ToolError("it was cancelled", code="cancelled", tool=tool)
+
+
+def failure(error: ToolError) -> CallResult:
+    """The result of a call that failed."""
+    if isinstance(error, Denied):
+        return "denied", None, error
+    return "timeout" if error.code == "timeout" else "error", None, error
