@@ -64,7 +64,7 @@ _BYTES_KEY = "$bytes"
 _PAIRS_KEY = "$pairs"
 _FLOAT_KEY = "$float"
 _TAGS = frozenset({_BYTES_KEY, _PAIRS_KEY, _FLOAT_KEY})
-_ELEMENT_BYTES = 64  # about what an element of a small table takes in a script's memory
+_ELEMENT_BYTES = 16  # the least that an element takes in a script's memory
 _encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder().decode
 
@@ -98,6 +98,7 @@ class Packed:
     """A plain value as MessagePack; `value` is decoded when it is first read."""
 
     __slots__ = ("_value", "data")
+    _value: Any
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -121,7 +122,7 @@ class Packed:
 
 
 def pack(value: Any, limits: ValueLimits = _WIDE, path: str = "value") -> Packed:
-    """Lower any supported Python value and encode it; raises ConversionError naming the path, the size and the limit."""
+    """Encode any supported Python value; raises ConversionError naming the path, the size and the limit."""
     if not _crosses_unchanged(value, limits):
         value = plain(value, limits, path)
     try:
@@ -136,7 +137,7 @@ def pack(value: Any, limits: ValueLimits = _WIDE, path: str = "value") -> Packed
 def _crosses_unchanged(value: Any, limits: ValueLimits) -> bool:
     """Whether the value is plain and within the limits, except for the sizes of strings, which `pack` checks.
 
-    Built-in functions look at one level of nesting at a time. This is several times faster than a visit of each element.
+    Built-in functions look at one level of nesting at a time. This is much faster than a visit of each element.
     """
     level, elements = [value], 0
     for _ in range(limits.max_depth + 1):

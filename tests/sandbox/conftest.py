@@ -8,11 +8,11 @@ import pytest
 
 import moonbox.sandbox.awaited
 import moonbox.sandbox.blocking
-import moonbox.sandbox.call_ledger
+import moonbox.sandbox.call_entry
+import moonbox.sandbox.calls
+import moonbox.sandbox.clock
 import moonbox.sandbox.direct
-import moonbox.sandbox.helper
-import moonbox.sandbox.quick_calls
-import moonbox.sandbox.record
+import moonbox.sandbox.execution
 import moonbox.worker.link
 
 
@@ -35,10 +35,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     sandbox, worker = moonbox.sandbox, moonbox.worker
     for module in (
-        *(sandbox.awaited, sandbox.blocking, sandbox.direct, sandbox.call_ledger, sandbox.helper, sandbox.quick_calls),
-        sandbox.record,
+        *(sandbox.awaited, sandbox.blocking, sandbox.call_entry, sandbox.calls, sandbox.clock, sandbox.direct),
+        sandbox.execution,
         worker.link,
     ):
         monkeypatch.setattr(module, "monotonic", clock)
-    monkeypatch.setattr(worker.link, "WIRE", None)  # it has a clock of its own
+    monkeypatch.setattr(worker.link, "_Wire", None)  # it has a clock of its own
     return clock

@@ -158,7 +158,7 @@ def test_the_record_is_the_same(drive: Drive) -> None:
 
 
 def test_before_write_has_the_last_word(drive: Drive) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     with Sandbox(limits=LIMITS) as box, box.repl(before_write=lambda run: replace(run, output="***")) as repl:
         assert drive(repl, "print('secret')").output == "***"
@@ -169,9 +169,9 @@ def test_calls_after_a_slow_tool_need_no_thread_each(monkeypatch: pytest.MonkeyP
     jobs: list[Any] = []
     submit = Threads.submit
 
-    def count(threads: Threads, job: Any, *wait: Any) -> bool:
+    def count(threads: Threads, job: Any) -> None:
         jobs.append(job)
-        return submit(threads, job, *wait)
+        submit(threads, job)
 
     def slow() -> None:
         assert released.wait(60)
@@ -193,14 +193,8 @@ def test_calls_after_a_slow_tool_need_no_thread_each(monkeypatch: pytest.MonkeyP
     assert len(jobs) <= 3  # the first helper, `release`, the second helper
 
 
-def test_async_tools_of_a_batch_need_no_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_async_tools_of_a_batch_wait_for_each_other() -> None:
     user: ContextVar[str] = ContextVar("user", default="nobody")
-    jobs: list[Any] = []
-    submit = Threads.submit
-
-    def count(threads: Threads, job: Any, *wait: Any) -> bool:
-        jobs.append(job)
-        return submit(threads, job, *wait)
 
     class Meeting:
         """Nobody goes on before all are there."""
@@ -218,7 +212,6 @@ def test_async_tools_of_a_batch_need_no_thread_each(monkeypatch: pytest.MonkeyPa
                 raise ToolError("seven is unlucky", code="unlucky")
             return f"{user.get()} {number}"
 
-    monkeypatch.setattr(Threads, "submit", count)
     source = """
         local fs = {}
         for i = 1, 20 do fs[i] = function() return tools.meet(i) end end
@@ -233,4 +226,3 @@ def test_async_tools_of_a_batch_need_no_thread_each(monkeypatch: pytest.MonkeyPa
         finally:
             user.reset(token)
     assert names == ["unlucky" if number == 7 else f"ada {number}" for number in range(1, 21)]
-    assert len(jobs) <= 2  # helpers

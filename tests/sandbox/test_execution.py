@@ -14,15 +14,16 @@ from moonbox.languages.registry import LANGUAGES, EngineError
 from moonbox.sandbox.calls import CallPath
 from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import GRACE, PATIENCE, Execution
-from moonbox.sandbox.opening import Opening
+from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.setup import Setup
 from moonbox.tools.toolbox import Toolbox
+from moonbox.values import pack
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.sandbox.record import CallEntry
+    from moonbox.sandbox.call_entry import CallEntry
 
 
 @tool(timeout=5)
@@ -53,8 +54,14 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
         redactor=None,
     )
     path = CallPath(setup, setup.toolbox, additions or Additions(), setup.limits)
-    sources = [(1, "the source")]
-    return Execution(Opening(path, "the source", "id", **options), language="lua", sources=sources)
+    return Execution(RunRecord(path, "the source", "id", **options), sources=[(1, "the source")])
+
+
+class Worker:
+    """What an Execution needs to know of its worker."""
+
+    native = False
+    cpu = None
 
 
 def calls(execution: Execution, *items: Any) -> None:
@@ -85,7 +92,7 @@ def sent(execution: Execution) -> list[tuple[int, Any]]:
 
 def test_a_run_without_calls() -> None:
     execution = make(seed=7)
-    execution.begin(protocol.pack_run(b"return 1", 1, 7))
+    execution.begin(protocol.pack_run(b"return 1", 1, 7), Worker())  # type: ignore[arg-type]
     assert sent(execution) == [(protocol.RUN, (b"return 1", 1, 7))]
     assert sent(execution) == []
     execution.frame(protocol.OUTPUT, b"hello\n")
@@ -102,7 +109,7 @@ def test_calls_are_started_and_their_answers_go_together() -> None:
     calls(execution, [1, "tools.add", [{"a": 1}]], [2, "tools.add", [2]], [3, "sys.time", []])
     first, second = execution.starting
     assert (first.index, first.arguments, second.arguments) == (1, {"a": 1}, [2])
-    execution.answer(second, "ok", 3, None)
+    execution.answer(second, "ok", pack(3), None)
     execution.answer(first, "error", None, ToolError("no", code="x", tool="add"))
     ((kind, answers),) = sent(execution)
     assert kind == protocol.ANSWERS
@@ -118,20 +125,20 @@ def test_a_late_answer_is_ignored() -> None:
     entry = execution.starting.popleft()
     execution.frame(protocol.CANCEL, b"[1, 99]")
     assert (entry.status, entry.left) == ("cancelled", True)
-    execution.answer(entry, "ok", 2, None)
+    execution.answer(entry, "ok", pack(2), None)
     assert sent(execution) == []
     value(execution)
-    execution.answer(entry, "ok", 2, None)
+    execution.answer(entry, "ok", pack(2), None)
     assert [call.status for call in execution.finish().calls] == ["cancelled"]
 
 
 def test_answers_can_be_held_back() -> None:
     execution = make()
     calls(execution, [1, "tools.add", [1]])
-    execution.holding_answers = True
-    execution.answer(execution.starting.popleft(), "ok", 2, None)
+    execution.ledger.holds_answers = True
+    execution.answer(execution.starting.popleft(), "ok", pack(2), None)
     assert sent(execution) == []
-    execution.holding_answers = False
+    execution.ledger.holds_answers = False
     assert sent(execution) == [(protocol.ANSWERS, [(1, True, 2)])]
 
 
@@ -158,7 +165,7 @@ def test_the_next_deadline_is_the_nearest() -> None:
     assert execution.deadline() == slow.deadline
     ((_, ((call, ok, error),)),) = sent(execution)
     assert (call, ok, error["code"], error["retryable"]) == (2, False, "timeout", True)
-    execution.answer(quick, "ok", 1, None)
+    execution.answer(quick, "ok", pack(1), None)
     assert sent(execution) == []
 
 
@@ -281,7 +288,7 @@ def test_a_script_that_is_refused_costs_no_frame() -> None:
 def test_a_lost_worker(problem: str, status: str, message: str) -> None:
     from moonbox.worker.link import Gone
 
-    execution = make(lost_before=True)
+    execution = make(state_lost_before=True)
     execution.lose(Gone() if problem == "gone" else WorkerError("bad frame"), status)
     run = execution.finish()
     assert run.error is not None
@@ -298,28 +305,3 @@ def test_more_than_a_worker_may_send() -> None:
     with pytest.raises(WorkerError, match="more than 4 times max_memory"):
         for _ in range(6):
             execution.frame(protocol.CANCEL, b"[" + b" " * (1 << 20) + b"]")
-
-
-@pytest.mark.parametrize("sent", [False, True])
-def test_a_quiet_run_begins_like_any_other(sent: bool) -> None:
-    class Worker:
-        native = True
-        cpu = None
-
-    opening = Opening(make().calls, "the source", "id", "repl", 7, 11, True)
-    opening.data, opening.sent = b"frames", sent
-    sources = [(7, "the source")]
-    quiet = Execution.of(opening, Worker(), sources, True)  # type: ignore[arg-type]
-    other = Execution(opening, language="lua", sources=sources)
-    other.clock.worker = Worker()
-    other.calls_expected = True
-    other.begin(b"frames", native=True, sent=sent)
-
-    def state(thing: Any) -> Any:
-        slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
-        if not slots or isinstance(thing, Opening | Limits):
-            return thing if type(thing).__module__ in ("builtins", "collections") else type(thing)
-        return {name: state(getattr(thing, name)) for name in slots if name not in ("calls", "_limits")}
-
-    assert state(quiet) == state(other)
-    assert quiet.calls is other.calls

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.tools.learned import LearnedShapes, ResultSize, merge, shape_of, size_of
+from moonbox.tools.learned import LearnedShapes, ResultSize, merge, shape_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,28 +97,12 @@ def test_a_file_of_another_kind_is_ignored(text: str, tmp_path: Path) -> None:
     assert learned.snapshot() == {}
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        [],
-        "x" * 3000,
-        {"a": 1.25, "name": "some text", "more": [True, None, {"deep": ["x" * 40]}]},
-        [{"id": number, "name": f"name {number}", "tags": ["a", "b"]} for number in range(3000)],
-        {f"key {number}": {"value": "v" * 20} for number in range(3000)},
-        [[1, 2, 3]] * 4000,
-    ],
-)
-def test_sizes_are_about_those_of_the_json(value: Any) -> None:
-    exact = len(json.dumps(value, separators=(",", ":")))
-    assert 0.5 * exact - 10 <= size_of(value) <= 2.5 * exact + 10
-
-
 def test_sizes_are_kept_and_read_again(tmp_path: Path) -> None:
     file = tmp_path / "shapes.json"
     learned = LearnedShapes()
     learned.keep_in(file)
     for _ in range(3):
-        learned.measure("t", "x" * 98, scripted=True)
+        learned.measure("t", 100, scripted=True)
     assert learned.size("t") == ResultSize(3, 300, scripted=True) and learned.size("t").mean == 100
     again = LearnedShapes()
     again.keep_in(file)

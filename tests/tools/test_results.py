@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from moonbox.errors import ToolError
 from moonbox.tools import Tool
+from moonbox.values import ValueLimits
 
 
 def answering(**options: Any) -> Tool:
@@ -74,7 +75,7 @@ def test_text_that_is_json(text: str, value: Any) -> None:
 )
 def test_too_large_names_size_and_limit(value: Any, message: str) -> None:
     with pytest.raises(ToolError) as raised:
-        answering().convert_result(value, max_string=100, max_array=10, max_depth=4)
+        answering().convert_result(value, ValueLimits(max_string=100, max_array=10, max_depth=4))
     assert (raised.value.code, raised.value.message, raised.value.tool) == ("result_too_large", message, "f")
 
 
@@ -97,7 +98,7 @@ def test_what_cannot_be_converted() -> None:
         "the result of f cannot be converted: UnicodeDecodeError",
     )
     with pytest.raises(ToolError, match="result is nan, which is not a JSON number"):
-        answering().convert_result(float("nan"), allow_nan=False)
+        answering().convert_result(float("nan"), ValueLimits(allow_nan=False))
     cycle: list[Any] = []
     cycle.append(cycle)
     with pytest.raises(ToolError) as raised:

@@ -262,7 +262,9 @@ class CodeMode:
             bound = tool.bind(given, is_json_call=True)
         except ArgumentError:
             return self.sandbox.call(tool.path, given)
-        call = ToolCall(tool, tool.path, bound, 1, "", "", id=1, language="direct")
+        call = ToolCall(
+            tool=tool, name=tool.path, arguments=bound, index=1, run_id="", repl_id="", id=1, language="direct"
+        )
         return DirectStep(call, lambda answer: self.sandbox.call(tool.path, given, answer=answer))
 
     def _place(self, conversation: str, paused: Repl) -> Place:

@@ -97,7 +97,7 @@ class AwaitedDriver:
     def __init__(self, link: Link, execution: Execution, threads: Threads) -> None:
         self._link = link
         self._execution = execution
-        self._executor = AwaitingExecutor(threads, self._act_soon)
+        self._threads = threads
         self._tasks: set[asyncio.Task[None]] = set()
         self._unsent = b""
         self._sender: asyncio.Task[None] | None = None
@@ -184,7 +184,8 @@ class AwaitedDriver:
 
     async def _perform(self, entry: CallEntry) -> None:
         execution = self._execution
-        execution.answer(entry, *await execution.calls.perform(entry, execution.record, self._executor))
+        executor = AwaitingExecutor(self._threads, self._act_soon)
+        execution.answer(entry, *await execution.calls.perform(entry, execution.record, executor))
         self._act_soon()
 
     # Bytes: what cannot be sent at once is sent by a task that is not cancelled, because half a frame would make the

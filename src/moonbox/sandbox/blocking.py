@@ -142,8 +142,8 @@ class BlockingDriver:
         finally:
             link.stop_waking()
             if execution.interrupted and not execution.over:  # a second Ctrl-C
-                problem = WorkerError("the caller stopped waiting; the worker was killed")
-                execution.lose(problem, link.kill(), closed=True)
+                left = WorkerError("the caller stopped waiting; the worker was killed")
+                execution.lose(left, link.kill(), closed=True)
 
     # The caller's thread
 
@@ -213,7 +213,6 @@ class BlockingDriver:
                 return None
             try:
                 with self._link:
-                    self._collect()
                     lone = self._until_lone_call()
             except BaseException as raised:  # noqa: BLE001 - the caller's thread raises it
                 self._problem, lone = raised, None
@@ -225,20 +224,21 @@ class BlockingDriver:
 
     def _until_lone_call(self) -> CallEntry | None:
         """Until one call is all that the script waits for, which is returned; None when the run is over."""
-        execution = self._execution
+        execution, link = self._execution, self._link
         starting, opened = execution.starting, execution.ledger.open
         while not execution.over:
+            self._collect()
             if execution.interrupted:
                 execution.stop(REASON_CANCELLED, monotonic())
-            if starting and not execution.stopping:
-                if len(starting) == 1 == len(opened):
-                    self._link.stop_waking()
-                    return starting.popleft()
-                self._link.let_wake()
+            if len(starting) == 1 == len(opened) and not execution.stopping:
+                link.stop_waking()
+                return starting.popleft()
+            if opened:
+                link.let_wake()
                 while starting:
                     self._start(starting.popleft())
+                self._collect()  # of calls that ended before `wake` had an effect
             self._step()
-            self._collect()
         return None
 
     def _start(self, entry: CallEntry, *, drives: bool = True) -> None:

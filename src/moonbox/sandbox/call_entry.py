@@ -34,7 +34,15 @@ class CallEntry:
     )  # fmt: skip
 
     def __init__(
-        self, call_id: int, target: str, given: list[Any], *, index: int, batch: int, size: int, failures_before: int = 0
+        self,
+        call_id: int,
+        target: str,
+        given: list[Any],
+        *,
+        index: int,
+        batch: int,
+        size: int,
+        failures_before: int = 0,
     ) -> None:
         self.id = call_id
         """The worker's number for it."""

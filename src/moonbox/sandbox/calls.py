@@ -190,7 +190,7 @@ class CallPath:
     async def _invoke(
         self, call: Callable[[], Any], entry: CallEntry, run: RunRecord, executor: Executor, is_async: bool
     ) -> Any:
-        """Write the call down where the trail is durable, not on an event loop, because writing may wait; then invoke."""
+        """Write the call down where the trail is durable, then invoke. Writing may wait: not on an event loop."""
         intents = run.intents
         if intents is None:
             return await executor.invoke(call, entry, is_async=is_async)

@@ -173,7 +173,7 @@ class Execution:
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
-        """The worker is gone: by itself, or ended for what it did. `closed` says that the host closed the link first."""
+        """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first."""
         self.over = self.record.worker_lost = True
         reason = self.stopping or (protocol.REASON_CANCELLED if closed else 0)
         if reason:
@@ -218,7 +218,7 @@ class Execution:
         elif report is not None and report.kind != "ok":
             error = self._explain(
                 EngineError.from_report(
-                    report.kind, report.message, limit=report.limit, frames=report.frames, extra=report.extra
+                    report.kind, report.message, limit=report.limit, frames=tuple(report.frames), extra=report.extra
                 )
             )
         return self.conclude(tuple(report.values) if report is not None and error is None else (), error)

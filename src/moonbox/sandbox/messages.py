@@ -79,9 +79,7 @@ def read_value(payload: bytes, decoder: Decoder) -> RunReport:
     values = decoder.decode(payload, _SPENT)
     if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < _LARGEST_COUNT:
         raise _malformed_end()
-    return RunReport(
-        values=values, operations=None if operations < 0 else operations, memory=memory, cpu=cpu, cut=cut
-    )
+    return RunReport(values=values, operations=None if operations < 0 else operations, memory=memory, cpu=cpu, cut=cut)
 
 
 def read_done(payload: bytes, decoder: Decoder) -> RunReport:
@@ -106,7 +104,7 @@ def _malformed_end() -> WorkerError:
 
 def _extra(given: dict[str, Any]) -> dict[str, Any]:
     """The known parts of what the worker added, each within its bounds."""
-    extra = {key: given[key] for key in ("data", "line", "column") if key in given}
+    extra: dict[str, Any] = {key: given[key] for key in ("data", "line", "column") if key in given}
     if isinstance(names := given.get("names"), list):
         extra["names"] = [name for name in names[:_MOST_NAMES] if type(name) is str and len(name) <= _LONGEST_NAME]
     if isinstance(hint := given.get("hint"), str):

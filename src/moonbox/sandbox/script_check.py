@@ -52,7 +52,8 @@ class ScriptCheck:
         """Why the script, of `size` bytes, cannot be run; None where it can. Notes go into the record."""
         source, limits = execution.record.source, execution.calls.limits
         if size > limits.max_source:
-            return EngineError("stop", f"the script has {size} bytes; max_source is {limits.max_source}", limit="source")
+            message = f"the script has {size} bytes; max_source is {limits.max_source}"
+            return EngineError("stop", message, limit="source")
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             return EngineError("stop", message, limit="memory")

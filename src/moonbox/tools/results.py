@@ -102,8 +102,8 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
     except RecursionError:
         raise ToolError(f"{subject} is nested too deeply", code="result_too_large", tool=name) from None
     except Exception as error:  # noqa: BLE001 - the conversion calls code of the value's own class
-        kind = type(error).__name__
-        raise ToolError(f"{subject} cannot be converted: {kind}", code="bad_result", tool=name, detail=str(error)) from None
+        message = f"{subject} cannot be converted: {type(error).__name__}"
+        raise ToolError(message, code="bad_result", tool=name, detail=str(error)) from None
 
 
 def to_tool_error(

@@ -56,7 +56,7 @@ class Reader:
 
 
 class Decoder:
-    """Decodes the JSON that a worker sends in one run: at most `most` elements in all, and half of that in one frame."""
+    """Decodes the JSON that a worker sends in one run: at most `most` elements, and half of that in one frame."""
 
     __slots__ = ("_frame", "_left", "_levels")
 

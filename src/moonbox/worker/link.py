@@ -47,9 +47,9 @@ class Unread(WorkerError):
 class Link:
     """Sends and receives frames, blocking or awaited.
 
-    One thread at a time sends and receives. `wake`, `interrupt`, `hang_up` and `close` are safe from any thread. Enter it
-    as a context manager to use it. `close` by another thread then leaves the socket open until the use is over, because
-    the operating system would give its number to another socket. A worker that is not in use is idle and may be frozen.
+    One thread at a time sends and receives. `wake`, `interrupt`, `hang_up` and `close` are safe from any thread. Enter
+    it as a context manager to use it: then `close` by another thread leaves the socket open until the use is over,
+    because the operating system would give its number to another socket. An idle worker, not in use, may be frozen.
     """
 
     greeting: bytes | None = None
@@ -150,7 +150,7 @@ class Link:
         return True
 
     def receive(self, deadline: float | None = None) -> tuple[int, bytes] | None:
-        """The next frame; None at the deadline or when woken. Raises WorkerError when the worker is gone or malicious."""
+        """The next frame; None at the deadline or when woken. Raises WorkerError when the worker is gone or hostile."""
         frame = self._next()
         while frame is None:
             try:
