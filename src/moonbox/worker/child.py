@@ -209,10 +209,6 @@ class NativeChild:
     def rehearse(self) -> None:
         self._native.rehearse()
 
-    def attach(self, main_fd: int, control_fd: int) -> None:
-        """Take the sockets; a signal tells when there is something to be read from control."""
-        self._native.attach(main_fd, control_fd)
-
     def serve(self, greeting: bytes = b"") -> None:
         native = self._native
         native.rehearse()

@@ -51,14 +51,14 @@ class WorkerSource(Protocol):
 class _Process:
     """A worker process; it is killed through its parent, so that no other process can be hit."""
 
-    __slots__ = ("pid", "source")
+    __slots__ = ("serial", "source")
 
-    def __init__(self, source: ProcessSource, pid: int) -> None:
+    def __init__(self, source: ProcessSource, serial: int) -> None:
         self.source = source
-        self.pid = pid
+        self.serial = serial
 
     def kill(self) -> str:
-        return self.source.kill(self.pid)
+        return self.source.kill(self.serial)
 
 
 class ProcessSource:
@@ -105,7 +105,7 @@ class ProcessSource:
         from moonbox.worker.link import Link  # here: loaded while the zygote starts
 
         control = ZygoteControl(notes, serial)
-        return Link(main, control, pid, _Process(self, pid), native=native, cpu=_process_clock(pid))
+        return Link(main, control, pid, _Process(self, serial), native=native, cpu=_process_clock(pid))
 
     def configure(self, config: dict[str, Any]) -> None:
         with self._lock:
@@ -121,9 +121,10 @@ class ProcessSource:
                 return
         self._request(("configure", config))
 
-    def kill(self, pid: int) -> str:
+    def kill(self, serial: int) -> str:
+        """Kill the worker of that serial number; words for how it had ended."""
         try:
-            (_, status), _ = self._request(("kill", pid), restart=False)
+            (_, status), _ = self._request(("kill", serial), restart=False)
         except WorkerError:
             return ""
         if status is None:
