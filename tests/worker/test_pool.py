@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -112,7 +114,7 @@ def test_a_retired_worker_ends_soon(source: Source) -> None:
 
 
 def test_retired_workers_make_room_at_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moonbox.worker.pool.BREATH", 0.5)  # they would not end by themselves before that
+    monkeypatch.setattr("moonbox.worker.pool.SPAWN_DELAY", 0.5)  # they would not end by themselves before that
     pool = Pool(source, spares=1, most=3)
     retired, kept = pool.checkout(1), pool.checkout(1)
     wait_for(lambda: pool.counts().spare)
@@ -196,6 +198,27 @@ def test_threads_and_tasks_wait_for_the_same_worker(source: Source) -> None:
 
     asyncio.run(main())
     assert len(done) == 6
+    pool.close()
+
+
+def futures() -> int:
+    gc.collect()
+    return sum(isinstance(thing, Future) for thing in gc.get_objects())
+
+
+def test_checkouts_that_need_not_wait_or_stop_waiting_leave_nothing_behind(source: Source) -> None:
+    pool = Pool(source, spares=0, most=20)
+    before = futures()
+
+    async def main() -> None:
+        for _ in range(20):
+            await pool.acheckout(20)
+        for _ in range(20):
+            with pytest.raises(PoolTimeout):
+                await pool.acheckout(0.0)
+
+    asyncio.run(main())
+    assert futures() == before
     pool.close()
 
 
