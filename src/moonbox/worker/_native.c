@@ -13,20 +13,16 @@
 #include <Python.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,8 +129,8 @@ static struct {
   size_t max_memory, max_output, max_string, max_array, max_nodes, max_depth;
   /* the run under way */
   uint32_t number;
-  int has_run, is_furnished;
-  int collects_not, uncollected; /* the collector is stopped, or was, and has not caught up yet */
+  int has_run, builtins_intact;
+  int gc_stopped, uncollected; /* the collector is stopped; it was stopped and has work left */
   size_t live;                   /* bytes in use after it had looked at everything, the last time */
   int in_run;                    /* a script that `run` has started */
   size_t held; /* bytes of what it returned, as JSON text in `out`, after room for the head of its frame; 0: none */
@@ -897,22 +893,22 @@ static int stopped_by(lua_State *L, int reason) {
 
 static double cpu_since(void);
 
-static void collect_not(lua_State *L) {
-  W.collects_not = 1;
+static void stop_gc(lua_State *L) {
+  W.gc_stopped = 1;
   p_lua_gc(L, GC_STOP);
 }
 
-static void let_collect(lua_State *L) {
-  if (!W.collects_not) return;
-  W.collects_not = 0;
+static void restart_gc(lua_State *L) {
+  if (!W.gc_stopped) return;
+  W.gc_stopped = 0;
   W.uncollected = 1;
-  p_lua_gc(L, GC_RESTART); /* which forgets what was made meanwhile */
+  p_lua_gc(L, GC_RESTART); /* it does not count what was made while it was stopped */
 }
 
-/* After the end of a run: what the collector would have done if it had not been stopped, a little at a time while nobody waits.
+/* After the end of a run: what the collector would have done if it had not been stopped, in steps until the next frame comes.
  * As usual it begins when twice as much is in use as was after the last time, and where memory may get scarce. It is not the
  * next run's work. */
-static void collect_late(lua_State *L) {
+static void collect_after_run(lua_State *L) {
   char byte;
   if (W.used < 2 * W.live && W.used < W.max_memory / 4) {
     W.uncollected = 0;
@@ -955,12 +951,12 @@ static int take_answers(lua_State *L) {
   int top = p_lua_gettop(L);
   /* What comes is all in use: to look through it again and again while it grows would take half as long as to make it. An
    * allocation that fails still collects. Where one raises an error, the end of the run sets this right. */
-  if (length > LARGE) collect_not(L);
+  if (length > LARGE) stop_gc(L);
   for (size_t i = 0; i < count && !r.broken; i++) {
     if (r.at >= r.end || *r.at++ != 0x93) r.broken = 1; /* [id, ok, value] */
     for (int part = 0; part < 3; part++) push_value(L, &r);
   }
-  let_collect(L);
+  restart_gc(L);
   if (r.broken) {
     p_lua_settop(L, top);
     return stopped_by(L, REASON_CANCELLED);
@@ -1083,7 +1079,7 @@ static int l_second(lua_State *L) {
 /* fill(into, list, put): call put(into, list) while `into` has no metatable; not where everything is in place, because no
  * script has run here yet. To write it once more would copy the pages that it is in. */
 static int l_fill(lua_State *L) {
-  if (W.is_furnished) return 0;
+  if (W.builtins_intact) return 0;
   p_lua_settop(L, 3);
   if (!p_lua_getmetatable(L, 1)) p_lua_pushnil(L);
   p_lua_pushnil(L);
@@ -1132,7 +1128,7 @@ static int python_is_asleep;
 
 static void wake_python(void) {
   if (!python_is_asleep) return;
-  python_is_asleep = W.is_furnished = 0;
+  python_is_asleep = W.builtins_intact = 0;
   PyOS_AfterFork_Child();
 }
 
@@ -1327,8 +1323,8 @@ static int run(const char *payload, size_t length) {
   unguard();
   W.limit = 0;
   W.in_run = 0;
-  let_collect(L);
-  W.is_furnished &= W.number == 0;
+  restart_gc(L);
+  W.builtins_intact &= W.number == 0;
   double cpu = cpu_since();
   const char *kind;
   size_t size;
@@ -1377,7 +1373,7 @@ static int run(const char *payload, size_t length) {
   shrink(&W.out);
   p_lua_settop(L, top);
   if (out_of_memory) p_lua_gc(L, GC_COLLECT);
-  if (W.uncollected) collect_late(L);
+  if (W.uncollected) collect_after_run(L);
   return ok;
 }
 
@@ -1493,7 +1489,7 @@ static PyObject *failures_of(const int *failed, size_t count) {
   return list;
 }
 
-static void rehearse(void);
+static void warm_up(void);
 
 /* The worker's life, once it is forked and its socket is in place. The calls of the two plans put the jail in force. Returns
  * only when Python has something to do: (None, (kind, payload)) for a frame that it must answer, (failures of both plans, None)
@@ -1503,9 +1499,9 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   size_t counts[2] = {(size_t)sizes[0] / sizeof(JailCall), (size_t)sizes[1] / sizeof(JailCall)};
   int failures[2][MOST_CALLS];
   if (counts[0] > MOST_CALLS || counts[1] > MOST_CALLS) _exit(70);
-  W.is_furnished = 1; /* as the zygote has left it */
+  W.builtins_intact = 1; /* as the zygote has left it */
   int wrong = lock_in((const JailCall *)plans[0], counts[0], failures[0]);
-  /* The zygote died before its death would be told: nothing would ever end this process, and nobody hears. */
+  /* The zygote died before PR_SET_PDEATHSIG was set: nothing would ever end this process. */
   if (getppid() != (pid_t)parent) _exit(1);
   W.socket = MAIN_FD;
   wrong += lock_in((const JailCall *)plans[1], counts[1], failures[1]);
@@ -1516,7 +1512,7 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
     if (!after) _exit(70);
     return Py_BuildValue("((NN)O)", before, after, Py_None);
   }
-  rehearse();
+  warm_up();
   if (!send_frame(READY, greeting, (size_t)greeting_size)) _exit(0);
   int kind;
   char *payload;
@@ -1588,8 +1584,8 @@ static PyObject *py_send(PyObject *module, PyObject *arguments) {
   return PyBool_FromLong(ok);
 }
 
-/* rehearse(): an empty run that nobody hears of: what it touches is ready before anybody waits for the first. */
-static void rehearse(void) {
+/* warm_up(): an empty run whose answer is not sent: it copies the pages that a run writes to. */
+static void warm_up(void) {
   static const char source[] = "return 1";
   char frame[HEADER + RUN_HEAD + sizeof source - 1] = {0};
   put_header(frame, RUN, sizeof frame - HEADER);
@@ -1606,9 +1602,9 @@ static void rehearse(void) {
   W.socket = socket;
 }
 
-static PyObject *py_rehearse(PyObject *module, PyObject *_) {
+static PyObject *py_warm_up(PyObject *module, PyObject *_) {
   (void)module, (void)_;
-  rehearse();
+  warm_up();
   Py_RETURN_NONE;
 }
 
@@ -1642,7 +1638,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {"fork_worker", py_fork_worker, METH_VARARGS, NULL},
                                 {"stop", py_stop, METH_VARARGS, NULL},
                                 {"send", py_send, METH_VARARGS, NULL},
-                                {"rehearse", py_rehearse, METH_NOARGS, NULL},
+                                {"warm_up", py_warm_up, METH_NOARGS, NULL},
                                 {"used", py_used, METH_NOARGS, NULL},
                                 {"has_run", py_has_run, METH_NOARGS, NULL},
                                 {"lift_limit", py_lift_limit, METH_NOARGS, NULL},
@@ -1651,7 +1647,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 8 };
+enum { REVISION = 9 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_processors() > 1 && spin_has_quota();

@@ -141,7 +141,7 @@ class _Zygote:
         gc.disable()
         child: Any = NativeChild(self._native, self._vm) if self._native else Child(None, None, self._vm)  # type: ignore[arg-type]
         for _ in range(_WARM_UP_RUNS):
-            child.rehearse()
+            child.warm_up()
         self._plan_jail()
         return marshal.dumps(("ok",))
 
