@@ -78,12 +78,11 @@ class _Zygote:
         self._serial = 0
         self._limits: dict[str, Any] = {}
         self._config: Any = None  # of the jail, for every worker
-        self._greeting = b""  # of a worker whose jail is as planned
         self._calls: tuple[int, bytes, bytes, bytes] | None = None  # the jail for the native part, if that can make it
         self._pid = self._prepared.parent_pid()
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._poll = select.poll()
-        for sock in (host, notes):
+        for sock in (notes, host):  # in this order: a worker that was released makes room for the one asked for next
             self._poll.register(sock.fileno(), select.POLLIN)
 
     def serve(self) -> None:
@@ -153,11 +152,11 @@ class _Zygote:
             # Room for the script's own memory, and once more for its values on their way in and out.
             memory=self._limits["max_memory"] * 2,
         )
-        self._greeting = _greeting(config.before.layers + config.after.layers)
+        greeting = _greeting(config.before.layers + config.after.layers)
         libc = self._prepared.libc if self._native else None
         before, after = (self._jail.native_form(plan, libc) for plan in (config.before, config.after))
         if before is not None and after is not None:
-            self._calls = self._pid, before, after, self._greeting
+            self._calls = self._pid, before, after, greeting
 
     def _spawn(self, ancillary: list[tuple[int, int, bytes]]) -> bytes:
         """Fork a worker for the socket that came beside the request.
