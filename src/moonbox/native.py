@@ -12,7 +12,7 @@ __all__ = ["SWITCH", "extension", "wanted"]
 
 SWITCH = "MOONBOX_NATIVE"
 """The environment variable that turns them off where it is 0."""
-_REVISIONS = {"worker._wire": 5, "worker._native": 7}  # as in their sources
+_REVISIONS = {"worker._wire": 5, "worker._native": 9}  # as in their sources
 
 
 def wanted() -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from moonbox import Pause, Run, Sandbox, tool
 from moonbox.worker.sources import ProcessSource
+from tests.faults.processes import wait_until
 
 if TYPE_CHECKING:
     from moonbox.worker.link import Link
@@ -54,21 +56,18 @@ def state(pid: int | None) -> str:
         return ""
 
 
-def wait_until(pid: int | None, *states: str) -> None:
-    deadline = time.monotonic() + 60
-    while state(pid) not in states:
-        assert time.monotonic() < deadline, f"{state(pid)!r}, not one of {states}"
-        time.sleep(0.01)
+def wait_for_state(pid: int | None, *states: str) -> None:
+    wait_until(lambda: state(pid) in states, f"the state is not one of {states}")
 
 
 def test_an_idle_worker_is_frozen_and_goes_on() -> None:
     with Sandbox([echo]) as box, box.repl() as repl:
         assert repl.run("x = 5").ok
         for _ in range(2):
-            wait_until(repl.worker_pid, "T")
+            wait_for_state(repl.worker_pid, "T")
             run = repl.run("return tools.echo(x)")
             assert (run.value, run.state_lost) == (5, False)
-        wait_until(repl.worker_pid, "T")
+        wait_for_state(repl.worker_pid, "T")
         assert repl.globals() == {"x": "number"}
 
 
@@ -76,7 +75,7 @@ def test_the_same_with_asyncio() -> None:
     async def main() -> None:
         async with Sandbox([echo]) as box, box.repl() as repl:
             await repl.arun("x = 5")
-            await asyncio.to_thread(wait_until, repl.worker_pid, "T")
+            await asyncio.to_thread(wait_for_state, repl.worker_pid, "T")
             assert (await repl.arun("return tools.echo(x)")).value == 5
 
     asyncio.run(main())
@@ -87,10 +86,10 @@ def test_a_worker_that_waits_step_by_step_is_frozen() -> None:
     with Sandbox([echo]) as box, box.repl() as repl:
         pause = repl.start("return tools.echo(1) + tools.echo(2)")
         assert isinstance(pause, Pause)
-        wait_until(repl.worker_pid, "T")
+        wait_for_state(repl.worker_pid, "T")
         pause = pause.resume([10])
         assert isinstance(pause, Pause)
-        wait_until(repl.worker_pid, "T")
+        wait_for_state(repl.worker_pid, "T")
         run = pause.resume([20])
         assert isinstance(run, Run)
         assert run.value == 30
@@ -102,22 +101,19 @@ def test_a_frozen_worker_ends_with_its_repl(how: str) -> None:
         repl = box.repl()
         repl.run("x = 5")
         pid = repl.worker_pid
-        wait_until(pid, "T")
+        wait_for_state(pid, "T")
         {"close": repl.close, "reset": repl.reset, "box": box.close}[how]()
-        wait_until(pid, "", "Z")
+        wait_for_state(pid, "", "Z")
 
 
 def test_a_frozen_worker_that_is_killed_is_noticed() -> None:
-    import os
-    import signal
-
     with Sandbox([echo]) as box, box.repl() as repl:
         repl.run("x = 5")
         pid = repl.worker_pid
         assert pid is not None
-        wait_until(pid, "T")
+        wait_for_state(pid, "T")
         os.kill(pid, signal.SIGKILL)
-        wait_until(pid, "", "Z")
+        wait_for_state(pid, "", "Z")
         run = repl.run("return x")
         assert (run.value, run.state_lost) == (None, True)
 
@@ -125,7 +121,7 @@ def test_a_frozen_worker_that_is_killed_is_noticed() -> None:
 def test_a_script_that_holds_what_it_may_is_left_alone() -> None:
     with Sandbox([echo]) as box, box.repl() as repl:
         assert repl.run(HELD).value == 8
-        wait_until(repl.worker_pid, "T")
+        wait_for_state(repl.worker_pid, "T")
         assert repl.run("return #kept").value == 8
 
 
@@ -135,6 +131,6 @@ def test_a_worker_that_holds_more_than_its_scripts_may_is_ended() -> None:
         assert repl.run(HELD).value == 8
         pid = repl.worker_pid
         source.links[0].memory = 1 << 20  # as if it had been told that scripts may hold so little
-        wait_until(pid, "", "Z")
+        wait_for_state(pid, "", "Z")
         run = repl.run("return kept")
         assert (run.value, run.state_lost) == (None, True)

@@ -75,8 +75,10 @@ def test_cancelled_twice() -> None:
         async with Sandbox(limits=Limits(timeout=60)) as box, box.repl() as repl:
             for round_ in range(10):
                 assert (await repl.arun("n = 1")).ok
-                task = asyncio.create_task(repl.arun("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"))
-                await asyncio.sleep(0.01)
+                begun = asyncio.Event()
+                script = "print('begun') return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"
+                task = asyncio.create_task(repl.arun(script, on_output=lambda _, begun=begun: begun.set()))  # type: ignore[misc]
+                await begun.wait()
                 task.cancel()
                 await asyncio.sleep(0)
                 task.cancel()
@@ -103,17 +105,23 @@ def test_cancelled_while_a_large_script_is_sent() -> None:
 
 
 def test_cancelled_while_a_large_answer_is_sent() -> None:
-    @tool
-    async def much() -> str:
-        """Much."""
-        return "x" * 9_000_000
-
     async def main() -> None:
+        asked = asyncio.Event()
+
+        @tool
+        async def much() -> str:
+            """Much."""
+            asked.set()
+            return "x" * 9_000_000
+
         async with Sandbox([much], limits=Limits(timeout=60)) as box, box.repl() as repl:
             for n in range(8):
                 assert (await repl.arun("n = 1")).ok
+                asked.clear()
                 task = asyncio.create_task(repl.arun("tools.much() while true do end"))
-                await asyncio.sleep(0.002 * n)
+                await asked.wait()
+                for _ in range(n):
+                    await asyncio.sleep(0)
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
@@ -128,12 +136,13 @@ def test_cancelled_while_waiting_for_a_worker() -> None:
         async with Sandbox(min_workers=0, max_workers=1) as box:
             first = box.repl()
             assert (await first.arun("return 1")).value == 1
-            second = box.repl(timeout=60)
-            task = asyncio.create_task(second.arun("return 2"))
-            await asyncio.sleep(0.05)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
+            for turns in range(1, 20):  # the moment at which it waits cannot be seen from here
+                task = asyncio.create_task(box.repl(timeout=60).arun("return 2"))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
             first.close()
             third = box.repl(timeout=60)
             assert (await third.arun("return 3")).value == 3
@@ -174,7 +183,7 @@ def test_a_tool_that_refuses_to_be_cancelled() -> None:
     async def stubborn() -> None:
         """Swallow one cancellation."""
         try:
-            await asyncio.sleep(10)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             ended.append(True)
 

@@ -45,7 +45,7 @@ async def ablocked(press_first: bool = False) -> None:
     """Wait for long, asynchronously."""
     if press_first:
         press(0)
-    await asyncio.sleep(20)
+    await asyncio.Event().wait()
 
 
 def press(after: float = 0.02) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from moonbox import Sandbox, tool
+from moonbox.native import SWITCH, extension
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and limits other processes")
 
@@ -80,10 +82,29 @@ box.close()
 """
 
 
-def test_no_descriptors_left_in_the_zygote() -> None:
-    host = subprocess.run([sys.executable, "-c", ZYGOTE], capture_output=True, text=True, timeout=120, check=False)
+def in_zygote_of_few_descriptors(native: str) -> str:
+    """What is said when 100 Repls are opened while their zygote may have 20 descriptors."""
+    host = subprocess.run(
+        [sys.executable, "-c", ZYGOTE],
+        env={**os.environ, SWITCH: native},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert host.returncode == 0, host.stderr
-    assert host.stdout.startswith("a worker cannot be started: the zygote process: this process has used up its descr")
+    return host.stdout
+
+
+def test_no_descriptors_left_in_the_zygote() -> None:
+    problem = in_zygote_of_few_descriptors("0")
+    assert problem.startswith("a worker cannot be started: the zygote process: this process has used up its descr")
+
+
+@pytest.mark.skipif(extension("worker._native") is None, reason="the native part is not in use")
+def test_a_native_worker_takes_no_descriptor_of_its_zygote() -> None:
+    """A fork copies every descriptor, so that each worker would make the next one dearer."""
+    assert in_zygote_of_few_descriptors("1") == ""
 
 
 def test_a_repl_takes_one_descriptor() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +20,7 @@ from moonbox.worker.control import SocketControl, socket_pairs
 from moonbox.worker.link import Gone, Link, Unread
 from moonbox.worker.pool import Pool
 from moonbox.worker.protocol import HEADER, READY, frame
+from tests.faults.processes import wait_until
 from tests.forks import in_a_fork
 
 if TYPE_CHECKING:
@@ -70,13 +73,6 @@ def source() -> Iterator[Source]:
     source.close()
 
 
-def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-
-
 def test_workers_are_made_when_needed_and_not_used_twice(source: Source) -> None:
     pool = Pool(source, spares=0, most=3)
     first, second = pool.checkout(1), pool.checkout(1)
@@ -94,10 +90,10 @@ def test_spares(source: Source) -> None:
     pool = Pool(source, spares=2, most=10)
     assert source.spawned == 0
     pool.warm()
-    wait_for(lambda: source.spawned == 2)
+    wait_until(lambda: source.spawned == 2, "no worker was started")
     link = pool.try_spare()
     assert link is not None
-    wait_for(lambda: source.spawned == 3)
+    wait_until(lambda: source.spawned == 3, "no worker was started")
     pool.close()
 
 
@@ -105,17 +101,17 @@ def test_a_retired_worker_ends_soon(source: Source) -> None:
     pool = Pool(source, spares=1, most=10)
     link = pool.checkout(1)
     pool.retire(link)
-    wait_for(lambda: link.closed)
-    wait_for(lambda: pool.counts().in_use == 0)
-    wait_for(lambda: pool.counts().live == pool.counts().spare == 1)
+    wait_until(lambda: link.closed, "the worker lives on")
+    wait_until(lambda: pool.counts().in_use == 0, "the counts do not settle")
+    wait_until(lambda: pool.counts().live == pool.counts().spare == 1, "the counts do not settle")
     pool.close()
 
 
 def test_retired_workers_make_room_at_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moonbox.worker.pool.BREATH", 0.5)  # they would not end by themselves before that
+    monkeypatch.setattr("moonbox.worker.pool.SPAWN_DELAY", 0.5)  # they would not end by themselves before that
     pool = Pool(source, spares=1, most=3)
     retired, kept = pool.checkout(1), pool.checkout(1)
-    wait_for(lambda: pool.counts().spare)
+    wait_until(lambda: pool.counts().spare > 0, "no spare")
     pool.retire(retired)
     assert retired.closed  # there was no room for it
     pool.retire(kept)
@@ -199,6 +195,27 @@ def test_threads_and_tasks_wait_for_the_same_worker(source: Source) -> None:
     pool.close()
 
 
+def futures() -> int:
+    gc.collect()
+    return sum(isinstance(thing, Future) for thing in gc.get_objects())
+
+
+def test_checkouts_that_need_not_wait_or_stop_waiting_leave_nothing_behind(source: Source) -> None:
+    pool = Pool(source, spares=0, most=20)
+    before = futures()
+
+    async def main() -> None:
+        for _ in range(20):
+            await pool.acheckout(20)
+        for _ in range(20):
+            with pytest.raises(PoolTimeout):
+                await pool.acheckout(0.0)
+
+    asyncio.run(main())
+    assert futures() == before
+    pool.close()
+
+
 def test_timeouts(source: Source) -> None:
     pool = Pool(source, spares=0, most=1)
     link = pool.checkout(1)
@@ -231,14 +248,14 @@ def test_spares_that_cannot_be_made_are_tried_again(source: Source) -> None:
     pool = Pool(source, spares=1, most=5)
     source.failing = 1
     pool.warm()
-    wait_for(lambda: source.spawned == 1)
+    wait_until(lambda: source.spawned == 1, "no worker was started")
     pool.close()
 
 
 def test_dead_spares_are_replaced(source: Source) -> None:
     pool = Pool(source, spares=1, most=2)
     pool.warm()
-    wait_for(lambda: source.spawned == 1)
+    wait_until(lambda: source.spawned == 1, "no worker was started")
     for end in source.theirs:
         end.close()
     link = pool.checkout(5)
@@ -249,7 +266,7 @@ def test_dead_spares_are_replaced(source: Source) -> None:
 def test_new_configuration_replaces_spares(source: Source) -> None:
     pool = Pool(source, spares=1, most=5)
     pool.warm()
-    wait_for(lambda: pool.counts().spare == 1)
+    wait_until(lambda: pool.counts().spare == 1, "the counts do not settle")
     (stale,) = source.links
     pool.configure({"a": 1})
     assert source.configured == [{"a": 1}]
@@ -274,7 +291,7 @@ def test_closing(source: Source) -> None:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    wait_for(waiting.is_set)
+    assert waiting.wait(60)
     pool.close()
     thread.join(60)
     assert problems == ["the Sandbox is closed"]

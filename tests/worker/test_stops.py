@@ -45,7 +45,7 @@ def source(request: pytest.FixtureRequest) -> Iterator[ProcessSource]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(SWITCH, request.param)
         source = ProcessSource({"limits": limits, "environment": environment})
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         source.begin()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     yield source

@@ -13,20 +13,16 @@
 #include <Python.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,7 +105,7 @@ static const char *resolve(const char *library) {
 enum { CONFIGURE = 1, RUN = 2, ANSWERS = 3, HALT = 4 };
 enum { READY = 16, OUTPUT = 17, CALLS = 18, CANCEL = 19, DONE = 20, VALUE = 22, KEPT = 23, VALUE_KEPT = 24 };
 enum { REASON_TIME = 1, REASON_CANCELLED = 2, REASON_CALLS = 3, REASON_MEMORY = 4 };
-enum { HEADER = 5, STOP_SIZE = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
+enum { HEADER = 5, SPENT_SIZE = 32, RUN_HEAD = 12, MOST_RUNNING = 256, MOST_DEPTH = 1000 };
 enum { NONE = 0xc0, MOST_ELEMENTS = 1 << 26, MOST_ANSWERS = 100000, LARGE = 1 << 16, KNOWN_NAMES = 64 };
 enum { FLUSH_BYTES = 8192, KEPT_FROM = 500, LEAST_BUFFER = 1 << 16, KEPT_BUFFER = 1 << 20 };
 static const size_t SLACK = 64 * 1024;
@@ -122,7 +118,7 @@ typedef struct {
 
 static struct {
   lua_State *L;
-  int socket, control;
+  int socket;
   /* references in Lua's registry */
   int run, kept, limits, array_ref, null_fields, null_array, fields, positions, count;
   const void *array;                                         /* the metatable that marks arrays */
@@ -133,8 +129,8 @@ static struct {
   size_t max_memory, max_output, max_string, max_array, max_nodes, max_depth;
   /* the run under way */
   uint32_t number;
-  int has_run, is_furnished;
-  int collects_not, uncollected; /* the collector is stopped, or was, and has not caught up yet */
+  int has_run, builtins_intact;
+  int gc_stopped, uncollected; /* the collector is stopped; it was stopped and has work left */
   size_t live;                   /* bytes in use after it had looked at everything, the last time */
   int in_run;                    /* a script that `run` has started */
   size_t held; /* bytes of what it returned, as JSON text in `out`, after room for the head of its frame; 0: none */
@@ -142,6 +138,7 @@ static struct {
   atomic_int reason;
   /* `guarded` stands while what follows is changed: a stop must find its own run or none, and no coroutine that has ended */
   volatile sig_atomic_t guarded, stop_waits;
+  volatile uint64_t stop; /* the latest: the number of its run, and above that the reason */
   uint32_t running_number; /* 0: none */
   uint32_t early_number;   /* of the latest stop, which may come before its run */
   int early_reason;
@@ -161,7 +158,7 @@ static struct {
   int64_t spun;
   Spin spin;
   int may_spin; /* the machine has more than one processor for us */
-} W = {.socket = -1, .control = -1};
+} W = {.socket = -1};
 
 static int room_for(Buffer *b, size_t more) {
   if (b->size + more <= b->room) return 1;
@@ -321,10 +318,12 @@ static int flush_output(void) {
 
 /* ---- Stopping a script ---------------------------------------------------------------------------------------------- */
 
-/* A stop comes as five bytes on the control socket, and a signal after them, which interrupts the one thread that there is.
- * So the handler is careful with what that thread may be in the middle of changing: where a flag stands, the stop waits until
- * it is taken away again, a few instructions later. */
-enum { STOP_SIGNAL = SIGUSR1 };
+/* A stop comes as a queued signal, with the number of the run and the reason as its value, and interrupts the one thread that
+ * there is. So the handler is careful with what that thread may be in the middle of changing: where `guarded` stands, the stop
+ * waits until it is taken away again, a few instructions later. A worker needs no socket for this, and its zygote none for each
+ * worker. A signal of real time: a second stop is not lost while the first one waits. */
+#define STOP_SIGNAL (SIGRTMIN + 1)
+_Static_assert(sizeof(void *) == 8, "a stop is the value of one signal");
 
 /* Stop what runs. No hook stands while a script runs, so that it runs at full speed; Lua allows this call from a handler of
  * signals. No coroutine that is listed can have ended. */
@@ -333,17 +332,15 @@ static void trip(int reason) {
   for (int level = 0; level < W.levels; level++) p_lua_sethook(W.running[level], W.hook, MASK_COUNT, 1);
 }
 
-/* What the host has said on the control socket, from the first stop on that has not been read. With `guarded` standing. */
-static void take_stops(void) {
-  unsigned char stop[STOP_SIZE];
-  while (W.control >= 0 && recv(W.control, stop, sizeof stop, MSG_DONTWAIT) == (ssize_t)sizeof stop) {
-    memcpy(&W.early_number, stop, 4);
-    W.early_reason = stop[4];
-    if (!W.early_number || W.running_number != W.early_number) continue;
-    trip(W.early_reason);
-    /* What was printed must not be lost: a script that is stuck where nothing stops it will soon be killed. */
-    if (!W.sending) begin_sending(), flush_locked(), end_sending();
-  }
+/* The latest stop; those before it are for runs that have ended, or for the same one. With `guarded` standing. */
+static void take_stop(void) {
+  uint64_t stop = W.stop;
+  W.early_number = (uint32_t)stop;
+  W.early_reason = (int)(stop >> 32);
+  if (!W.early_number || W.running_number != W.early_number) return;
+  trip(W.early_reason);
+  /* What was printed must not be lost: a script that is stuck where nothing stops it will soon be killed. */
+  if (!W.sending) begin_sending(), flush_locked(), end_sending();
 }
 
 static void guard(void) {
@@ -355,41 +352,30 @@ static void unguard(void) {
   do { /* one that comes between the last look and the end of the guard is taken by the handler, or by another round */
     atomic_signal_fence(memory_order_seq_cst);
     W.guarded = 1;
-    while (W.stop_waits) W.stop_waits = 0, take_stops();
+    while (W.stop_waits) W.stop_waits = 0, take_stop();
     W.guarded = 0;
     atomic_signal_fence(memory_order_seq_cst);
   } while (W.stop_waits);
 }
 
-static void on_stop_signal(int _) {
-  (void)_;
+static void on_stop_signal(int _, siginfo_t *info, void *context) {
+  (void)_, (void)context;
+  if (info->si_code != SI_QUEUE) return; /* not from the zygote: it has no value */
   int problem = errno;
+  W.stop = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
   W.stop_waits = 1;
   if (!W.guarded) unguard();
   errno = problem;
 }
 
-static sigset_t stop_signals(void) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, STOP_SIGNAL);
-  return set;
-}
-
 /* In the zygote, whose workers inherit it: a signal without a handler would end them, and the host may have blocked it. */
 static int handle_stops(void) {
-  struct sigaction action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
-  sigset_t stops = stop_signals();
+  struct sigaction action = {.sa_sigaction = on_stop_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
+  sigset_t stops;
   sigemptyset(&action.sa_mask);
+  sigemptyset(&stops);
+  sigaddset(&stops, STOP_SIGNAL);
   return !sigaction(STOP_SIGNAL, &action, NULL) && !sigprocmask(SIG_UNBLOCK, &stops, NULL);
-}
-
-/* In a worker: from here on stops are heard, also those that have come before. */
-static void listen_to(int control) {
-  guard();
-  W.control = control;
-  W.stop_waits = 1;
-  unguard();
 }
 
 /* ---- JSON for the host ----------------------------------------------------------------------------------------------- */
@@ -903,22 +889,22 @@ static int stopped_by(lua_State *L, int reason) {
 
 static double cpu_since(void);
 
-static void collect_not(lua_State *L) {
-  W.collects_not = 1;
+static void stop_gc(lua_State *L) {
+  W.gc_stopped = 1;
   p_lua_gc(L, GC_STOP);
 }
 
-static void let_collect(lua_State *L) {
-  if (!W.collects_not) return;
-  W.collects_not = 0;
+static void restart_gc(lua_State *L) {
+  if (!W.gc_stopped) return;
+  W.gc_stopped = 0;
   W.uncollected = 1;
-  p_lua_gc(L, GC_RESTART); /* which forgets what was made meanwhile */
+  p_lua_gc(L, GC_RESTART); /* it does not count what was made while it was stopped */
 }
 
-/* After the end of a run: what the collector would have done if it had not been stopped, a little at a time while nobody waits.
+/* After the end of a run: what the collector would have done if it had not been stopped, in steps until the next frame comes.
  * As usual it begins when twice as much is in use as was after the last time, and where memory may get scarce. It is not the
  * next run's work. */
-static void collect_late(lua_State *L) {
+static void collect_after_run(lua_State *L) {
   char byte;
   if (W.used < 2 * W.live && W.used < W.max_memory / 4) {
     W.uncollected = 0;
@@ -961,12 +947,12 @@ static int take_answers(lua_State *L) {
   int top = p_lua_gettop(L);
   /* What comes is all in use: to look through it again and again while it grows would take half as long as to make it. An
    * allocation that fails still collects. Where one raises an error, the end of the run sets this right. */
-  if (length > LARGE) collect_not(L);
+  if (length > LARGE) stop_gc(L);
   for (size_t i = 0; i < count && !r.broken; i++) {
     if (r.at >= r.end || *r.at++ != 0x93) r.broken = 1; /* [id, ok, value] */
     for (int part = 0; part < 3; part++) push_value(L, &r);
   }
-  let_collect(L);
+  restart_gc(L);
   if (r.broken) {
     p_lua_settop(L, top);
     return stopped_by(L, REASON_CANCELLED);
@@ -1089,7 +1075,7 @@ static int l_second(lua_State *L) {
 /* fill(into, list, put): call put(into, list) while `into` has no metatable; not where everything is in place, because no
  * script has run here yet. To write it once more would copy the pages that it is in. */
 static int l_fill(lua_State *L) {
-  if (W.is_furnished) return 0;
+  if (W.builtins_intact) return 0;
   p_lua_settop(L, 3);
   if (!p_lua_getmetatable(L, 1)) p_lua_pushnil(L);
   p_lua_pushnil(L);
@@ -1138,7 +1124,7 @@ static int python_is_asleep;
 
 static void wake_python(void) {
   if (!python_is_asleep) return;
-  python_is_asleep = W.is_furnished = 0;
+  python_is_asleep = W.builtins_intact = 0;
   PyOS_AfterFork_Child();
 }
 
@@ -1333,8 +1319,8 @@ static int run(const char *payload, size_t length) {
   unguard();
   W.limit = 0;
   W.in_run = 0;
-  let_collect(L);
-  W.is_furnished &= W.number == 0;
+  restart_gc(L);
+  W.builtins_intact &= W.number == 0;
   double cpu = cpu_since();
   const char *kind;
   size_t size;
@@ -1383,7 +1369,7 @@ static int run(const char *payload, size_t length) {
   shrink(&W.out);
   p_lua_settop(L, top);
   if (out_of_memory) p_lua_gc(L, GC_COLLECT);
-  if (W.uncollected) collect_late(L);
+  if (W.uncollected) collect_after_run(L);
   return ok;
 }
 
@@ -1429,12 +1415,11 @@ static PyObject *py_take_hook(PyObject *module, PyObject *_) {
   Py_RETURN_NONE;
 }
 
-/* attach(socket, control): serve the host on these. */
-static PyObject *py_attach(PyObject *module, PyObject *arguments) {
+/* attach(socket): serve the host on it. */
+static PyObject *py_attach(PyObject *module, PyObject *socket) {
   (void)module;
-  int control;
-  if (!PyArg_ParseTuple(arguments, "ii", &W.socket, &control)) return NULL;
-  listen_to(control);
+  W.socket = (int)PyLong_AsLong(socket);
+  if (PyErr_Occurred()) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -1454,7 +1439,7 @@ static PyObject *py_serve(PyObject *module, PyObject *_) {
 
 /* ---- A fresh worker: locked in and at work without a step in Python ------------------------------------------------------ */
 
-enum { MAIN_FD = 3, CONTROL_FD = 4 };
+enum { MAIN_FD = 3 };
 
 /* One call of a plan of the jail, as jail/native.py writes it: a system call by its number, or one of these. */
 enum { PUT_PID = -1, PRCTL = -2, SET_LIMIT = -3, MOST_CALLS = 64 };
@@ -1500,9 +1485,9 @@ static PyObject *failures_of(const int *failed, size_t count) {
   return list;
 }
 
-static void rehearse(void);
+static void warm_up(void);
 
-/* The worker's life, once it is forked and its sockets are in place. The calls of the two plans put the jail in force. Returns
+/* The worker's life, once it is forked and its socket is in place. The calls of the two plans put the jail in force. Returns
  * only when Python has something to do: (None, (kind, payload)) for a frame that it must answer, (failures of both plans, None)
  * where a layer could not be put in force. */
 static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssize_t sizes[2], const char *greeting,
@@ -1510,12 +1495,11 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   size_t counts[2] = {(size_t)sizes[0] / sizeof(JailCall), (size_t)sizes[1] / sizeof(JailCall)};
   int failures[2][MOST_CALLS];
   if (counts[0] > MOST_CALLS || counts[1] > MOST_CALLS) _exit(70);
-  W.is_furnished = 1; /* as the zygote has left it */
+  W.builtins_intact = 1; /* as the zygote has left it */
   int wrong = lock_in((const JailCall *)plans[0], counts[0], failures[0]);
-  /* The zygote died before its death would be told: nothing would ever end this process, and nobody hears. */
+  /* The zygote died before PR_SET_PDEATHSIG was set: nothing would ever end this process. */
   if (getppid() != (pid_t)parent) _exit(1);
   W.socket = MAIN_FD;
-  listen_to(CONTROL_FD);
   wrong += lock_in((const JailCall *)plans[1], counts[1], failures[1]);
   python_is_asleep = 1;
   if (wrong) {
@@ -1524,7 +1508,7 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
     if (!after) _exit(70);
     return Py_BuildValue("((NN)O)", before, after, Py_None);
   }
-  rehearse();
+  warm_up();
   if (!send_frame(READY, greeting, (size_t)greeting_size)) _exit(0);
   int kind;
   char *payload;
@@ -1541,150 +1525,6 @@ static PyObject *be_worker(long parent, const char *const plans[2], const Py_ssi
   _exit(0);
 }
 
-/* ---- The zygote's own work: workers are made, told to stop, frozen and reaped without a step in Python ------------------ */
-
-/* Each page that the zygote touches between two forks is copied, and the page before it stays with the latest worker: Python
- * would touch a hundred. */
-
-enum { INTERRUPT = 1, FREEZE = 2, THAW = 3, RELEASE = 4, NOTE_SIZE = 18, NOTES_AT_ONCE = 64, MOST_ENDED = 4096, FEWEST_WORKERS = 256 };
-static const size_t FREEZE_SLACK = 32 << 20;
-
-typedef struct {
-  pid_t pid;
-  int control; /* our end; -1 when it has been closed */
-  uint64_t serial;
-} Worker;
-
-static struct Zygote {
-  Worker *workers;
-  size_t count, room;
-  uint64_t serial;
-  struct {
-    pid_t pid;
-    int status;
-  } ended[MOST_ENDED]; /* the latest that have ended */
-  size_t ended_next;
-  char notes[NOTE_SIZE * NOTES_AT_ONCE];
-  size_t notes_size;
-} *zygote;
-
-/* Memory that no worker has. */
-static void *memory_of_its_own(size_t size) {
-  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return NULL;
-  madvise(memory, size, MADV_DONTFORK);
-  return memory;
-}
-
-static Worker *worker_of(uint64_t serial, pid_t pid) {
-  for (size_t i = zygote->count; i-- > 0;)
-    if (pid ? zygote->workers[i].pid == pid : zygote->workers[i].serial == serial) return &zygote->workers[i];
-  return NULL;
-}
-
-/* It has been waited for: its process id may soon be another's. */
-static void forget(pid_t pid, int status) {
-  Worker *worker = worker_of(0, pid);
-  if (!worker) return;
-  if (worker->control >= 0) close(worker->control);
-  *worker = zygote->workers[--zygote->count];
-  zygote->ended[zygote->ended_next % MOST_ENDED].pid = pid;
-  zygote->ended[zygote->ended_next++ % MOST_ENDED].status = status;
-}
-
-static void reap(void) {
-  int status;
-  pid_t pid;
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) forget(pid, status);
-}
-
-/* Whether an idle worker has no more memory of its own than scripts that may hold so much leave behind. */
-static int holds_little(pid_t pid, uint64_t most) {
-  char path[40], text[128];
-  snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 1; /* there is no /proc */
-  ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
-  unsigned long long resident, shared;
-  text[got > 0 ? got : 0] = 0;
-  if (sscanf(text, "%*u %llu %llu", &resident, &shared) != 2) return 1;
-  return (resident - shared) * (unsigned long long)sysconf(_SC_PAGESIZE) <= most * 2 + FREEZE_SLACK;
-}
-
-static void act_on(const char *note, uint64_t most) {
-  uint64_t serial, number;
-  memcpy(&serial, note + 1, 8);
-  memcpy(&number, note + 9, 8);
-  Worker *worker = worker_of(serial, 0); /* it lives, or has not been waited for: its process id is no other's */
-  if (!worker || worker->control < 0) return;
-  switch (note[0]) {
-    case INTERRUPT: {
-      char stop[STOP_SIZE];
-      memcpy(stop, &number, 4);
-      stop[4] = note[17];
-      send(worker->control, stop, sizeof stop, MSG_NOSIGNAL | MSG_DONTWAIT); /* else the host will have it killed */
-      kill(worker->pid, STOP_SIGNAL);
-      break;
-    }
-    case FREEZE: kill(worker->pid, holds_little(worker->pid, number ? number : most) ? SIGSTOP : SIGKILL); break;
-    case THAW: kill(worker->pid, SIGCONT); break;
-    case RELEASE:
-      close(worker->control);
-      worker->control = -1;
-      kill(worker->pid, SIGKILL);
-      break;
-  }
-}
-
-/* 0 when the host has hung up. */
-static int take_notes(int fd, uint64_t most) {
-  ssize_t got = recv(fd, zygote->notes + zygote->notes_size, sizeof zygote->notes - zygote->notes_size, MSG_DONTWAIT);
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return 1;
-  if (got <= 0) return 0;
-  zygote->notes_size += (size_t)got;
-  size_t at = 0;
-  for (; zygote->notes_size - at >= NOTE_SIZE; at += NOTE_SIZE) act_on(zygote->notes + at, most);
-  zygote->notes_size -= at;
-  memmove(zygote->notes, zygote->notes + at, zygote->notes_size);
-  return 1;
-}
-
-/* Whether the next request is this one. 0: another. -1: the host has hung up. */
-static int asks_for(int fd, const char *request, size_t size) {
-  char start[64];
-  ssize_t got = recv(fd, start, size < sizeof start ? size : sizeof start, MSG_PEEK);
-  if (got < 0 && errno == EINTR) return asks_for(fd, request, size);
-  return got <= 0 ? -1 : !memcmp(start, request, (size_t)got);
-}
-
-/* Take the request with the worker's socket, which comes beside it; -1 where the kernel had no room for that. */
-static int take_socket(int fd, size_t size) {
-  char data[64];
-  union {
-    char space[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr align;
-  } control;
-  struct iovec part = {data, size};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-  ssize_t got;
-  do got = recvmsg(fd, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
-  while (got < 0 && errno == EINTR);
-  struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
-  int passed = -1;
-  if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len >= CMSG_LEN(sizeof(int)))
-    memcpy(&passed, CMSG_DATA(header), sizeof passed);
-  if (passed < 0) errno = EMFILE;
-  return passed;
-}
-
-/* The worker's sockets at their fixed numbers, for which its jail is planned; `spare` is one that it has no need of. */
-static int move_sockets(int main_socket, int control, int spare) {
-  close(spare);
-  if (control == MAIN_FD) control = dup(control);
-  return control >= 0 && dup2(main_socket, MAIN_FD) == MAIN_FD && dup2(control, CONTROL_FD) == CONTROL_FD;
-}
-
 /* The zygote has one thread, so that no lock is held by another: what the C library does about that in the child would copy
  * pages. */
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
@@ -1693,116 +1533,39 @@ static int move_sockets(int main_socket, int control, int spare) {
 #define FORK fork
 #endif
 
-/* A worker for this socket, which is closed here: its process id, 0 in the worker itself, -1 where there is none. */
-static pid_t fork_worker(int main_socket) {
-  int pair[2] = {-1, -1};
-  pid_t pid = -1;
-  if (zygote->count == zygote->room) {
-    size_t room = zygote->room ? zygote->room * 2 : FEWEST_WORKERS;
-    Worker *workers = memory_of_its_own(room * sizeof *workers);
-    if (workers) {
-      memcpy(workers, zygote->workers, zygote->count * sizeof *workers);
-      if (zygote->workers) munmap(zygote->workers, zygote->room * sizeof *workers);
-      zygote->workers = workers;
-      zygote->room = room;
-    }
-  }
-  if (zygote->count < zygote->room && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
-    pid = FORK();
-    if (!pid && !move_sockets(main_socket, pair[1], pair[0])) _exit(70);
-    if (!pid) return 0;
-    int problem = errno;
-    close(pair[1]);
-    if (pid < 0) close(pair[0]);
-    else zygote->workers[zygote->count++] = (Worker){pid, pair[0], ++zygote->serial};
-    errno = problem;
+/* fork_worker(socket, parent, before, after, greeting): the process id of a new worker that serves this socket. In the worker it
+ * returns what be_worker returns. */
+static PyObject *py_fork_worker(PyObject *module, PyObject *arguments) {
+  int socket;
+  const char *plans[2], *greeting;
+  Py_ssize_t sizes[2], greeting_size;
+  long parent;
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "ily#y#y#", &socket, &parent, &plans[0], &sizes[0], &plans[1], &sizes[1], &greeting,
+                        &greeting_size))
+    return NULL;
+  PyOS_BeforeFork();
+  pid_t pid = FORK();
+  if (!pid) {
+    /* At a fixed number, for which its jail is planned. */
+    PyObject *state = dup2(socket, MAIN_FD) == MAIN_FD ? be_worker(parent, plans, sizes, greeting, greeting_size) : NULL;
+    if (!state) _exit(70);
+    return state;
   }
   int problem = errno;
-  close(main_socket);
+  PyOS_AfterFork_Parent();
   errno = problem;
-  return pid;
+  return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(pid);
 }
 
-/* tend(host, notes, request, answer, pid_at, serial_at, max_memory, parent, before, after, greeting): do the zygote's
- * work until Python has something to do. `request` asks for a worker; the answer has its process id and its serial number at
- * these offsets. True: another request waits. None: the host has hung up. OSError: no worker could be made, which is still to be answered. In a worker: what
- * be_worker returns. */
-static PyObject *py_tend(PyObject *module, PyObject *arguments) {
-  int host, notes, pid_at, serial_at;
-  const char *request, *answer, *plans[2], *greeting;
-  Py_ssize_t request_size, answer_size, sizes[2], greeting_size;
-  unsigned long long most;
-  long parent;
-  char reply[64];
+/* stop(pid, number, reason): have that worker stop the run of that number. */
+static PyObject *py_stop(PyObject *module, PyObject *arguments) {
+  unsigned int number, reason;
+  int pid;
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "iiy#y#iiKly#y#y#", &host, &notes, &request, &request_size, &answer, &answer_size, &pid_at,
-                        &serial_at, &most, &parent, &plans[0], &sizes[0], &plans[1], &sizes[1], &greeting, &greeting_size))
-    return NULL;
-  if ((size_t)request_size > sizeof reply || (size_t)answer_size > sizeof reply || pid_at < 0 || serial_at < 0 ||
-      pid_at + 4 > answer_size || serial_at + 4 > answer_size)
-    return PyErr_Format(PyExc_ValueError, "a malformed answer");
-  if (!zygote && !(zygote = memory_of_its_own(sizeof *zygote))) return PyErr_SetFromErrno(PyExc_OSError);
-  for (;;) {
-    struct pollfd ready[2] = {{host, POLLIN, 0}, {notes, POLLIN, 0}};
-    if (poll(ready, 2, -1) < 0) {
-      if (errno == EINTR && PyErr_CheckSignals()) return NULL;
-      continue;
-    }
-    if (ready[1].revents && !take_notes(notes, most)) notes = -1; /* poll leaves it out */
-    if (!ready[0].revents) continue;
-    reap();
-    int asked = asks_for(host, request, (size_t)request_size);
-    if (asked < 0) Py_RETURN_NONE;
-    if (!asked) Py_RETURN_TRUE;
-    int main_socket = take_socket(host, (size_t)request_size);
-    if (main_socket < 0) return PyErr_SetFromErrno(PyExc_OSError);
-    PyOS_BeforeFork();
-    pid_t pid = fork_worker(main_socket);
-    if (!pid) {
-      PyObject *state = be_worker(parent, plans, sizes, greeting, greeting_size);
-      if (!state) _exit(70);
-      return state;
-    }
-    int problem = errno;
-    PyOS_AfterFork_Parent();
-    errno = problem;
-    if (pid < 0) return PyErr_SetFromErrno(PyExc_OSError);
-    uint32_t numbers[2] = {(uint32_t)pid, (uint32_t)zygote->serial};
-    memcpy(reply, answer, (size_t)answer_size);
-    memcpy(reply + pid_at, &numbers[0], 4);
-    memcpy(reply + serial_at, &numbers[1], 4);
-    if (send(host, reply, (size_t)answer_size, MSG_NOSIGNAL) != answer_size) Py_RETURN_NONE;
-  }
-}
-
-/* kill_worker(pid): end it if it still lives; its wait status, or None where nothing is known of it. */
-static PyObject *py_kill_worker(PyObject *module, PyObject *argument) {
-  (void)module;
-  pid_t pid = (pid_t)PyLong_AsLong(argument);
-  if (PyErr_Occurred()) return NULL;
-  int status;
-  if (!zygote) Py_RETURN_NONE;
-  if (pid > 0 && worker_of(0, pid)) {
-    kill(pid, SIGKILL);
-    pid_t waited;
-    do waited = waitpid(pid, &status, 0);
-    while (waited < 0 && errno == EINTR);
-    if (waited == pid) forget(pid, status);
-  }
-  for (size_t i = 0; i < MOST_ENDED && i < zygote->ended_next; i++) {
-    size_t at = (zygote->ended_next - 1 - i) % MOST_ENDED;
-    if (zygote->ended[at].pid == pid) return PyLong_FromLong(zygote->ended[at].status);
-  }
-  Py_RETURN_NONE;
-}
-
-/* end_workers(): kill them all, and see them go. */
-static PyObject *py_end_workers(PyObject *module, PyObject *_) {
-  (void)module, (void)_;
-  for (size_t i = 0; zygote && i < zygote->count; i++) kill(zygote->workers[i].pid, SIGKILL);
-  for (size_t i = 0; zygote && i < zygote->count; i++)
-    while (waitpid(zygote->workers[i].pid, NULL, 0) < 0 && errno == EINTR) continue;
-  Py_RETURN_NONE;
+  if (!PyArg_ParseTuple(arguments, "iII", &pid, &number, &reason)) return NULL;
+  union sigval value = {.sival_ptr = (void *)(uintptr_t)((uint64_t)reason << 32 | number)};
+  return sigqueue(pid, STOP_SIGNAL, value) ? PyErr_SetFromErrno(PyExc_OSError) : Py_NewRef(Py_None);
 }
 
 static PyObject *py_send(PyObject *module, PyObject *arguments) {
@@ -1817,8 +1580,8 @@ static PyObject *py_send(PyObject *module, PyObject *arguments) {
   return PyBool_FromLong(ok);
 }
 
-/* rehearse(): an empty run that nobody hears of: what it touches is ready before anybody waits for the first. */
-static void rehearse(void) {
+/* warm_up(): an empty run whose answer is not sent: it copies the pages that a run writes to. */
+static void warm_up(void) {
   static const char source[] = "return 1";
   char frame[HEADER + RUN_HEAD + sizeof source - 1] = {0};
   put_header(frame, RUN, sizeof frame - HEADER);
@@ -1835,9 +1598,9 @@ static void rehearse(void) {
   W.socket = socket;
 }
 
-static PyObject *py_rehearse(PyObject *module, PyObject *_) {
+static PyObject *py_warm_up(PyObject *module, PyObject *_) {
   (void)module, (void)_;
-  rehearse();
+  warm_up();
   Py_RETURN_NONE;
 }
 
@@ -1866,13 +1629,12 @@ static PyObject *py_limit(PyObject *module, PyObject *_) {
 
 static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
                                 {"take_hook", py_take_hook, METH_NOARGS, NULL},
-                                {"attach", py_attach, METH_VARARGS, NULL},
+                                {"attach", py_attach, METH_O, NULL},
                                 {"serve", py_serve, METH_NOARGS, NULL},
-                                {"tend", py_tend, METH_VARARGS, NULL},
-                                {"kill_worker", py_kill_worker, METH_O, NULL},
-                                {"end_workers", py_end_workers, METH_NOARGS, NULL},
+                                {"fork_worker", py_fork_worker, METH_VARARGS, NULL},
+                                {"stop", py_stop, METH_VARARGS, NULL},
                                 {"send", py_send, METH_VARARGS, NULL},
-                                {"rehearse", py_rehearse, METH_NOARGS, NULL},
+                                {"warm_up", py_warm_up, METH_NOARGS, NULL},
                                 {"used", py_used, METH_NOARGS, NULL},
                                 {"has_run", py_has_run, METH_NOARGS, NULL},
                                 {"lift_limit", py_lift_limit, METH_NOARGS, NULL},
@@ -1881,7 +1643,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 7 };
+enum { REVISION = 9 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_is_possible();

@@ -38,7 +38,7 @@ class HangUp(Exception):
 
 
 class Child:
-    """Talks to the host on behalf of the engine; the engine's `Wire`."""
+    """A worker's loop in Python. It is the engine's `Wire`: it sends calls and output, and receives answers."""
 
     def __init__(self, sock: Stream, control: _socket.socket, vm: Engine) -> None:
         self._sock = sock
@@ -48,14 +48,14 @@ class Child:
         self._pending: list[bytes] = []
         self._pending_size = 0
         self._flushed = 0.0
-        self._sending = _thread.allocate_lock()  # the control thread sends too, what would be lost otherwise
+        self._sending = _thread.allocate_lock()  # the control thread sends output too
         vm.connect(self)
 
     def watch(self, on_hang_up: Callable[[], None], start: Callable[..., Any] = _thread.start_new_thread) -> None:
-        """Start the control thread: it trips the interrupt when the host says so, and notices when the host is gone.
+        """Start the control thread, which interrupts a run on a STOP and calls `on_hang_up` when the host is gone.
 
-        A bare thread by default: `threading` costs every worker memory of its own. Returns when it runs: a thread that
-        the C library is still setting up needs system calls that the jail refuses.
+        Returns when the thread runs: starting it needs system calls that the jail refuses. It is a bare thread by
+        default, because `threading` costs every worker memory.
         """
         running = _thread.allocate_lock()
         running.acquire()
@@ -81,7 +81,7 @@ class Child:
                 self._rescue_output()
 
     def _rescue_output(self) -> None:
-        """Send what was printed: a script that is stuck where nothing stops it will soon be killed."""
+        """Send what was printed before the host kills a script that does not stop."""
         time.sleep(_RESCUE_SECONDS)
         try:  # noqa: SIM105 - a worker does without contextlib
             self._flush()
@@ -90,7 +90,7 @@ class Child:
 
     def serve(self, greeting: bytes = b"") -> None:
         """Say READY, then answer frames until the host hangs up."""
-        self.rehearse()
+        self.warm_up()
         self._send(protocol.READY, greeting)
         try:
             while True:
@@ -98,9 +98,9 @@ class Child:
         except HangUp:
             return
 
-    def rehearse(self) -> None:
-        """An empty run that nobody hears of: the pages that one touches are ours before anybody waits for the first."""
-        sock, self._sock = self._sock, _Rehearsal()
+    def warm_up(self) -> None:
+        """Make an empty run whose answer is not sent: it copies the pages that a run writes to."""
+        sock, self._sock = self._sock, _WarmUp()
         self._answer()
         self._sock = sock
 
@@ -200,22 +200,18 @@ class Child:
 
 
 class NativeChild:
-    """The same, on the native part: scripts run and call without entering Python; what is rare is answered here."""
+    """A worker's native loop. It runs scripts and makes calls in C; configuration and globals are answered here."""
 
     def __init__(self, native: Any, vm: Engine) -> None:
         self._native = native
         self._vm = vm
 
-    def rehearse(self) -> None:
-        self._native.rehearse()
-
-    def attach(self, main_fd: int, control_fd: int) -> None:
-        """Take the sockets; a signal tells when there is something to be read from control."""
-        self._native.attach(main_fd, control_fd)
+    def warm_up(self) -> None:
+        self._native.warm_up()
 
     def serve(self, greeting: bytes = b"") -> None:
         native = self._native
-        native.rehearse()
+        native.warm_up()
         native.send(protocol.READY, greeting)
         self.go_on(native.serve())
 
@@ -240,8 +236,8 @@ def apply_configuration(vm: Engine, config: dict[str, Any]) -> None:
         vm.set_inputs(config["inputs"])
 
 
-class _Rehearsal:
-    """In the place of a socket: an empty run is asked for, and the answer goes nowhere."""
+class _WarmUp:
+    """Replaces the socket: asks for an empty run and drops the answer."""
 
     def recv(self, _: int) -> bytes:
         return protocol.pack_run(b"return 1", 0, 0)
@@ -251,7 +247,7 @@ class _Rehearsal:
 
 
 def _done(outcome: EngineReport, cut: int) -> bytes:
-    """Written by hand: going through the json module would touch, and so copy, many more pages of the zygote."""
+    """JSON, written without the json module, which would copy many more pages of the zygote."""
     operations = b"null" if outcome.operations is None else b"%d" % outcome.operations
     message = _quote(outcome.message.decode("utf-8", "replace")) if outcome.message else '""'
     return (

@@ -1,6 +1,6 @@
-"""Control of a worker that does not listen: interrupt, freeze, release; over a socket, or through its zygote.
+"""Control of a worker beside its main socket: interrupt, freeze, release; over a socket, or through its zygote.
 
-A Bell ends the wait of whoever waits for a worker; a CpuClock tells what it has spent.
+A Bell ends a wait for a worker from another thread. A CpuClock reads the processor time that a worker has spent.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ _SECONDS = 5.0
 
 
 class Control(Protocol):
-    """What can be done to a worker that does not listen; none of it blocks for long, and none of it fails."""
+    """Acts on a worker that may be busy or hostile. No method fails or blocks for long."""
 
     def interrupt(self, number: int, reason: int) -> None:
         """Stop the run of that number."""
 
     def freeze(self, memory: int) -> bool:
-        """Let it compute no more until `thaw`, and end it if it holds far more memory; False where that cannot be."""
+        """Suspend it until `thaw`, or end it if it holds far more than `memory` bytes. False where not supported."""
 
     def thaw(self) -> None: ...
 
     def release(self) -> None:
-        """It is no longer needed and ends, whatever it is doing."""
+        """End it, whatever it is doing."""
 
 
 class WorkerProcess(Protocol):
     """What a worker runs in."""
 
     def kill(self) -> str:
-        """End it now; words for how it had ended, "" when nothing is known."""
+        """End it now. Describes how it had ended; "" if that is not known."""
 
 
 class CpuClock:
-    """Tells the seconds of processor time that a worker has spent, by a clock that the system has for it."""
+    """Reads the seconds of processor time that a worker has spent, from its clock in the operating system."""
 
     __slots__ = ("_latest", "_number")
 
@@ -62,39 +62,39 @@ class CpuClock:
         self._latest = 0.0
 
     def __call__(self) -> float:
-        with contextlib.suppress(OSError):  # gone: it spends no more
+        with contextlib.suppress(OSError):  # it has ended
             self._latest = clock_gettime(self._number)
         return self._latest
 
 
 class Bell:
-    """Ends a wait for file descriptors, its own among them, from another thread."""
+    """Ends a poll that includes its descriptor, from another thread."""
 
     def __init__(self) -> None:
-        self._ear, self._button = socket.socketpair()
-        self._ear.setblocking(False)
-        self._button.setblocking(False)
-        self.number = self._ear.fileno()
+        self._read_end, self._write_end = socket.socketpair()
+        self._read_end.setblocking(False)
+        self._write_end.setblocking(False)
+        self.number = self._read_end.fileno()
 
     def ring(self) -> None:
-        with contextlib.suppress(OSError):  # full: it has rung often enough
-            self._button.send(b"!")
+        with contextlib.suppress(OSError):  # full: it has rung already
+            self._write_end.send(b"!")
 
     def has_rung(self, ready: list[tuple[int, int]]) -> bool:
-        """Whether it is among those that are ready, as `poll` lists them; from here on it is silent again."""
+        """Whether it is among the ready descriptors that `poll` returned; resets it."""
         if ready[0][0] != self.number and ready[-1][0] != self.number:
             return False
         with contextlib.suppress(BlockingIOError):
-            self._ear.recv(4096)
+            self._read_end.recv(4096)
         return True
 
     def close(self) -> None:
-        self._ear.close()
-        self._button.close()
+        self._read_end.close()
+        self._write_end.close()
 
 
 class SocketControl:
-    """Control of a worker in this process, over a socket of its own; there is nothing that could freeze it."""
+    """Control of a worker in this process, over a socket. Such a worker cannot be frozen."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -117,7 +117,7 @@ class SocketControl:
 
 
 class Notes:
-    """The way to a zygote for what needs no answer; it reads them at once, whatever its workers do."""
+    """Sends notes to a zygote: orders that have no answer."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -127,7 +127,7 @@ class Notes:
     def send(self, action: int, serial: int, number: int = 0, reason: int = 0) -> None:
         note = NOTE.pack(action, serial, number, reason)
         with self._lock:
-            try:  # noqa: SIM105 - each worker comes this way
+            try:  # noqa: SIM105 - on the way of every checkout
                 self._sock.sendall(note)
             except OSError:  # the zygote is gone, and its workers with it
                 pass
@@ -138,7 +138,7 @@ class Notes:
 
 
 class ZygoteControl:
-    """Control of a worker through its zygote: a Repl takes one descriptor of this process."""
+    """Control of a worker through its zygote, without a descriptor of its own."""
 
     __slots__ = ("notes", "serial")
 
@@ -161,7 +161,7 @@ class ZygoteControl:
 
 
 def wait_at_most(sock: socket.socket, seconds: float) -> None:
-    """Let a blocking socket give up after so long: by the kernel, where Python would poll before each step."""
+    """Set the kernel's timeout for a blocking socket; Python's own would poll before each operation."""
     whole = int(seconds)
     limit = struct.pack("@ll", whole, int((seconds - whole) * 1_000_000))
     sock.setblocking(True)

@@ -18,7 +18,7 @@ __all__ = ["InlineSource"]
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """A thread cannot be killed: a script that does not stop by itself keeps its thread until it does."""
+    """A thread, which cannot be killed: a script that does not stop keeps its thread."""
 
     def kill(self) -> str:
         return ""
@@ -46,7 +46,7 @@ class InlineSource:
         self._config = config
 
     def close(self) -> None:
-        """Their sockets are closed by now: the threads end, except one that is stuck in a script."""
+        """Wait for the threads, whose sockets are closed by now. One that is stuck in a script is left running."""
         for thread in self._threads:
             thread.join(0.5)
 

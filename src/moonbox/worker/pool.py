@@ -1,4 +1,4 @@
-"""The pool: keeps spare workers warm, hands them out and makes sure that they end."""
+"""The pool: keeps spare workers ready, hands workers out and makes sure that they end."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool", "PoolCounts"]
 
-BREATH = 0.01
-"""Seconds by which the end of a worker, and a new spare, are put off."""
-REST = 1.0
-"""Seconds after which an idle worker is frozen: one that somebody has taken over does not compute between runs."""
+SPAWN_DELAY = 0.01
+"""Seconds by which the end of a retired worker, and the start of a spare, are delayed."""
+FREEZE_AFTER = 1.0
+"""Seconds after which an idle worker is frozen, so that a hijacked one cannot compute between runs."""
+_RETRY_AFTER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ class PoolCounts:
     """How many workers a pool has at one moment."""
 
     live: int
-    """All of them, those that are being made included."""
+    """All of them, including those that are being started."""
     in_use: int
     spare_pids: tuple[int | None, ...]
-    """Of those that wait ready-made; None for a worker that is no process."""
+    """Of the spare workers; None for a worker that is not a process."""
 
     @property
     def spare(self) -> int:
@@ -41,63 +42,52 @@ class PoolCounts:
 
 
 class Pool:
-    """Hands out workers: at most `most` at once, of which some wait ready-made."""
+    """Hands out workers: at most `most` at once. Up to `spares` of them are started in advance.
+
+    A background thread starts spares, ends retired workers and freezes idle ones.
+    """
 
     def __init__(self, source: WorkerSource, *, spares: int, most: int) -> None:
         self._source = source
         self._want_spares = spares
         self._most = most
+        self._lock = threading.RLock()  # guards everything below
+        self._freed = threading.Condition(self._lock)  # a worker may be available, or the pool was closed
+        self._wakeup = threading.Condition(self._lock)  # the background thread has something to do
+        self._awaiting: set[Future[None]] = set()  # the same as `_freed`, for event loops
         self._spares: deque[Link] = deque()
-        self._live = 0  # handed out, spare, or being made
+        self._out: set[Link] = set()  # handed out
+        self._retired: deque[Link] = deque()  # handed out, no longer needed, and to be ended soon
+        self._live = 0  # handed out, spare, or being started
+        self._some_awake = False  # some of those handed out may not be frozen
         self._closed = False
-        self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
-        self._waiting = 0  # threads that wait for a change
-        self._out: set[Link] = set()
-        self._awaiting: list[Future[None]] = []
-        self._retired: deque[Link] = deque()  # of those that are out: nobody needs them any more
-        self._housekeeper: threading.Thread | None = None
-        self._chore = threading.Lock()  # the housekeeper takes it to rest; whoever has something for it lets go of it
-        self._chore.acquire()
-        self._resting = False  # until somebody lets go of it
-        self._looks_again = False  # and a moment has been set at which it does not rest any more
-        self._some_awake = False  # of those that are out: to be looked at again
+        self._maintainer: threading.Thread | None = None
 
     def checkout(self, timeout: float | None) -> Link:
         """A worker for one Repl. Waits while `most` are out; PoolTimeout after `timeout` seconds."""
-        link = self.try_spare()
-        if link is not None:
-            return link
-        link = self.try_checkout()
         deadline = None if timeout is None else time.monotonic() + timeout
-        while link is None:
+        while (link := self.try_checkout()) is None:
             with self._lock:
-                self._check_open()
-                if not self._spares and not self._retired and self._live >= self._most:
+                while not self._is_available():
                     rest = None if deadline is None else deadline - time.monotonic()
-                    if (rest is not None and rest <= 0) or not self._wait(rest):
+                    if (rest is not None and rest <= 0) or not self._freed.wait(rest):
                         raise self._all_in_use(timeout)
-                    continue
-            link = self.try_checkout()
         return link
 
     async def acheckout(self, timeout: float | None) -> Link:
-        """The same, awaited. Cancelled, it leaves no worker behind."""
+        """The same, awaited. If it is cancelled, the worker that it has got is ended."""
         import asyncio
 
         try:
             async with asyncio.timeout(timeout):
-                while True:
-                    change = self._next_change()
-                    link = self.try_spare() or await self._try_elsewhere()
-                    if link is not None:
-                        return link
-                    await asyncio.wrap_future(change)
+                while (link := self.try_spare() or await self._checkout_in_thread()) is None:
+                    await self._wait_until_available()
+                return link
         except TimeoutError:
             raise self._all_in_use(timeout) from None
 
-    async def _try_elsewhere(self) -> Link | None:
-        """`try_checkout` in a thread, because starting a worker blocks; nobody may be there any more to take it."""
+    async def _checkout_in_thread(self) -> Link | None:
+        """`try_checkout` in a thread, because starting a worker blocks."""
         import asyncio
         from concurrent.futures import Future, InvalidStateError
 
@@ -124,66 +114,38 @@ class Pool:
                 self.discard(link)
             raise
 
-    def _next_change(self) -> Future[None]:
-        """Done when a worker may have become free."""
+    async def _wait_until_available(self) -> None:
+        """Returns when a worker may be available."""
+        import asyncio
         from concurrent.futures import Future
 
         with self._lock:
-            self._check_open()
-            self._awaiting.append(Future())
-            return self._awaiting[-1]
-
-    def _tell(self) -> None:
-        """To those who wait: a worker may have become free. The lock is held."""
-        if self._waiting:
-            self._changed.notify_all()
-        if self._resting:
-            self._wake_housekeeper()
-        if not self._awaiting:
-            return
-        awaiting, self._awaiting = self._awaiting, []
-        from concurrent.futures import InvalidStateError  # there already, with the futures
-
-        for future in awaiting:
-            with contextlib.suppress(InvalidStateError):
-                future.set_result(None)
-
-    def _wait(self, seconds: float | None) -> bool:
-        """Wait for a change, at most so long. The lock is held."""
-        self._waiting += 1
+            if self._is_available():
+                return
+            freed: Future[None] = Future()
+            self._awaiting.add(freed)
         try:
-            return self._changed.wait(seconds)
+            await asyncio.wrap_future(freed)
         finally:
-            self._waiting -= 1
-
-    def _all_in_use(self, timeout: float | None) -> PoolTimeout:
-        return PoolTimeout(
-            f"all {self._most} workers are in use and none became free within {timeout:g} s; "
-            "close a Repl, or raise Sandbox(max_workers=…)"
-        )
+            with self._lock:
+                self._awaiting.discard(freed)
 
     def try_spare(self) -> Link | None:
         """A spare worker if there is one; never blocks."""
         with self._lock:
-            if self._closed:
-                raise ClosedError("the Sandbox is closed")
+            self._check_open()
             while self._spares:
                 link = self._spares.popleft()
                 if link.alive():
                     self._hand_out(link)
-                    self._wake_housekeeper()
                     return link
-                self._forget(link)
+                link.close()
+                self._live -= 1
+                self._notify_freed()
         return None
 
-    def _forget(self, link: Link) -> None:
-        """One that nobody has ends. The lock is held."""
-        link.close()
-        self._live -= 1
-        self._tell()
-
     def try_checkout(self) -> Link | None:
-        """A worker if one can be had without waiting for another to be returned."""
+        """A worker if there is one without waiting for another to be returned; may block to start it."""
         link = self.try_spare()
         if link is not None:
             return link
@@ -194,26 +156,25 @@ class Pool:
             if self._live >= self._most:
                 return None
             self._live += 1
-            self._wake_housekeeper()
-        return self._make(out=True)
+        return self._start(out=True)
 
     def retire(self, link: Link) -> None:
-        """An idle worker that is no longer needed. It ends a moment later: its end would slow down what runs next."""
+        """End an idle worker that is no longer needed, a moment later: its end would slow down what runs next."""
         with self._lock:
             if self._want_spares and self._live < self._most and not self._closed and link in self._out:
                 self._retired.append(link)
-                self._wake_housekeeper()
+                self._wake_maintainer()
                 return
         self.discard(link)
 
     def discard(self, link: Link) -> None:
-        """A worker that is no longer needed, dead or alive, ends now."""
+        """End a worker that is no longer needed, dead or alive, now."""
         link.close()
         with self._lock:
             if link in self._out:
                 self._out.discard(link)
                 self._live -= 1
-                self._tell()
+                self._notify_freed()
 
     def configure(self, config: dict[str, Any]) -> None:
         """Change what new workers start with; spares made before are replaced."""
@@ -221,7 +182,7 @@ class Pool:
         with self._lock:
             stale, self._spares = self._spares, deque()
             self._live -= len(stale)
-            self._tell()
+            self._notify_freed()
         for link in stale:
             link.close()
 
@@ -230,30 +191,28 @@ class Pool:
             return PoolCounts(self._live, len(self._out), tuple(link.pid for link in self._spares))
 
     def prime(self) -> None:
-        """Make a spare now; raises what stands against it."""
+        """Start a spare now; raises what prevents it."""
         with self._lock:
             self._check_open()
             self._live += 1
-        self._make(out=False)
+        self._start(out=False)
 
     def warm(self) -> None:
-        """Begin to make spares in the background."""
+        """Begin to start spares in the background."""
         with self._lock:
-            if not self._closed:
-                self._wake_housekeeper()
+            if self._wants_spare():
+                self._wake_maintainer()
 
     def close(self) -> None:
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            self._tell()
-            links = [*self._spares, *self._out]
-            housekeeper = self._housekeeper
-        if housekeeper is not None and housekeeper is not threading.current_thread():
-            housekeeper.join()
-        links = list({*links, *self._spares, *self._out})
-        for link in links:
+            self._notify_freed()
+            maintainer = self._maintainer
+        if maintainer is not None and maintainer is not threading.current_thread():
+            maintainer.join()
+        for link in (*self._spares, *self._out):
             link.close()
         self._source.close()
 
@@ -261,96 +220,104 @@ class Pool:
         if self._closed:
             raise ClosedError("the Sandbox is closed")
 
-    def _make(self, *, out: bool) -> Link:
+    def _is_available(self) -> bool:
+        """Whether `try_checkout` may return a worker, or raise. The lock is held."""
+        return bool(self._closed or self._spares or self._retired or self._live < self._most)
+
+    def _all_in_use(self, timeout: float | None) -> PoolTimeout:
+        return PoolTimeout(
+            f"all {self._most} workers are in use and none became free within {timeout:g} s; "
+            "close a Repl, or raise Sandbox(max_workers=…)"
+        )
+
+    def _notify_freed(self) -> None:
+        """A worker may be available, or the pool was closed. The lock is held."""
+        self._freed.notify_all()
+        if self._closed or self._wants_spare():
+            self._wake_maintainer()
+        if not self._awaiting:
+            return
+        awaiting, self._awaiting = self._awaiting, set()
+        from concurrent.futures import InvalidStateError  # loaded already, with the futures
+
+        for future in awaiting:
+            with contextlib.suppress(InvalidStateError):
+                future.set_result(None)
+
+    def _start(self, *, out: bool) -> Link:
+        """Start a worker, which is counted as live already."""
         try:
             link = self._source.spawn()
         except BaseException:
             with self._lock:
                 self._live -= 1
-                self._tell()
+                self._notify_freed()
             raise
-        link.on_thaw = self._look_again
+        link.on_thaw = self._on_thaw
         with self._lock:
             if out:
                 self._hand_out(link)
-                self._wake_housekeeper()
             else:
                 self._spares.append(link)
-            self._tell()
+                self._notify_freed()
         return link
 
     def _hand_out(self, link: Link) -> None:
         link.touch()
         self._out.add(link)
-        self._some_awake = True
+        if not self._some_awake or self._wants_spare():
+            self._some_awake = True
+            self._wake_maintainer()
 
-    def _look_again(self) -> None:
+    def _on_thaw(self) -> None:
         """A frozen worker is used again."""
         with self._lock:
-            self._some_awake = True
-            self._wake_housekeeper()
+            if not self._some_awake:
+                self._some_awake = True
+                self._wake_maintainer()
+
+    # The background thread
+
+    def _wake_maintainer(self) -> None:
+        """There is something to do for the background thread; start it if needed. The lock is held."""
+        if self._maintainer is None and not self._closed:
+            self._maintainer = threading.Thread(target=self._maintain, name="moonbox-pool", daemon=True)
+            self._maintainer.start()
+        self._wakeup.notify()
 
     def _wants_spare(self) -> bool:
         return len(self._spares) < self._want_spares and self._live < self._most
 
-    def _wake_housekeeper(self) -> None:
-        """If there is something to do that it does not come to by itself. The lock is held."""
-        if self._housekeeper is not None and not self._resting:
-            return
-        unseen = self._some_awake and not self._looks_again
-        if self._retired or unseen or self._closed or self._wants_spare():
-            if self._housekeeper is None and not self._closed:
-                self._housekeeper = threading.Thread(target=self._keep_house, name="moonbox-pool", daemon=True)
-                self._housekeeper.start()
-            if self._resting:
-                self._resting = False
-                self._chore.release()
-
-    def _rest(self, seconds: float | None) -> None:
-        """The housekeeper waits until it is woken, at most so long. The lock is held, once, and free meanwhile."""
-        self._resting = True
-        self._looks_again = seconds is not None
-        self._lock.release()
-        try:
-            woken = self._chore.acquire(timeout=-1 if seconds is None else seconds)
-        finally:
-            self._lock.acquire()
-        if not woken:
-            if self._resting:
-                self._resting = False
-            else:  # somebody has let go of it in this very moment
-                self._chore.acquire()
-        self._looks_again = False
-
-    def _keep_house(self) -> None:
-        """In a thread: make spares, end those that are retired, and freeze or end those that are idle."""
+    def _maintain(self) -> None:
+        """Start spares, end retired workers and freeze idle ones, until the pool is closed."""
         looked = time.monotonic()
         while True:
             with self._lock:
                 while not (self._closed or self._retired or self._wants_spare()):
-                    rest = looked + REST - time.monotonic() if self._some_awake else None
+                    rest = looked + FREEZE_AFTER - time.monotonic() if self._some_awake else None
                     if rest is not None and rest <= 0:
                         break
-                    self._rest(rest)
-                in_no_hurry = bool(self._spares) or not self._wants_spare()
-            if in_no_hurry:
-                time.sleep(BREATH)  # whoever has just taken a worker runs first: this beside it would slow it down
+                    self._wakeup.wait(rest)
+                delay = bool(self._spares) or not self._wants_spare()
+            if delay:
+                time.sleep(SPAWN_DELAY)  # let a worker that was just handed out run first
             with self._lock:
                 if self._closed:
                     return
                 retired, self._retired = self._retired, deque()
                 wants_spare = self._wants_spare()
                 self._live += wants_spare
-                late = self._some_awake and time.monotonic() >= looked + REST
-            if late:
+                freezes = self._some_awake and time.monotonic() >= looked + FREEZE_AFTER
+            if freezes:
                 looked = time.monotonic()
-                self._freeze_idle(looked - REST)
+                self._freeze_idle(looked - FREEZE_AFTER)
             if wants_spare:
-                self._make_spare()
+                self._start_spare()
             for link in retired:
                 self.discard(link)
 
     def _freeze_idle(self, before: float) -> None:
+        """Freeze the workers that have not been used since then."""
         with self._lock:
             self._some_awake = False
             links = list(self._out)
@@ -359,10 +326,10 @@ class Pool:
             with self._lock:
                 self._some_awake = True
 
-    def _make_spare(self) -> None:
+    def _start_spare(self) -> None:
         try:
-            self._make(out=False)
+            self._start(out=False)
         except (WorkerError, OSError):
-            # The next checkout makes its own attempt and reports; trying again at once would only spin.
+            # The next checkout makes its own attempt and reports the error.
             with self._lock:
-                self._rest(0.5)
+                self._freed.wait_for(lambda: self._closed, _RETRY_AFTER)

@@ -33,55 +33,55 @@ __all__ = ["ProcessSource", "StrictSource", "WorkerSource"]
 _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
 _ANSWER_SIZE = 256  # bytes; most answers have less
-_SENT_AHEAD = 32 * 1024  # so many bytes a socket takes while nobody reads
+_SOCKET_BUFFER = 32 * 1024  # bytes that a socket takes before the other side reads
 
 
 class WorkerSource(Protocol):
     """Makes workers for the pool. `Sandbox(isolation=…)` takes one of its user's own too."""
 
     def spawn(self) -> Link:
-        """A new worker that has been configured; its READY is still to be read."""
+        """A new, configured worker, whose READY frame is still to be read."""
 
     def configure(self, config: dict[str, Any]) -> None:
-        """What workers spawned from now on start with."""
+        """Set what workers start with that are spawned from now on."""
 
     def close(self) -> None: ...
 
 
 class _Process:
-    """A worker process; it is killed through its parent, so that no other process can be hit."""
+    """A worker process. Its zygote kills it: only a parent can be sure that a process id is not another's by now."""
 
-    __slots__ = ("pid", "source")
+    __slots__ = ("serial", "source")
 
-    def __init__(self, source: ProcessSource, pid: int) -> None:
+    def __init__(self, source: ProcessSource, serial: int) -> None:
         self.source = source
-        self.pid = pid
+        self.serial = serial
 
     def kill(self) -> str:
-        return self.source.kill(self.pid)
+        return self.source.kill(self.serial)
 
 
 class ProcessSource:
     """Workers forked from a zygote process, which is started when first needed and again if it dies."""
 
     def __init__(self, config: dict[str, Any] | None) -> None:
-        self._config = config  # None until `configure`
+        self._config = config  # None until `configure` is called
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._notes: Notes | None = None
-        self._introduction: bytes | None = None  # its configuration; b"" when it was sent, None when it was answered
+        self._unanswered: bytes | None = None  # the configuration; b"" when it was sent, None when it was answered
         self._closed = False
 
     @classmethod
     def started(cls) -> ProcessSource:
-        """One whose zygote is loading already, for a Sandbox that is still to be made: `Sandbox(isolation=source)`."""
+        """A source whose zygote is loading already, for a Sandbox that is made later: `Sandbox(isolation=source)`."""
         source = cls(None)
         source.begin()
         return source
 
     def begin(self) -> None:
-        """Start the zygote without waiting for it: it loads while its host does. What fails, `spawn` tries again."""
+        """Start the zygote without waiting for it. If that fails, `spawn` tries again and reports the error."""
         with self._lock:
             if self._socket is None and not self._closed:
                 try:
@@ -105,7 +105,7 @@ class ProcessSource:
         from moonbox.worker.link import Link  # here: loaded while the zygote starts
 
         control = ZygoteControl(notes, serial)
-        return Link(main, control, pid, _Process(self, pid), native=native, cpu=_process_clock(pid))
+        return Link(main, control, pid, _Process(self, serial), native=native, cpu=_process_clock(pid))
 
     def configure(self, config: dict[str, Any]) -> None:
         with self._lock:
@@ -115,15 +115,16 @@ class ProcessSource:
                 return
             if early:
                 try:
-                    self._prepare_introduction(self._socket, config)
+                    self._send_configuration(self._socket, config)
                 except OSError:
                     self._end()  # `spawn` tries again
                 return
         self._request(("configure", config))
 
-    def kill(self, pid: int) -> str:
+    def kill(self, serial: int) -> str:
+        """Kill the worker of that serial number; words for how it had ended."""
         try:
-            (_, status), _ = self._request(("kill", pid), restart=False)
+            (_, status), _ = self._request(("kill", serial), restart=False)
         except WorkerError:
             return ""
         if status is None:
@@ -144,7 +145,7 @@ class ProcessSource:
     def _request(
         self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...] = (), *, restart: bool = True
     ) -> tuple[Any, Notes]:
-        """The zygote's answer to a request, or to one that is packed already, and where to send it notes."""
+        """Send a request, packed or not, to the zygote. Returns its answer, and where to send notes about it."""
         with self._lock:
             if self._closed:
                 raise WorkerError("the Sandbox is closed")
@@ -154,8 +155,8 @@ class ProcessSource:
                 try:
                     if self._socket is None:
                         self._launch()
-                    if self._introduction is not None:
-                        self._introduce(self._introduction)
+                    if self._unanswered is not None:
+                        self._await_configuration(self._unanswered)
                     assert self._notes is not None
                     return self._exchange(request, fds), self._notes
                 except WorkerShortage:
@@ -164,13 +165,13 @@ class ProcessSource:
                     self._end()
                     if attempt == 3 or not restart:
                         raise WorkerError(f"the zygote process does not answer: {problem}") from None
-                except BaseException:  # interrupted: its answer would be taken for that of the next request
+                except BaseException:  # interrupted: its answer would be read as that of the next request
                     self._end()
                     raise
         raise AssertionError
 
     def _launch(self) -> None:
-        """Start the zygote; it is to be told its configuration before anything else, and to answer."""
+        """Start the zygote. Its first request is always the configuration."""
         if not sys.executable:
             raise WorkerError('no Python interpreter was found to start workers with; use Sandbox(isolation="inline")')
         try:
@@ -197,22 +198,22 @@ class ProcessSource:
         self._socket = ours
         self._notes = Notes(notes)
         if self._config is not None:
-            self._prepare_introduction(ours, self._config)
+            self._send_configuration(ours, self._config)
 
-    def _prepare_introduction(self, zygote: socket.socket, config: dict[str, Any]) -> None:
-        self._introduction = _packed(("configure", config))
-        if len(self._introduction) <= _SENT_AHEAD:
-            zygote.sendall(self._introduction)
-            self._introduction = b""
+    def _send_configuration(self, zygote: socket.socket, config: dict[str, Any]) -> None:
+        self._unanswered = _packed(("configure", config))
+        if len(self._unanswered) <= _SOCKET_BUFFER:
+            zygote.sendall(self._unanswered)
+            self._unanswered = b""
 
-    def _introduce(self, unsent: bytes) -> None:
+    def _await_configuration(self, unsent: bytes) -> None:
         assert self._socket is not None
         try:
             self._exchange(unsent, ())
         except (OSError, WorkerError) as problem:
             self._end()
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
-        self._introduction = None
+        self._unanswered = None
         wait_at_most(self._socket, REPLY_SECONDS)
 
     def _exchange(self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...]) -> Any:
@@ -239,7 +240,7 @@ class ProcessSource:
         return answer
 
     def _at_least(self, size: int, data: bytes) -> bytes:
-        """What has arrived and so much more that it has that size; nothing comes after an answer."""
+        """Receive until `data` has at least that size; nothing comes after an answer."""
         assert self._socket is not None
         while len(data) < size:
             try:
@@ -252,7 +253,7 @@ class ProcessSource:
         return data
 
     def _end(self) -> None:
-        """Hang up and see the zygote go; it takes its workers along."""
+        """Hang up and wait for the zygote to end, which ends its workers."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -271,7 +272,7 @@ class ProcessSource:
 
 
 def _await_end(pid: int, seconds: float) -> None:
-    """Wait for a child to end, where the system can tell: `subprocess` would look at growing intervals."""
+    """Wait for a child to end by a pidfd, where there is one: `subprocess` would poll at growing intervals."""
     try:
         fd = os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -290,7 +291,7 @@ def _packed(request: tuple[Any, ...]) -> bytes:
 
 
 class WorkerShortage(WorkerError):
-    """No further worker can be started; those that there are go on."""
+    """No further worker can be started. The running ones are not affected."""
 
 
 def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
@@ -309,12 +310,12 @@ def _boot(fd: int, notes: int) -> str:
 
 
 def _process_clock(pid: int) -> CpuClock | None:
-    """Of a process: the kernel's headers make its number of the process id."""
+    """The processor-time clock of a process; its number is computed as the kernel's headers do."""
     return CpuClock((~pid << 3) | 2) if sys.platform == "linux" else None
 
 
 class StrictSource:
-    """Workers of another source, each of which must have these layers of the jail in force."""
+    """Spawns workers from another source, and refuses those without the required layers of the jail."""
 
     def __init__(self, source: WorkerSource, required: Collection[str]) -> None:
         self._source = source

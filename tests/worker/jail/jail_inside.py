@@ -16,7 +16,6 @@ import threading
 import time
 import traceback
 
-from moonbox.worker.jail import renew_cpu
 from moonbox.worker.jail.policy import ARCHITECTURES, numbers
 
 # Calls that the policy does not name: (x86_64, aarch64).
@@ -208,12 +207,6 @@ class Inside:
         """As above with SIGXCPU blocked, which the filter lets a worker do."""
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGXCPU])
         self.burn_cpu()
-
-    def renew(self, seconds: int) -> list[int]:
-        """How far off the end of CPU time is, and the hard limit, after a renewal."""
-        renew_cpu(seconds)
-        soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        return [soft - int(time.process_time()), hard]
 
     # Work
 

@@ -182,13 +182,6 @@ def test_cpu_time_ends_a_worker_that_blocks_the_signal(zygote):
 
 
 @linux
-def test_cpu_time_can_be_renewed_inside_the_jail_up_to_the_hard_limit(zygote):
-    assert zygote.run("renew", 5, cpu_seconds=100).value == [6, 101]
-    assert zygote.run("renew", 500, cpu_seconds=100).value == [101, 101]
-    assert zygote.run("renew", 5).value == [6, -1]
-
-
-@linux
 def test_killing_the_zygote_kills_its_workers(fresh_zygote):
     workers = [fresh_zygote.start("endless_lua") for _ in range(3)]
     assert [worker.hear() for worker in workers] == ["running"] * 3

@@ -19,7 +19,6 @@ from moonbox.worker.jail.config import LAYERS, WHOLE_JAIL, JailConfig, Prepared,
 from moonbox.worker.jail.layers import Layer, enforce, outcomes
 from moonbox.worker.jail.native import native_form
 from moonbox.worker.jail.process import describe_exit
-from moonbox.worker.jail.rlimits import renew_cpu
 
 __all__ = [
     "LAYERS",
@@ -33,7 +32,6 @@ __all__ = [
     "native_form",
     "outcomes",
     "prepare",
-    "renew_cpu",
     "report",
 ]
 
@@ -42,7 +40,7 @@ def before_threads(config: JailConfig) -> tuple[Layer, ...]:
     """Everything but the system call filter, while the worker has one thread; the zygote's layers come first."""
     layers = enforce(config.before)
     if os.getppid() != config.parent_pid:
-        # The zygote died before the signal was asked for, so nothing would ever end this process, and nobody hears.
+        # The zygote died before PR_SET_PDEATHSIG was set: nothing would ever end this process.
         os._exit(1)
     return layers
 

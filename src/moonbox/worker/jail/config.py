@@ -123,8 +123,7 @@ class JailConfig:
     - `parent_pid`: the zygote, with which the worker dies.
     - `memory`: bytes that the script may hold; `memory_slack`: bytes of address space on top, for the control thread's
       stack, for frames and for values on their way in and out.
-    - `cpu_seconds`: CPU time for the worker's whole life; None leaves time to the host's clock. `renew_cpu` can set a
-      nearer end for each run.
+    - `cpu_seconds`: CPU time for the worker's whole life; None leaves time to the host's clock.
     """
 
     __slots__ = ("after", "before", "cpu_seconds", "keep_fds", "memory", "memory_slack", "parent_pid")

@@ -67,10 +67,9 @@ class Step:
 
 
 class Plan:
-    """Steps with their calls in one row and their layers as they will be told if nothing fails.
+    """Steps, all of their calls in order, and their layers as they are reported if nothing fails.
 
-    What costs time and memory in a fresh process is each page that it is the first to touch, so almost everything is
-    done before the fork.
+    A fresh process pays for each page that it touches first, so almost everything is computed before the fork.
     """
 
     __slots__ = ("calls", "layers", "steps")

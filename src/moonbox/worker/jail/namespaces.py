@@ -53,7 +53,7 @@ def leave_processes(libc: Libc) -> str:
             if os.getppid() == 0:  # the parent, which is outside of the namespace, lives
                 os.closerange(0, read)
                 os.closerange(read + 1, 4096)
-                os.read(read, 1)  # until the parent is gone: nobody ever writes
+                os.read(read, 1)  # until the parent has ended: it never writes
         finally:
             os._exit(0)
     os.close(read)  # the other end stays open for as long as this process lives
@@ -61,7 +61,7 @@ def leave_processes(libc: Libc) -> str:
 
 
 def leave_user(libc: Libc) -> str:
-    """Started as root: a user id that nobody else has, or that of nobody where there are few."""
+    """Started as root: a user id that no other user has, or that of `nobody` where there are few ids."""
     if os.getuid() != 0:
         raise Unavailable("not started as root: workers have your user id")
     try:  # noqa: SIM105 - contextlib would cost its import

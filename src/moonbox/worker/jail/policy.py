@@ -54,7 +54,6 @@ MAP_SHARED, MAP_PRIVATE, MAP_ANONYMOUS, MAP_LOCKED, MAP_HUGETLB = 0x01, 0x02, 0x
 MADV_DONTNEED, MADV_FREE = 4, 8
 FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_WAIT_BITSET, FUTEX_FLAGS = 0, 1, 3, 9, 0x180
 MSG_PEEK, MSG_DONTWAIT, MSG_WAITALL, MSG_NOSIGNAL = 0x2, 0x40, 0x100, 0x4000
-RLIMIT_CPU = 0
 FIONBIO = 0x5421
 NO_EXEC = Check(2, 0, mask=PROT_EXEC)
 OWN_CLOCK = Check(0, 0, mask=ALL_BITS & ~0xF)  # larger numbers name other processes' clocks and devices
@@ -91,9 +90,8 @@ CHECKED = (
     Checked("ioctl", Check(1, FIONBIO)),
     # Signals to itself: that is how abort() ends a process.
     Checked("tgkill", Check(0, PID)),
-    # Reading its own limits, and renewing the CPU limit below the hard one.
+    # Reading its own limits.
     Checked("prlimit64", Check(0, 0), Check(2, 0, whole=True)),
-    Checked("prlimit64", Check(0, 0), Check(1, RLIMIT_CPU)),
 )
 
 # `sendmsg` and `recvmsg` are missing on purpose: they can carry descriptors.

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["limit_cpu", "limit_files", "limit_memory", "limit_processes", "no_leftovers", "renew_cpu"]
+__all__ = ["limit_cpu", "limit_files", "limit_memory", "limit_processes", "no_leftovers"]
 
 MIB = 1024 * 1024
 
@@ -66,19 +66,6 @@ def limit_processes() -> Step:
         exempt = "set, but root is exempt from it: only the system call filter refuses root new processes"
         layer = Layer("process-limit", False, exempt)
     return Step(layer, _lower("RLIMIT_NPROC", 0))
-
-
-def renew_cpu(seconds: int) -> None:
-    """Let the process spend at most about `seconds` more of CPU time: SIGXCPU ends it then. Works inside the jail.
-
-    A backup for when the host cannot kill (stopped, or busy): a hijacked worker could renew it as well.
-    """
-    import resource
-
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    end = int(usage.ru_utime + usage.ru_stime) + 1 + seconds
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (end if hard == resource.RLIM_INFINITY else min(end, hard), hard))
 
 
 def _lower(name: str, soft: int, hard: int | None = None) -> Callable[[], None]:
