@@ -46,8 +46,9 @@ class SecretRedactor:
             known = {needle.text for needle in self._needles}
             fresh = [needle for needle in _spellings(name, text) if needle.text not in known]
             self._needles = (*self._needles, *fresh)
-            if text.isascii() and text.isdigit():
-                self._digits = {**self._digits, text.lstrip("0"): name}
+            digits = text.lstrip("0")
+            if digits.isascii() and digits.isdigit():  # zeros alone are the number 0, which occurs everywhere
+                self._digits = {**self._digits, digits: name}
 
     def __call__(self, value: Any) -> Any:
         """The plain value without secrets; the very same object when it contains none."""
@@ -100,6 +101,7 @@ class SecretRedactor:
 
 
 def _whole(value: float) -> str:
+    """The digits of a number's whole part; none for one that is too large to be a secret, or not finite."""
     return str(int(value)) if abs(value) < 2**63 else ""
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from moonbox.knowledge.connectors.site import Fetcher, FetchError
 from moonbox.net import client
-from moonbox.net.addresses import NetError, follow, parse_target
+from moonbox.net.addresses import NameLookup, NetError, follow, parse_target
 from moonbox.net.client import ByteBudget, Client, PublicAddresses, Response, read_body, unpack_gzip
 from tests.loopback_servers import Answer, RawServer, Request, Server, drip, ignore
 
@@ -247,6 +247,19 @@ def test_lookups_that_hang_do_not_pile_up() -> None:
     finally:
         leave.set()
     assert len(asked) <= 16, "the others waited for a place and found none"
+
+
+def test_a_lookup_whose_thread_cannot_start_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    lookup = NameLookup(lambda *_: ["93.184.216.34"], most_at_once=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(NetError, match=r"^the name a\.test cannot be resolved: can't start new thread$") as caught:
+            lookup.addresses("a.test", 80, 1.0)
+    assert (caught.value.code, caught.value.retryable) == ("connection", True)
+    assert [str(address) for address in lookup.addresses("a.test", 80, 20.0)] == ["93.184.216.34"]
 
 
 def test_a_long_location_is_refused_before_it_is_read() -> None:

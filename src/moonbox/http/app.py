@@ -185,20 +185,16 @@ class _Api:
 
     async def list_runs(self, request: Request) -> Response:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
-        where = RunFilter(
-            ok=flag(request, "ok"),
-            kind=text(request, "kind"),
-            tool=text(request, "tool"),
-            repl=text(request, "repl"),
-            language=text(request, "language"),
-            text=text(request, "q"),
-        )
+        where: dict[str, Any] = {name: text(request, name) for name in ("kind", "tool", "repl", "language")}
+        where |= {"ok": flag(request, "ok"), "text": text(request, "q")}
         before = text(request, "before")
+        if offset and before:
+            raise Refused(400, "invalid_arguments", "give offset or before, not both")
         if offset:
-            runs = await asyncio.to_thread(self._service.readable.list, limit, offset)
+            runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)
             return JSONResponse({"runs": [run.to_dict() for run in runs]})
         try:
-            page = await asyncio.to_thread(self._service.page, limit, before, where)
+            page = await asyncio.to_thread(self._service.page, limit, before, RunFilter(**where))
         except UsageError:
             raise Refused(404, "unknown_run", "before must be the id of a run") from None
         return JSONResponse(
