@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from mcp.server.streamable_http import EventMessage, EventStore
@@ -18,13 +17,11 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http import EventCallback, EventId, StreamId
     from mcp_types.jsonrpc import JSONRPCMessage
 
-__all__ = ["PLAIN", "EventLog", "ResumableSessions"]
+__all__ = ["EventLog", "ResumableSessions"]
 
 MAX_EVENTS = 200
 MAX_BYTES = 4 * 1024 * 1024
 RETRY_MILLISECONDS = 1_000
-PLAIN: ContextVar[bool] = ContextVar("moonbox_mcp_plain", default=False)
-"""Whether the current request is answered with JSON: it asks for nothing that would have to be streamed."""
 
 
 class EventLog(EventStore):
@@ -62,15 +59,7 @@ class EventLog(EventStore):
 
 
 class ResumableSessions(StreamableHTTPSessionManager):
-    """The SDK's sessions, each with an event log of its own, and requests without a session with plain answers."""
-
-    @property
-    def json_response(self) -> bool:
-        return PLAIN.get()
-
-    @json_response.setter
-    def json_response(self, _: bool) -> None:
-        """Set by the SDK's constructor; here each request decides."""
+    """The SDK's sessions, each with an event log of its own."""
 
     @property
     def event_store(self) -> EventStore | None:

@@ -61,8 +61,8 @@ class Client:
     modern: bool
     """It speaks the protocol of 2026-07-28 or later: no sessions, and questions go back as results."""
     capabilities: ClientCapabilities | None
-    stream: ServerSession | None
-    """Where it is told of what happens before its answer; None if its request asks for nothing of the kind."""
+    channel: ServerSession
+    """For notifications and requests to it."""
     request_id: RequestId | None
     wants_progress: bool
     log_level: str | None = None
@@ -83,17 +83,11 @@ class Client:
             address=address,
             modern=context.protocol_version in MODERN_PROTOCOL_VERSIONS,
             capabilities=context.session.client_capabilities,
-            stream=context.session,
+            channel=context.session,
             request_id=context.request_id,
             wants_progress=meta.get("progress_token", meta.get("progressToken")) is not None,
             log_level=meta.get(LOG_LEVEL_META_KEY),
         )
-
-    @property
-    def channel(self) -> ServerSession:
-        """For notifications and requests to it."""
-        assert self.stream is not None
-        return self.stream
 
     def wants_log(self, level: str) -> bool:
         """Whether a log message of this level is for it; in the current protocol only if its request asks for it."""

@@ -20,7 +20,6 @@ from starlette.routing import Mount, Route
 from moonbox.mcp.server.auth import ConfiguredTokens, configured_tokens, make_verifier
 from moonbox.mcp.server.events import RETRY_MILLISECONDS, ResumableSessions
 from moonbox.mcp.server.limits import RequestRate, SessionShares
-from moonbox.mcp.server.plain import PlainAnswers
 from moonbox.mcp.server.sessions import current_owner
 from moonbox.net import guard
 
@@ -51,7 +50,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     )
     # Fewer for each client than there are in all, so that one client cannot keep the others out.
     shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1), settings.idle_seconds)
-    endpoint: ASGIApp = PlainAnswers(_Endpoint(StreamableHTTPASGIApp(manager), server, shares), server)
+    endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), server, shares)
     routes: list[BaseRoute] = []
     verifier = make_verifier(settings)
     if verifier is not None:
