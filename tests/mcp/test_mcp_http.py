@@ -11,7 +11,8 @@ import pytest
 from mcp import Client, MCPError
 
 from moonbox.audit.sinks import open_trail
-from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, abandoned, bearer, over_http, served, text, wait_until
+from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, abandoned, bearer, over_http, served, text
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

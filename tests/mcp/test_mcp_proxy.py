@@ -13,8 +13,9 @@ from mcp import MCPError
 from mcp_types import AudioContent, ImageContent, PromptReference, ResourceTemplateReference
 
 from tests.mcp.everything_server import ICON, PNG, WAV
-from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text, wait_until
+from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -24,6 +24,7 @@ from moonbox.http.requests import Refused, failure, flag, json_object, number, o
 from moonbox.http.workbench_api import routes as workbench_routes
 from moonbox.sandbox.approvals import hint_names
 from moonbox.sandbox.docs import Docs
+from moonbox.tools.search import ToolSearch
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Service:
     refresh: Callable[[], object] = field(default=lambda: None)
     """Called before tools are listed or called: picks up changed files."""
     recent: MemorySink = field(default_factory=lambda: MemorySink(_REMEMBERED_RUNS))
+    index: ToolSearch | None = None
+    """The search over the tools, made by the first search: it follows their changes, and making one takes long."""
     workbench: Workbench | None = None
     """Sessions, approvals and live events, for a person at a screen."""
 
@@ -77,7 +80,9 @@ class Service:
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """What `docs.search` gives a script."""
         self.refresh()
-        return Docs(self.sandbox.toolbox, {}, self.sandbox.language).search(words, limit)
+        if self.index is None:
+            self.index = ToolSearch(self.sandbox.toolbox)
+        return Docs(self.sandbox.toolbox, {}, self.sandbox.language, search=self.index).search(words, limit)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Run:
         self.refresh()
@@ -188,9 +193,7 @@ class _Api:
         where: dict[str, Any] = {name: text(request, name) for name in ("kind", "tool", "repl", "language")}
         where |= {"ok": flag(request, "ok"), "text": text(request, "q")}
         before = text(request, "before")
-        if offset and before:
-            raise Refused(400, "invalid_arguments", "give offset or before, not both")
-        if offset:
+        if offset and before is None:
             runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)
             return JSONResponse({"runs": [run.to_dict() for run in runs]})
         try:

@@ -1,4 +1,4 @@
-"""The playground: sessions in which a person runs scripts, steps through them, and sees what they do meanwhile."""
+"""The playground: sessions in which a person runs scripts, steps through them, and sees what they do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import secrets
 import threading
 from collections import deque
 from contextvars import ContextVar
-from time import monotonic, time
+from time import time
 from typing import TYPE_CHECKING, Any, Literal
 
+from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.http.events import Event, Events
 from moonbox.http.reports import call_dict, run_dict, run_report
@@ -71,32 +72,32 @@ class Playground:
         self.languages = tuple(languages)
         self.events = events
         self._sandboxes = sandboxes
-        self._sessions: dict[str, Session] = {}
+        self._sessions: Sessions[Session] = Sessions(
+            Session.end, most=_MAX_SESSIONS, idle_seconds=_IDLE_SECONDS, strict=True, is_busy=Session.is_busy
+        )
 
     async def open(self, language: str) -> Session:
         """A new session; UsageError for a language that is not offered."""
         if language not in self.languages:
             raise UsageError(f"unknown language {language!r}; known languages: {', '.join(self.languages)}")
-        await self._make_room()
         sandbox = await asyncio.to_thread(self._sandboxes, language)
-        session = Session(self, sandbox, language)
-        self._sessions[session.id] = session
-        return session
+        id = secrets.token_urlsafe(9)
+        return self._sessions.open(id, lambda: Session(id, self.events, sandbox, language))
 
     def get(self, id: str) -> Session | None:
         return self._sessions.get(id)
 
     def session_of(self, repl_id: str) -> str:
         """The session whose Repl has this id; empty when there is none."""
-        return next((session.id for session in list(self._sessions.values()) if session.repl.id == repl_id), "")
+        return next((session.id for session in self._sessions.values() if session.repl.id == repl_id), "")
 
     def find_medium(self, address: str) -> Media | None:
         """What a tool returned to the scripts of a session."""
-        sessions = list(self._sessions.values())
+        sessions = self._sessions.values()
         return next((medium for each in sessions if (medium := each.repl.find_medium(address)) is not None), None)
 
     async def close(self, id: str) -> None:
-        session = self._sessions.pop(id, None)
+        session = self._sessions.take(id)
         if session is not None:
             await session.close()
 
@@ -111,30 +112,15 @@ class Playground:
                 findings = await asyncio.to_thread(_findings, repl, source)
         return findings or await asyncio.to_thread(_syntax_error, sandbox, source)
 
-    async def _make_room(self) -> None:
-        """End sessions that nobody used for long, and the one that was idle longest where there are too many."""
-        idle = sorted(
-            (session for session in self._sessions.values() if session.state == "idle"), key=lambda each: each.used
-        )
-        old = [session for session in idle if monotonic() - session.used > _IDLE_SECONDS]
-        if not old and len(self._sessions) >= _MAX_SESSIONS:
-            if not idle:
-                raise SessionBusy(f"{_MAX_SESSIONS} sessions are running; stop one first")
-            old = idle[:1]
-        for session in old:
-            await self.close(session.id)
-
 
 class Session:
     """One Repl and what happened in its latest run. Its methods belong to one event loop, `publish` to any thread."""
 
-    def __init__(self, playground: Playground, sandbox: Sandbox, language: str) -> None:
-        self.id = secrets.token_urlsafe(9)
-        self.language = language
+    def __init__(self, id: str, events: Events, sandbox: Sandbox, language: str) -> None:
+        self.id, self.language = id, language
         self.state: State = "idle"
         self.source = ""
-        self.used = monotonic()
-        self._playground, self._sandbox = playground, sandbox
+        self._hub, self._sandbox = events, sandbox
         self._lock = threading.Lock()
         self._events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
         self._number = 0
@@ -155,7 +141,7 @@ class Session:
             self._number += 1
             event = Event(name, data, self.id, self._number)
             self._events.append(event)
-        self._playground.events.publish(event)
+        self._hub.publish(event)
 
     def start(self, source: str, *, step: bool, limits: Mapping[str, Any]) -> None:
         """Begin a run; UsageError while another one goes on."""
@@ -200,10 +186,18 @@ class Session:
         """Names and kinds of what its scripts have defined."""
         return {} if self.state != "idle" else self.repl.globals()
 
+    def is_busy(self) -> bool:
+        return self.state != "idle"
+
+    def end(self) -> None:
+        """End a session that is not busy."""
+        self.repl.close()
+
     async def close(self) -> None:
+        """Stop its run, if there is one, and end it."""
         with contextlib.suppress(MoonboxError):
             await self.stop()
-        await asyncio.to_thread(self.repl.close)
+        await asyncio.to_thread(self.end)
 
     def to_dict(self) -> dict[str, Any]:
         limits = self._sandbox.limits.to_dict()
@@ -231,7 +225,6 @@ class Session:
 
     def _go(self, step: Callable[[], Any], *, first: bool = False) -> None:
         self.state = "running"
-        self.used = monotonic()
         if first:
             self.publish("started", {"started": time(), "source": self.source})
         _SESSION.set(self)  # the task, and the threads that it starts, find it there
@@ -263,11 +256,11 @@ class Session:
         self.publish("pause", {"calls": calls})
 
     def _finish(self, run: Run) -> None:
-        self.state, self.used = "idle", monotonic()
+        self.state = "idle"
         self.publish("done", {"run": run_dict(run), "report": run_report(run)})
 
     def _lose(self, message: str) -> None:
-        self.state, self.used = "idle", monotonic()
+        self.state = "idle"
         self.publish("lost", {"message": message})
 
 

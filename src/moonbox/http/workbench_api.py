@@ -28,6 +28,7 @@ from urllib.parse import quote
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import EventStream
 from moonbox.http.playground import SessionBusy
@@ -221,7 +222,7 @@ def _usage_errors() -> Iterator[None]:
     """What a session refuses, as answers."""
     try:
         yield
-    except SessionBusy as problem:
+    except (SessionBusy, TooManySessions) as problem:
         raise Refused(409, "conflict", str(problem)) from None
     except UsageError as problem:
         raise Refused(400, "invalid_arguments", str(problem)) from None

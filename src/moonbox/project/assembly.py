@@ -379,11 +379,4 @@ def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, ser
     from moonbox.codemode.mode import CodeMode
 
     with in_section(config, "codemode"):
-        # Whoever serves decides which conversations end: it knows which of them are running.
-        return CodeMode.from_config(
-            sandbox,
-            vars(settings),
-            idle_seconds=None,
-            max_conversations=100_000,
-            later=[server.name for server in servers],
-        )
+        return CodeMode.from_config(sandbox, vars(settings), later=[server.name for server in servers])

@@ -85,6 +85,7 @@ class MoonboxServer:
         refresh: Callable[[], object] | None = None,
     ) -> None:
         self.settings = settings or ServeSettings()
+        self._mode = mode
         self._refresh = refresh
         media = MediaStore() if media is None else media
         self.upstreams = UpstreamStarter(upstreams, self.settings.start_wait)
@@ -140,7 +141,7 @@ class MoonboxServer:
 
     def end_session(self, owner: str, session: str) -> None:
         """A client has ended its session: its state ends too."""
-        self._runner.conversations.end(session_key(owner, session))
+        self._mode.sessions.end(session_key(owner, session), unless_used=True)
         self._notifier.remove(f"{owner}|{session}")
         self._offers.end_session(f"{owner}|{session}")
 
@@ -182,7 +183,7 @@ class MoonboxServer:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.idle_seconds / 2))
             self._calls.stop_abandoned()
             self._tasks.end_expired()
-            self._runner.conversations.end_idle()
+            self._mode.sessions.end_idle()
 
     async def _refresh_files(self) -> None:
         while self._refresh is not None:

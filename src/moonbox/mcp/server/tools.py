@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 from dataclasses import dataclass, field, replace
@@ -14,10 +13,11 @@ from mcp_types import ToolAnnotations, ToolExecution
 
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
+from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import MoonboxError
 from moonbox.mcp.server.limits import Quotas, Shares, TooMany
 from moonbox.mcp.server.results import direct_result, error_result, script_result
-from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations
+from moonbox.mcp.server.sessions import META_KEY, STATE, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.calls import Call, Calls
     from moonbox.mcp.server.sessions import Client, Conversation
+    from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
 __all__ = ["CODE_RESULT", "ToolRunner", "ToolView", "ToolViews"]
@@ -214,9 +215,9 @@ class ToolRunner:
         self._on_run = on_run
         self._quotas = Quotas(settings.calls_per_minute, settings.seconds_per_minute)
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
-        self.conversations = Conversations(
-            mode.end, idle_seconds=settings.idle_seconds, max_count=settings.max_conversations
-        )
+        sessions = mode.sessions
+        sessions.idle_seconds, sessions.most, sessions.strict = settings.idle_seconds, settings.max_conversations, True
+        sessions.owner_of = owner_of
 
     async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
         """Run a call as soon as it is the client's turn."""
@@ -229,7 +230,7 @@ class ToolRunner:
                     await self._calls.wait_for_conversation(conversation.key)
                     call.conversation = conversation.key
                     return await self._run_script(client, params, conversation)
-        except TooMany as problem:
+        except (TooMany, TooManySessions) as problem:
             return error_result(str(problem))
         except MoonboxError as problem:
             log.exception("a call of %s failed", params.name)
@@ -237,7 +238,7 @@ class ToolRunner:
 
     def _conversation(self, client: Client, params: CallToolRequestParams) -> Conversation:
         state = (params.arguments or {}).get(STATE) if client.session is None else None
-        return self.conversations.find(client, _text(_conversation_name(params)), _text(state))
+        return conversation_of(client, _text(_conversation_name(params)), _text(state), self._mode.sessions)
 
     async def _run_script(
         self, client: Client, params: CallToolRequestParams, conversation: Conversation
@@ -245,17 +246,12 @@ class ToolRunner:
         arguments = dict(params.arguments or {})
         if client.session is None:
             arguments.pop(STATE, None)
-        with self.conversations.using(conversation.key):
+        with self._mode.session(conversation.key) as repl:
             reply = await self._mode.areply(params.name, arguments, conversation=conversation.key)
-            continued, blank = conversation, False
-            if conversation.handle is not None:
-                has_globals, blank = await self._left_behind(conversation, reply)
-                if not has_globals:
-                    conversation = replace(conversation, handle=None)
+            if conversation.handle is not None and not await _has_globals(repl):
+                conversation = replace(conversation, handle=None)
         if conversation.handle is None and client.session is None and _conversation_name(params) is None:
-            known = STATE in (params.arguments or {})  # the client may know its handle
-            if known or not blank or not self.conversations.keep_blank(continued, client):
-                self.conversations.end(conversation.key)
+            self._mode.sessions.end(conversation.key, unless_used=True)
         self._record(client, reply)
         return script_result(
             reply,
@@ -263,15 +259,6 @@ class ToolRunner:
             structured=self._settings.structured,
             max_chars=self._mode.settings.max_chars,
         )
-
-    async def _left_behind(self, conversation: Conversation, reply: Reply) -> tuple[bool, bool]:
-        """Whether there is anything to continue with, and whether the next script would find no trace of this one."""
-        with contextlib.suppress(MoonboxError):
-            repl = self._mode.repl(conversation.key)
-            if repl.may_have_globals and await repl.aglobals():
-                return True, False
-            return False, not reply.is_error and not repl.remembers
-        return False, False
 
     async def _run_direct(
         self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView
@@ -290,6 +277,14 @@ class ToolRunner:
     def _record(self, client: Client, reply: Reply) -> None:
         if reply.run is not None:
             self._on_run(client.owner, reply.run)
+
+
+async def _has_globals(repl: Repl) -> bool:
+    """Whether there is anything that a later script could continue with."""
+    try:
+        return repl.may_have_globals and bool(await repl.aglobals())
+    except MoonboxError:
+        return False
 
 
 def _conversation_name(params: CallToolRequestParams) -> Any:
