@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.knowledge.connectors.site import Fetcher, FetchError
+from moonbox.knowledge.connectors.web import Fetcher, FetchError
 from moonbox.net import client
 from moonbox.net.addresses import NameLookup, NetError, follow, parse_target
 from moonbox.net.client import ByteBudget, Client, PublicAddresses, Response, read_body, unpack_gzip
@@ -292,7 +292,7 @@ def test_a_refused_connection() -> None:
 
 def test_an_embedding_server_has_the_same_bounds(serve_raw: ServeRaw) -> None:
     from moonbox.knowledge.embedding import OpenAIEmbedder, OpenAIEmbeddings
-    from moonbox.knowledge.errors import EmbeddingError
+    from moonbox.knowledge.records import EmbeddingError
 
     dripping = serve_raw(drip(b"HTTP/1.1 200 OK\r\nx: ", b"y", pause=0.02))
     embedder = OpenAIEmbedder(OpenAIEmbeddings(url=dripping.url, model="m", timeout=0.3, attempts=1))

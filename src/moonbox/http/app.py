@@ -19,9 +19,9 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
-from moonbox.http.reports import run_report
+from moonbox.http.playground import run_report
 from moonbox.http.requests import Refused, failure, flag, json_object, number, of_script, of_tool, text
-from moonbox.http.workbench_api import routes as workbench_routes
+from moonbox.http.workbench import routes as workbench_routes
 from moonbox.sandbox.approvals import hint_names
 from moonbox.sandbox.docs import Docs
 from moonbox.tools.search import ToolSearch

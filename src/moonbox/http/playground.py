@@ -1,4 +1,4 @@
-"""The playground: sessions in which a person runs scripts, steps through them, and sees what they do."""
+"""The playground: sessions in which a person runs scripts and steps through them, and runs as pages show them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from contextvars import ContextVar
 from time import time
 from typing import TYPE_CHECKING, Any, Literal
 
+from moonbox.audit.reports import economy_of
+from moonbox.codemode.catalog import rough_tokens
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.http.events import Event, Events
-from moonbox.http.reports import call_dict, run_dict, run_report
 from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
@@ -24,14 +25,25 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.audit.records import Run
+    from moonbox.audit.records import Call, Run
     from moonbox.media import Media
     from moonbox.sandbox.record import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause
 
-__all__ = ["Playground", "Session", "SessionBusy", "watch_call", "watch_output"]
+__all__ = [
+    "Playground",
+    "Session",
+    "SessionBusy",
+    "call_dict",
+    "media_of",
+    "run_dict",
+    "run_report",
+    "timeline_of",
+    "watch_call",
+    "watch_output",
+]
 
 State = Literal["idle", "running", "paused"]
 
@@ -42,6 +54,7 @@ _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
 _COMPILING = Limits(timeout=2.0, max_tool_calls=0)
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
+_LARGEST_VALUE = 2_000_000
 
 
 class SessionBusy(UsageError):
@@ -301,3 +314,58 @@ def _answer(answer: Mapping[str, Any]) -> Answer:
         case "error":
             return Answer.error(str(answer.get("message") or "it failed"), code=str(answer.get("code") or "tool_error"))
     raise UsageError("the kind of an answer must be run, value or error")
+
+
+def run_report(run: Run) -> dict[str, Any]:
+    """The timeline, what the model was shown, and what that spared; tokens are estimates."""
+    answer = run.for_model()
+    economy = economy_of(run, answer, rough_tokens)
+    return {
+        "timeline": timeline_of(run),
+        "model": {"text": answer, "tokens": economy.answer},
+        "economy": economy.to_dict(),
+    }
+
+
+def timeline_of(run: Run) -> dict[str, Any]:
+    """When each call came, waited and worked."""
+    return {"started": run.started, "wall": run.usage.wall, "calls": [call_dict(call) for call in run.calls]}
+
+
+def call_dict(call: Call) -> dict[str, Any]:
+    """A call as the timeline needs it: without its arguments and result."""
+    return {
+        "index": call.index,
+        "tool": call.tool,
+        "status": call.status,
+        "started": call.started,
+        "queued": call.queued,
+        "duration": call.duration,
+        "batch": call.batch,
+        "retry_of": call.retry_of,
+        "approval": call.approval,
+    }
+
+
+def run_dict(run: Run) -> dict[str, Any]:
+    """A run as the playground shows it: without its calls, and without values that are too large for a page."""
+    small = run.usage.bytes_out < _LARGEST_VALUE
+    return {
+        "id": run.id,
+        "ok": run.ok,
+        "values": [to_jsonable(value) for value in run.values] if small else [],
+        "large": not small,
+        "media": media_of(run),
+        "output_cut": run.output_cut,
+        "calls": len(run.calls),
+        "usage": run.usage.to_dict(),
+        "error": None if run.error is None else to_jsonable(run.error.to_dict()),
+        "state_lost": run.state_lost,
+    }
+
+
+def media_of(run: Run) -> list[dict[str, Any]]:
+    """What the script returned or showed of images, sounds and files: where they are, without their bytes."""
+    return [
+        {"media": medium.address, "type": medium.type, "size": medium.size, "name": medium.name} for medium in run.media
+    ]

@@ -287,7 +287,7 @@ def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> KnowledgeB
 def _knowledge_tools(knowledge: KnowledgeBase | None) -> list[Tool]:
     if knowledge is None:
         return []
-    from moonbox.knowledge.tools import knowledge_tools
+    from moonbox.knowledge.base import knowledge_tools
 
     return knowledge_tools(knowledge)
 

@@ -25,9 +25,8 @@ from moonbox._version import __version__
 from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.notifications import ChangeNotifier
-from moonbox.mcp.server.passthrough import Passthrough
+from moonbox.mcp.server.passthrough import Passthrough, Resources
 from moonbox.mcp.server.questions import StandaloneCaller
-from moonbox.mcp.server.resources import Resources
 from moonbox.mcp.server.sessions import Client, session_key
 from moonbox.mcp.server.tasks import TaskCalls
 from moonbox.mcp.server.tools import ToolRunner, ToolViews

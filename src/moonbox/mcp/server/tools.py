@@ -1,39 +1,59 @@
-"""The tools of the server: the code tool and the direct tools as clients see them, and how their calls run."""
+"""The tools of the server: the code tool and the direct tools as clients see them, their calls and results."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mcp.shared.inbound import x_mcp_header_map
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+    ToolAnnotations,
+    ToolExecution,
+)
 from mcp_types import Tool as McpTool
-from mcp_types import ToolAnnotations, ToolExecution
 
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import MoonboxError
 from moonbox.mcp.server.limits import Quotas, Shares, TooMany
-from moonbox.mcp.server.results import direct_result, error_result, script_result
 from moonbox.mcp.server.sessions import META_KEY, STATE, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
+from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mcp_types import CallToolRequestParams, CallToolResult
+    from mcp_types import CallToolRequestParams, ContentBlock
 
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.calls import Call, Calls
     from moonbox.mcp.server.sessions import Client, Conversation
+    from moonbox.media import Media
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
-__all__ = ["CODE_RESULT", "ToolRunner", "ToolView", "ToolViews"]
+__all__ = [
+    "CODE_RESULT",
+    "RUN_KEY",
+    "ToolRunner",
+    "ToolView",
+    "ToolViews",
+    "direct_result",
+    "error_result",
+    "script_result",
+]
 
 log = logging.getLogger("moonbox.mcp")
 
@@ -57,6 +77,8 @@ _STATE_PARAMETER = {
     "type": "string",
     "description": "Optional: the state that an earlier call returned, to continue with its globals.",
 }
+RUN_KEY = "moonbox/run"
+_MAX_MEDIA = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,3 +317,83 @@ def _conversation_name(params: CallToolRequestParams) -> Any:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def script_result(reply: Reply, conversation: Conversation, *, structured: bool, max_chars: int) -> CallToolResult:
+    """The result of a script."""
+    text = reply.text
+    meta: dict[str, Any] = {}
+    if conversation.note:
+        text += f"\n[{conversation.note}]"
+    if conversation.handle is not None:
+        text += f'\n[to continue with these globals, pass {STATE} = "{conversation.handle}"]'
+        meta[META_KEY] = conversation.handle
+    run = reply.run
+    if run is None or reply.is_error:
+        return _result(text, run, meta, is_error=reply.is_error, blocks=_media_blocks(run) if run else None)
+    data = _run_data(run, conversation, max_chars) if structured else None
+    return _result(text, run, meta, data=data, blocks=_media_blocks(run))
+
+
+def direct_result(reply: Reply, *, structured: bool, upstream: CallToolResult | None = None) -> CallToolResult:
+    """The result of a tool that the client called itself; an `upstream` server's is passed on as it came."""
+    run = reply.run
+    if upstream is not None and run is not None and upstream.is_error != run.ok:
+        meta = {**(upstream.meta or {}), RUN_KEY: run.id}
+        return upstream.model_copy(update={"meta": meta})
+    if run is None or reply.is_error:
+        return _result(reply.text, run, {}, is_error=reply.is_error)
+    data = to_jsonable(run.value) if structured else None
+    return _result(reply.text, run, {}, data=data, blocks=_media_blocks(run))
+
+
+def error_result(message: str) -> CallToolResult:
+    """The result of a call that was not run."""
+    return CallToolResult(content=[TextContent(text=f"error: {message}")], is_error=True)
+
+
+def _result(
+    text: str,
+    run: Run | None,
+    meta: dict[str, Any],
+    *,
+    data: Any = None,
+    blocks: list[ContentBlock] | None = None,
+    is_error: bool = False,
+) -> CallToolResult:
+    if run is not None:
+        meta = {**meta, RUN_KEY: run.id}
+    structured = {} if data is None else {"structured_content": data}
+    content: list[ContentBlock] = [TextContent(text=text), *(blocks or ())]
+    return CallToolResult(content=content, is_error=is_error, _meta=meta or None, **structured)
+
+
+def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str, Any]:
+    data: dict[str, Any] = {"run": run.id, "calls": len(run.calls)}
+    if run.values:
+        value = to_jsonable(run.value if len(run.values) == 1 else list(run.values))
+        if len(json.dumps(value, ensure_ascii=False)) <= max_chars:
+            data["value"] = value
+        else:
+            data["cut"] = True
+    if run.output:
+        data["output"] = run.output[:max_chars]
+    if conversation.handle is not None:
+        data[STATE] = conversation.handle
+    return data
+
+
+def _media_blocks(run: Run) -> list[ContentBlock]:
+    """What the script returned or showed of images, audio and files."""
+    return [media_block(medium) for medium in run.media[:_MAX_MEDIA]]
+
+
+def media_block(medium: Media) -> ContentBlock:
+    """A medium as MCP sends it."""
+    match medium.kind:
+        case "image":
+            return ImageContent(data=medium.base64, mime_type=medium.type)
+        case "audio":
+            return AudioContent(data=medium.base64, mime_type=medium.type)
+    contents = BlobResourceContents(uri=medium.address, mime_type=medium.type, blob=medium.base64)
+    return EmbeddedResource(resource=contents)
