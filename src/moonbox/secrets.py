@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,8 +122,7 @@ def _collect(value: Any, leaves: list[bytes], numbers: set[str] | None) -> None:
         numbers.add(_whole(value))
 
 
-@dataclass(frozen=True, slots=True)
-class _Needle:
+class _Needle(Struct, frozen=True):
     text: bytes
     name: str
     base64: bool = False
