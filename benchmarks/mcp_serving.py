@@ -88,7 +88,7 @@ for i in range(1, 6):
     total = (await call_tool("add", {"a": total, "b": i}))["result"]
 return total
 """
-TARGET = 1.5
+TARGET = 2.0
 _ROUNDS = 5
 _CHUNKS = 10
 

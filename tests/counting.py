@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
 
 @dataclass
@@ -37,11 +37,4 @@ def count_calls(job: Callable[[], Any]) -> int:
     """How many functions, of Python's and built in, a job calls."""
     with counting() as counted:
         job()
-    return counted.calls
-
-
-async def count_awaited(job: Callable[[], Awaitable[Any]]) -> int:
-    """The same for an awaited job, with whatever else its event loop does meanwhile."""
-    with counting() as counted:
-        await job()
     return counted.calls

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,8 +47,9 @@ class SecretRedactor:
             known = {needle.text for needle in self._needles}
             fresh = [needle for needle in _spellings(name, text) if needle.text not in known]
             self._needles = (*self._needles, *fresh)
-            if text.isascii() and text.isdigit():
-                self._digits = {**self._digits, text.lstrip("0"): name}
+            digits = text.lstrip("0")
+            if digits.isascii() and digits.isdigit():  # zeros alone are the number 0, which occurs everywhere
+                self._digits = {**self._digits, digits: name}
 
     def __call__(self, value: Any) -> Any:
         """The plain value without secrets; the very same object when it contains none."""
@@ -100,6 +102,7 @@ class SecretRedactor:
 
 
 def _whole(value: float) -> str:
+    """The digits of a number's whole part; none for one that is too large to be a secret, or not finite."""
     return str(int(value)) if abs(value) < 2**63 else ""
 
 
@@ -119,8 +122,7 @@ def _collect(value: Any, leaves: list[bytes], numbers: set[str] | None) -> None:
         numbers.add(_whole(value))
 
 
-@dataclass(frozen=True, slots=True)
-class _Needle:
+class _Needle(Struct, frozen=True):
     text: bytes
     name: str
     base64: bool = False

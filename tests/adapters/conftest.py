@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.adapters.frameworks import Inside
 
-pytest.register_assert_rewrite("tests.adapters.conformance")
+pytest.register_assert_rewrite("tests.adapters.conformance", "tests.adapters.framework_tests")
 
 
 @tool

@@ -86,7 +86,7 @@ class Inside:
     """A framework's environment, in use until it is closed."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
         self._framework = FRAMEWORKS[name]
         python = venv(name, self._framework.requirements)
         self._programs = Programs(
@@ -98,9 +98,9 @@ class Inside:
 
     def check(self) -> None:
         """Run every file of tests for the framework by the pytest in there; their failures fail the caller."""
-        tests = sorted((TESTS / "adapters").glob(f"inside_{self._name}*.py"))
+        tests = sorted((TESTS / "adapters").glob(f"inside_{self.name}*.py"))
         arguments = pytest_arguments(*tests, options=("-W", self._framework.ignored))
-        reported(self._run(*arguments, env=NO_PLUGINS), f"inside_{self._name}*.py")
+        reported(self._run(*arguments, env=NO_PLUGINS), f"inside_{self.name}*.py")
 
     def check_example(self, path: str, folder: Path) -> None:
         """Copy an example, alone, into an empty folder and run it, with a model on loopback."""
@@ -114,7 +114,7 @@ class Inside:
 
     def page(self) -> str:
         """What the code of the framework's page of the documentation prints."""
-        page = f"docs/frameworks/{self._name.replace('_', '-')}.md"
+        page = f"docs/frameworks/{self.name.replace('_', '-')}.md"
         done = self._run(str(TESTS / "adapters" / "page.py"), page)
         assert done.returncode == 0, done.stderr
         return done.stdout

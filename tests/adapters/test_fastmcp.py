@@ -1,44 +1,5 @@
 """FastMCP: its tests, in an environment of its own."""
 
-from __future__ import annotations
+from tests.adapters.framework_tests import test_examples_alone, test_inside, test_the_missing_package, test_the_page
 
-import importlib
-import sys
-from typing import TYPE_CHECKING
-
-import pytest
-
-from moonbox.errors import MissingExtra
-from tests.adapters.frameworks import FRAMEWORKS, TOTAL
-from tests.environments import INSTALL_SECONDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.adapters.frameworks import Inside
-
-
-@pytest.mark.timeout(INSTALL_SECONDS)
-def test_inside(inside: Inside) -> None:
-    inside.check()
-
-
-@pytest.mark.timeout(INSTALL_SECONDS)
-@pytest.mark.parametrize("example", FRAMEWORKS["fastmcp"].examples)
-def test_an_example_alone(inside: Inside, example: str, tmp_path: Path) -> None:
-    inside.check_example(example, tmp_path)
-
-
-@pytest.mark.timeout(INSTALL_SECONDS)
-def test_the_page(inside: Inside) -> None:
-    assert inside.page().splitlines()[-1] == TOTAL
-
-
-def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fastmcp", None)
-    monkeypatch.delitem(sys.modules, "moonbox.adapters.fastmcp", raising=False)
-    with pytest.raises(MissingExtra) as caught:
-        importlib.import_module("moonbox.adapters.fastmcp")
-    assert str(caught.value) == (
-        "moonbox.adapters.fastmcp needs the package 'fastmcp'; install it with: pip install 'moonbox[fastmcp]'"
-    )
+__all__ = ["test_examples_alone", "test_inside", "test_the_missing_package", "test_the_page"]

@@ -77,6 +77,8 @@ def test_every_sink_lists_by_the_same_rules(
     assert ids(tool="nothing") == ""
     assert ids(since=20.0) == "bdc"
     assert ids(repl="y") == "bd"
+    assert ids(kind="runtime") == ids(text="total", kind="runtime") == "b"
+    assert ids(language="rhai") == ""
     with pytest.raises(UsageError, match=r"^limit and offset must not be negative: -1, 0$"):
         ids(limit=-1)
     (summary,) = sink.list(ok=False)
@@ -168,6 +170,20 @@ def test_a_write_that_is_overtaken_by_close_touches_no_other_file(tmp_path: Path
     with (tmp_path / "other").open("wb"), pytest.raises(ClosedError, match="while a run was being written"):
         file.append("stray\n", fsync=False)
     assert (tmp_path / "other").read_bytes() == b""
+
+
+def test_json_lines_go_on_after_a_failed_re_creation_of_the_file(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+    path = tmp_path / "trail.jsonl"
+    sink = JsonLinesSink(path)
+    sink.write(make_run("a"))
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(AuditError, match="Is a directory"):
+        sink.write(make_run("b"))
+    path.rmdir()
+    sink.write(make_run("c"))
+    assert [run.id for run in sink.runs()] == ["c"]
+    sink.close()
 
 
 def test_json_lines_go_on_after_a_writer_was_killed_half_way(tmp_path: Path, make_run: Callable[..., Run]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,11 +111,3 @@ def serving(app: Any, bench: Workbench) -> Iterator[str]:
         server.should_exit = True
         thread.join(60)
         listener.close()
-
-
-def wait_until(condition: Any, seconds: float = 60.0) -> None:
-    """Poll a condition with a generous bound."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.02)

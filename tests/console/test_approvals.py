@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import expect
 
 from moonbox import Toolbox, tool
+from tests.waiting import wait_until
 
-from .serving import list_orders, refund, running_console, wait_until
+from .serving import list_orders, refund, running_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,8 +17,9 @@ from moonbox import Run, Tool, ToolError
 from moonbox.audit.records import Call, CallError
 from moonbox.errors import ScriptError
 from moonbox.knowledge import Item, KnowledgeBase
+from tests.waiting import wait_until
 
-from .serving import running_console, wait_until
+from .serving import running_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,9 @@ from moonbox.console.pages import PAGES
 from moonbox.errors import UsageError
 from moonbox.knowledge import Item, KnowledgeBase
 from moonbox.sandbox.decisions import Decision
+from tests.waiting import wait_until
 
-from .serving import TOOLS, running_console, wait_until
+from .serving import TOOLS, running_console
 from .test_access import page_key, signed_in
 from .test_approvals import Started
 from .test_attacks import (

@@ -387,3 +387,8 @@ def test_overlapping_secrets_leave_nothing() -> None:
     assert redact("x abcdefghijklmno y") == "x [secret LONG] y"
     redact.add("SHORT", "12345")
     assert redact("12345") == "12345"
+
+
+def test_a_secret_of_zeros_leaves_numbers_alone() -> None:
+    redact = SecretRedactor({"PIN": "000000"})
+    assert redact([0, 0.5, 2**70, 1e300, "pin 000000"]) == [0, 0.5, 2**70, 1e300, "pin [secret PIN]"]

@@ -111,6 +111,16 @@ def test_run_takes_a_script_and_nothing_else(client: Client, body: dict[str, obj
     assert client.post("/run", json=body).status_code == 400
 
 
+def test_filters_hold_for_every_way_of_paging(client: Client) -> None:
+    client.post("/run", json={"source_code": "return 'fine'"})
+    failed = [client.post("/run", json={"source_code": "error('x')"}).json()["error"]["run"] for _ in range(2)]
+    client.post("/run", json={"source_code": "return 'fine'"})
+    listed = client.get("/runs", params={"ok": "false", "kind": "runtime", "limit": 2}).json()["runs"]
+    assert [run["id"] for run in listed] == failed[::-1]
+    skipped = client.get("/runs", params={"ok": "false", "kind": "runtime", "limit": 1, "offset": 1}).json()["runs"]
+    assert [run["id"] for run in skipped] == failed[:1]
+
+
 @pytest.mark.parametrize("query", ["limit=-1", "limit=x", "limit=501", "offset=9999999999999"])
 def test_wrong_pages(client: Client, query: str) -> None:
     assert client.get(f"/runs?{query}").status_code == 400

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
-from moonbox.knowledge.connectors.files import DOCUMENTS, Folder
-from moonbox.knowledge.connectors.filesystem import Filesystem
+from moonbox.knowledge.connectors.filesystem import DOCUMENTS, Filesystem, Folder
 from tests.faults.processes import settled_descriptors
 
 from .pdfs import pdf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moonbox.errors import ConfigError
-from moonbox.knowledge.connectors.files import Globs
+from moonbox.knowledge.connectors.filesystem import Globs
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.knowledge.tools import knowledge_tools
+from moonbox.knowledge.base import knowledge_tools
 
 from .conftest import item
 

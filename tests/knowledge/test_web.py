@@ -10,8 +10,7 @@ import pytest
 
 from moonbox.errors import ConfigError, Denied
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
-from moonbox.knowledge.connectors.site import Response, read_sitemap
-from moonbox.knowledge.connectors.web import Web, WebOptions
+from moonbox.knowledge.connectors.web import Response, Web, WebOptions, read_sitemap
 
 from .pdfs import pdf
 

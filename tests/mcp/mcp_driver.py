@@ -17,9 +17,10 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Coroutine, Iterator
     from concurrent.futures import Future
 
     from mcp_types import CallToolResult
@@ -38,7 +39,6 @@ __all__ = [
     "served",
     "stdio",
     "text",
-    "wait_until",
 ]
 
 SECONDS = 100
@@ -145,16 +145,6 @@ class Session:
 
     def resources(self) -> list[str]:
         return [resource.uri for resource in self.driver.run(self.client.list_resources()).resources]
-
-
-def wait_until(condition: Callable[[], Any]) -> None:
-    """Poll until a condition holds."""
-    pause = threading.Event()
-    for _ in range(SECONDS * 50):
-        if condition():
-            return
-        pause.wait(0.02)
-    raise AssertionError("it did not happen in time")
 
 
 async def abandoned(client: Client, source: str) -> None:

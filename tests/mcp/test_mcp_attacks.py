@@ -27,8 +27,9 @@ from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import OutputTail
 from tests.mcp import peers
-from tests.mcp.mcp_driver import http_server, moonbox, over_http, wait_until
+from tests.mcp.mcp_driver import http_server, moonbox, over_http
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,8 +25,8 @@ from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.status import Timing
 from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS
 from tests.mcp import peers
-from tests.mcp.mcp_driver import wait_until
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,8 @@ import pytest
 from mcp import Client, MCPError
 
 from moonbox.audit.sinks import open_trail
-from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, abandoned, bearer, over_http, served, text, wait_until
+from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, abandoned, bearer, over_http, served, text
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,9 +90,13 @@ def test_pages_of_other_sites_are_kept_out(url: str) -> None:
     assert "access-control-allow-origin" not in foreign.headers
 
 
-def test_a_body_is_bounded(url: str) -> None:
-    large = httpx2.post(url, content=b"x" * 200_000, headers={**ACCEPT, **bearer("alice")}, timeout=100)
-    assert large.status_code == 413
+@pytest.mark.parametrize("protocol", [{}, {"mcp-protocol-version": "2026-07-28"}], ids=["earlier", "current"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_is_bounded(url: str, protocol: dict[str, str], chunked: bool) -> None:
+    headers = {**ACCEPT, **bearer("alice"), **protocol}
+    content = iter([b"x" * 50_000] * 4) if chunked else b"x" * 200_000
+    large = httpx2.post(url, content=content, headers=headers, timeout=100)
+    assert (large.status_code, "content-length" in large.request.headers) == (413, not chunked)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -13,8 +13,9 @@ from mcp_types import Tool
 from moonbox.config.mcp import ServerSettings
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
-from tests.mcp.mcp_driver import stdio, wait_until
+from tests.mcp.mcp_driver import stdio
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.mcp.mcp_driver import Driver, Session

@@ -24,8 +24,9 @@ from moonbox.config.mcp import LoginSettings, ServerSettings
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp.upstreams.browser import parse_return
 from moonbox.mcp.upstreams.login import LoginStore, make_auth
-from tests.mcp.mcp_driver import moonbox, stdio, text, wait_until
+from tests.mcp.mcp_driver import moonbox, stdio, text
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
-from moonbox.mcp.server.sessions import Client, Conversations
+from moonbox.mcp.server.sessions import Client, conversation_of, owner_of
 from moonbox.mcp.server.web import guarded
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
 from moonbox.mcp.upstreams.tools import result_value
@@ -320,81 +320,19 @@ class _Client:
 
 
 def test_conversations_go_by_name_handle_and_session() -> None:
-    ended: list[str] = []
-    now = 0.0
-    kept = Conversations(ended.append, idle_seconds=5.0, max_count=2, clock=lambda: now)
     client: Any = _Client()
-    fresh = kept.find(client, None, None)
+    fresh = conversation_of(client, None, None, ())
     assert fresh.handle is not None
-    with kept.using(fresh.key):
-        assert kept.find(client, None, fresh.handle).key == fresh.key
-        now += 10.0
-        kept.end_idle()
-        assert len(kept) == 1, "what is running does not end"
+    known = {fresh.key}
+    assert conversation_of(client, None, fresh.handle, known).key == fresh.key
     other: Any = _Client(owner="other")
-    assert kept.find(other, None, fresh.handle).key != fresh.key
+    lost = conversation_of(other, None, fresh.handle, known)
+    assert lost.key != fresh.key
+    assert lost.note == f"the state {fresh.handle!r} no longer exists; this script started with new globals"
     session: Any = _Client(session="s")
-    assert kept.find(session, None, None).handle is None
-    assert kept.find(session, "mine", None).key == "local|named|mine"
-    now += 10.0
-    kept.end_idle()
-    assert (ended, len(kept)) == ([fresh.key], 0)
-
-
-def test_the_oldest_idle_conversation_makes_room() -> None:
-    ended: list[str] = []
-    kept = Conversations(ended.append, idle_seconds=100.0, max_count=2)
-    for key in ("a", "b"):
-        with kept.using(key):
-            pass
-    with kept.using("a"), kept.using("c"):
-        assert ended == ["b"]
-        with pytest.raises(TooMany, match=r"^all 2 conversations are in use; try again later$"), kept.using("d"):
-            pass
-
-
-def test_whoever_has_most_conversations_gives_one_up() -> None:
-    ended: list[str] = []
-    kept = Conversations(ended.append, idle_seconds=100.0, max_count=4)
-    modest: Any = _Client(owner="modest")
-    greedy: Any = _Client(owner="greedy")
-    for client, name in ((modest, "only"), (greedy, "1"), (greedy, "2"), (greedy, "3"), (greedy, "4|x"), (greedy, "5")):
-        with kept.using(kept.find(client, name, None).key):
-            pass
-    assert ended == ["greedy|named|1", "greedy|named|2"]
-
-
-def test_a_blank_conversation_is_used_again_by_its_own_client_alone() -> None:
-    ended: list[str] = []
-    kept = Conversations(ended.append, idle_seconds=100.0, max_count=100)
-    mine: Any = _Client(owner="mine")
-    blank = kept.find(mine, None, None)
-    assert not kept.keep_blank(blank, mine), "no script ran in it"
-    with kept.using(blank.key):
-        pass
-    assert kept.keep_blank(blank, mine)
-    for other in (_Client(owner="other"), _Client(owner="mine", address="10.0.0.1")):
-        stranger: Any = other
-        assert kept.find(stranger, None, None).key != blank.key
-    assert kept.find(mine, None, None) == blank
-    assert kept.find(mine, None, None) != blank, "it is in use"
-    assert kept.keep_blank(blank, mine)
-    kept.end(blank.key)
-    assert ended == [blank.key]
-    assert kept.find(mine, None, None) != blank
-
-
-def test_few_blank_conversations_are_kept() -> None:
-    kept = Conversations(lambda _: None, idle_seconds=100.0, max_count=1_000)
-    clients: list[Any] = [_Client(owner=f"client {number}") for number in range(10)]
-    counts = []
-    for client in clients:
-        conversations = [kept.find(client, None, None) for _ in range(20)]
-        for conversation in conversations:
-            with kept.using(conversation.key):
-                pass
-        counts.append(sum(kept.keep_blank(conversation, client) for conversation in conversations))
-    assert counts == [16, 16, 16, 16, 0, 0, 0, 0, 0, 0]
+    assert conversation_of(session, None, None, known).handle is None
+    named = conversation_of(session, "mine|x", None, known).key
+    assert (named, owner_of(named)) == ("local|named|mine/x", "local")
 
 
 def test_the_gate_counts_requests_and_looks_at_names() -> None:

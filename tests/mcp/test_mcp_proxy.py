@@ -13,8 +13,9 @@ from mcp import MCPError
 from mcp_types import AudioContent, ImageContent, PromptReference, ResourceTemplateReference
 
 from tests.mcp.everything_server import ICON, PNG, WAV
-from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text, wait_until
+from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -304,7 +305,7 @@ def test_no_server_passes_for_us_or_learns_of_our_addresses() -> None:
 def test_an_event_log_keeps_the_latest_events_of_each_stream() -> None:
     from mcp_types.jsonrpc import JSONRPCNotification
 
-    from moonbox.mcp.server.events import EventLog
+    from moonbox.mcp.server.web import EventLog
 
     async def replay() -> tuple[Any, list[str], Any]:
         log = EventLog(max_events=3)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from tests.mcp.mcp_driver import ACCEPT, SECONDS, http_server, moonbox, wait_until
+from tests.mcp.mcp_driver import ACCEPT, SECONDS, http_server, moonbox
 from tests.mcp.revision_server import MODERN, REVISIONS, VERSION_KEY
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

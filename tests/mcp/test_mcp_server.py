@@ -16,7 +16,8 @@ from moonbox.audit.sinks import open_trail
 from moonbox.config.serve import ServeSettings
 from moonbox.mcp.server.server import MoonboxServer
 from tests.mcp.conftest import filled
-from tests.mcp.mcp_driver import SECONDS, Session, abandoned, stdio, text, wait_until
+from tests.mcp.mcp_driver import Session, abandoned, stdio, text
+from tests.waiting import await_until, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -298,13 +299,6 @@ def test_many_calls_at_once_are_kept_apart(session: Session) -> None:
 
 
 def test_idle_conversations_end() -> None:
-    ended = asyncio.Event()
-
-    class Mode(CodeMode):
-        def end(self, conversation: str = "") -> bool:
-            ended.set()
-            return super().end(conversation)
-
     async def main(mode: CodeMode) -> list[Any]:
         async def value(source: str) -> Any:
             meta: Any = {"moonbox/conversation": "idle"}
@@ -314,9 +308,8 @@ def test_idle_conversations_end() -> None:
         server = MoonboxServer(mode, settings=ServeSettings(idle_seconds=0.5))
         async with server.running(), Client(server.app) as client:
             first = await value("kept = 1 return kept")
-            async with asyncio.timeout(SECONDS):
-                await ended.wait()
+            await await_until(lambda: not mode.conversations)
             return [first, await value("return kept == nil")]
 
-    with Sandbox() as box, Mode(box) as mode:
+    with Sandbox() as box, CodeMode(box) as mode:
         assert asyncio.run(main(mode)) == [1, True]

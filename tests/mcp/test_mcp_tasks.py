@@ -8,7 +8,8 @@ import httpx2
 import pytest
 
 from tests.mcp.conftest import filled
-from tests.mcp.mcp_driver import ACCEPT, HELLO, bearer, served, wait_until
+from tests.mcp.mcp_driver import ACCEPT, HELLO, bearer, served
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

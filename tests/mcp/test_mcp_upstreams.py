@@ -20,8 +20,9 @@ from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.tools import ToolCache
 from moonbox.media import MediaStore
 from tests.mcp import peers
-from tests.mcp.mcp_driver import stdio, wait_until
+from tests.mcp.mcp_driver import stdio
 from tests.programs import program
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.knowledge.connectors.site import Fetcher, FetchError
+from moonbox.knowledge.connectors.web import Fetcher, FetchError
 from moonbox.net import client
-from moonbox.net.addresses import NetError, follow, parse_target
+from moonbox.net.addresses import NameLookup, NetError, follow, parse_target
 from moonbox.net.client import ByteBudget, Client, PublicAddresses, Response, read_body, unpack_gzip
 from tests.loopback_servers import Answer, RawServer, Request, Server, drip, ignore
 
@@ -249,6 +249,19 @@ def test_lookups_that_hang_do_not_pile_up() -> None:
     assert len(asked) <= 16, "the others waited for a place and found none"
 
 
+def test_a_lookup_whose_thread_cannot_start_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    lookup = NameLookup(lambda *_: ["93.184.216.34"], most_at_once=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(NetError, match=r"^the name a\.test cannot be resolved: can't start new thread$") as caught:
+            lookup.addresses("a.test", 80, 1.0)
+    assert (caught.value.code, caught.value.retryable) == ("connection", True)
+    assert [str(address) for address in lookup.addresses("a.test", 80, 20.0)] == ["93.184.216.34"]
+
+
 def test_a_long_location_is_refused_before_it_is_read() -> None:
     """Python's own reader takes quadratic time for a host of many accents, and keeps what it read."""
     target = parse_target("http://a.test/")
@@ -279,7 +292,7 @@ def test_a_refused_connection() -> None:
 
 def test_an_embedding_server_has_the_same_bounds(serve_raw: ServeRaw) -> None:
     from moonbox.knowledge.embedding import OpenAIEmbedder, OpenAIEmbeddings
-    from moonbox.knowledge.errors import EmbeddingError
+    from moonbox.knowledge.records import EmbeddingError
 
     dripping = serve_raw(drip(b"HTTP/1.1 200 OK\r\nx: ", b"y", pause=0.02))
     embedder = OpenAIEmbedder(OpenAIEmbeddings(url=dripping.url, model="m", timeout=0.3, attempts=1))

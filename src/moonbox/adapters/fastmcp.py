@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from moonbox.adapters.base import imported_from
-from moonbox.codemode.conversations import Conversations
+from moonbox.codemode.sessions import Sessions
 from moonbox.errors import ToolDefinitionError, UsageError
 from moonbox.errors import ToolError as ScriptToolError
 from moonbox.languages.registry import language
@@ -68,7 +68,7 @@ class MoonboxSandboxProvider:
         self._conversation = conversation
         self._max_chars = max_chars
         self._script_tools = _ScriptTools()
-        self._repls = Conversations(self._new_repl, idle_seconds=3600.0, most=100)
+        self._repls: Sessions[Repl] = Sessions(lambda repl: repl.close(), idle_seconds=3600.0, most=100)
         self._is_own = sandbox is None
 
     async def run(
@@ -106,7 +106,8 @@ class MoonboxSandboxProvider:
     async def _repl(self) -> AsyncIterator[Repl]:
         name = self._conversation(get_context()) if self._conversation is not None else None
         if name is not None:
-            yield self._repls.get(name)
+            with self._repls.use(name, self._new_repl) as repl:
+                yield repl
             return
         async with self._new_repl() as repl:
             yield repl

@@ -230,10 +230,10 @@ class LineFile:
                     if _is_at(self._fd, self._path):
                         yield self._fd
                         return
-                os.close(self._fd)
-                self._fd = None
                 _create(self._path)
-                self._fd = _open(self._path)
+                fresh = _open(self._path)  # before the old one is closed: a failure leaves one to try again with
+                os.close(self._fd)
+                self._fd = fresh
 
     def _lines(self) -> Iterator[bytes]:
         """Every line that has an end: one without was being written when its writer was killed."""

@@ -26,7 +26,6 @@ __all__ = [
     "RunSummary",
     "Stats",
     "ToolStats",
-    "matching",
     "moment",
     "percentile",
     "pick",
@@ -155,31 +154,6 @@ class Stats:
         return asdict(self)
 
 
-def matching(
-    runs: Iterable[Run],
-    *,
-    limit: int = 50,
-    offset: int = 0,
-    ok: bool | None = None,
-    tool: str | None = None,
-    since: float | None = None,
-    repl: str | None = None,
-) -> tuple[RunSummary, ...]:
-    """Summaries of the runs asked for, the latest first."""
-    check_page(limit, offset)
-    matches = [
-        run
-        for run in runs
-        if (ok is None or run.ok is ok)
-        and (tool is None or any(call.tool == tool for call in run.calls))
-        and (since is None or run.started >= since)
-        and (repl is None or run.repl == repl)
-    ]
-    matches.reverse()  # of runs that started at the same time, the one written last comes first
-    matches.sort(key=lambda run: run.started, reverse=True)
-    return tuple(RunSummary.of(run) for run in matches[offset : offset + limit])
-
-
 class RunReader:
     """A Trail over runs that are read one after the other, oldest first."""
 
@@ -187,7 +161,10 @@ class RunReader:
         raise NotImplementedError
 
     def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
-        return matching(self.runs(), limit=limit, offset=offset, **where)
+        check_page(limit, offset)
+        wanted = RunFilter(**where)
+        matches = [run for run in self._latest_first() if wanted.accepts(run)]
+        return tuple(RunSummary.of(run) for run in matches[offset : offset + limit])
 
     def get(self, id: str) -> Run:
         runs = {run.id: run for run in self.runs() if run.id.startswith(id)}
@@ -199,14 +176,12 @@ class RunReader:
     def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
         """Summaries of the runs before the one with that id, the latest first."""
         check_page(limit, 0)
-        ordered = list(self.runs())
-        ordered.reverse()  # of runs that started at the same time, the one written last comes first
-        ordered.sort(key=lambda run: run.started, reverse=True)
+        ordered = self._latest_first()
         if before is not None:
             places = [place for place, run in enumerate(ordered) if run.id == before]
             if not places:
                 raise UsageError(f"unknown run {before!r}")
-            del ordered[: places[0] + 1]
+            ordered = ordered[places[0] + 1 :]
         wanted = where or RunFilter()
         matches = [run for run in ordered if wanted.accepts(run)]
         following = matches[limit - 1].id if limit and len(matches) > limit else None
@@ -222,6 +197,12 @@ class RunReader:
             return None, None
         earlier = RunSummary.of(same[place - 1]) if place else None
         return earlier, RunSummary.of(same[place + 1]) if place + 1 < len(same) else None
+
+    def _latest_first(self) -> Sequence[Run]:
+        ordered = [*self.runs()]
+        ordered.reverse()  # of runs that started at the same time, the one written last comes first
+        ordered.sort(key=lambda run: run.started, reverse=True)
+        return ordered
 
 
 def check_page(limit: int, offset: int) -> None:

@@ -61,17 +61,8 @@ class IntentSink(Sink, Protocol):
 class Trail(Protocol):
     """What can be asked about the runs of a sink; every built-in sink has this."""
 
-    def list(
-        self,
-        limit: int = 50,
-        offset: int = 0,
-        *,
-        ok: bool | None = None,
-        tool: str | None = None,
-        since: float | None = None,
-        repl: str | None = None,
-    ) -> tuple[RunSummary, ...]:
-        """Summaries, the latest run first."""
+    def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
+        """Summaries, the latest run first; `where` are fields of RunFilter."""
 
     def get(self, id: str) -> Run:
         """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""

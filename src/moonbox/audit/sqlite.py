@@ -93,29 +93,15 @@ class SqliteSink:
                 db.execute("UPDATE runs SET calls = calls + 1, failed_calls = failed_calls + 1 WHERE seq = ?", (seq,))
                 db.execute(_INSERT_CALL, call_row(seq, call))
 
-    def list(
-        self,
-        limit: int = 50,
-        offset: int = 0,
-        *,
-        ok: bool | None = None,
-        tool: str | None = None,
-        since: float | None = None,
-        repl: str | None = None,
-    ) -> tuple[RunSummary, ...]:
-        """Summaries, the latest run first."""
+    def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
+        """Summaries, the latest run first; `where` are fields of RunFilter."""
         check_page(limit, offset)
-        tests = {
-            "kind IS NULL = :ok": ok,
-            "EXISTS (SELECT 1 FROM calls WHERE run = seq AND tool = :tool)": tool,
-            "started >= :since": since,
-            "repl = :repl": repl,
-        }
-        where = " AND ".join(test for test, value in tests.items() if value is not None) or "1"
-        sql = f"SELECT {_SUMMARY} FROM runs WHERE {where} ORDER BY started DESC, seq DESC LIMIT :limit OFFSET :offset"
-        values = {"ok": ok, "tool": tool, "since": since, "repl": repl, "limit": limit, "offset": offset}
+        tests, values = _tests(RunFilter(**where))
+        chosen = " AND ".join(tests) or "1"
+        sql = f"SELECT {_SUMMARY} FROM runs WHERE {chosen} ORDER BY started DESC, seq DESC LIMIT :limit OFFSET :offset"
         with self._reading() as db:
-            return tuple(RunSummary(*row) for row in db.execute(sql, values))
+            rows = db.execute(sql, {**values, "limit": limit, "offset": offset})
+            return tuple(RunSummary(*row) for row in rows)
 
     def get(self, id: str) -> Run:
         """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""

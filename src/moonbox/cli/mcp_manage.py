@@ -218,8 +218,8 @@ def remove(name: _Name, config: ConfigFile = None) -> None:
 def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False) -> None:
     """Start one server and show what it can do, how fast it answers, and the problems of its tools."""
     with reporting_errors():
-        from moonbox.mcp.upstreams.examination import examine
         from moonbox.mcp.upstreams.login import make_auth
+        from moonbox.mcp.upstreams.status import examine
 
         settings = _find(name, config, mcp_config)
         try:

@@ -6,7 +6,6 @@ import functools
 import inspect
 import json
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -242,11 +241,12 @@ RUN_OPTIONS: Mapping[str, Any] = {
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command every option of RunOptions, in place of its parameter `options`."""
+    defaults = RunOptions()
     shared = [
         inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=RUN_OPTIONS[field.name]
+            name, inspect.Parameter.KEYWORD_ONLY, default=getattr(defaults, name), annotation=RUN_OPTIONS[name]
         )
-        for field in fields(RunOptions)
+        for name in RunOptions.__struct_fields__
     ]
     signature = inspect.signature(command, eval_str=True)
     own = [parameter for name, parameter in signature.parameters.items() if name != "options"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
 
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
@@ -30,15 +31,13 @@ PRESETS = ("default", "quick", "standard", "extended", "untrusted")
 _LIMIT_NAME = r"Limits\.(\w+)"
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A limit that was given; None stands for "no limit"."""
 
     value: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True, kw_only=True):
     """How scripts run: tools, isolation, trail and limits. `options.RUN_OPTIONS` says how each is typed."""
 
     tools: Sequence[str] | None = None
@@ -125,7 +124,7 @@ class RunOptions:
 
     def _limits(self) -> Limits:
         """The preset, with the single limits that were given."""
-        names = {item.name: _option_name(item.name) for item in fields(Limits)}
+        names = {name: _option_name(name) for name in Limits().to_dict()}
         given = {name: getattr(self, option) for name, option in names.items()}
         changes = {name: quantity.value for name, quantity in given.items() if quantity is not None}
         try:

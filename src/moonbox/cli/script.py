@@ -6,8 +6,9 @@ import contextlib
 import gc
 import json
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from moonbox.cli.output import is_terminal, print_error, print_json, print_note, report_error, save_media
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
@@ -115,8 +116,7 @@ def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False)
         print_note(summary(run))
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """A script to run."""
 
     text: str

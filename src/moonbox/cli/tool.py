@@ -185,7 +185,7 @@ def _show_test(run: Run, path: Path, *, as_json: bool) -> bool:
 def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
     """Run it now and after each change, until Ctrl-C."""
     from moonbox.scripts.authoring import examples_file
-    from moonbox.scripts.environment import file_stamp
+    from moonbox.scripts.definition import file_stamp
 
     settings = _all_with_examples(config) if path is None else _settings_for(path, config)
     scripts = [item.path for item in settings.scripts]

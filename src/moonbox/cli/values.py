@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from moonbox.audit.compact import binary, clean, pieces
 from moonbox.wording import counted, visible
@@ -25,8 +26,7 @@ _NOTE = "dim italic"
 _INDENT = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class Pretty:
+class Pretty(Struct, frozen=True):
     """A value on the screen, and whether something of it was left out."""
 
     text: Text
@@ -49,13 +49,12 @@ def plain_text(value: Any) -> str:
     return value if isinstance(value, str) else "".join(pieces(value))
 
 
-@dataclass
-class _Layout:
+class _Layout(Struct):
     items: int
     chars: int
     rows: int
     shortened: bool = False
-    _used: int = field(default=1)
+    _used: int = 1
 
     def pieces(self, value: Any, room: int, indent: str, taken: int = 0) -> Iterator[Piece]:
         """The value on one line if it fits behind the `taken` characters, else one item to a line."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.answer import json_reply
 from moonbox.codemode.catalog import Catalog, Choice, CodeTool, choose, make_catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
-from moonbox.codemode.conversations import Conversations
 from moonbox.codemode.definitions import (
     Definition,
     Format,
@@ -22,6 +21,7 @@ from moonbox.codemode.definitions import (
     shorten,
 )
 from moonbox.codemode.routing import Routes, explain_misdirected
+from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
 from moonbox.sandbox.decisions import ToolCall
@@ -30,6 +30,7 @@ from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from moonbox.audit.records import Run
     from moonbox.codemode.client_calls import Place
@@ -85,7 +86,8 @@ class CodeMode:
             later=later,
         )
         self._code_tool = CodeTool(self.settings, self._texts, self._routes, sandbox.limits, self._count)
-        self._conversations = Conversations(self._new_repl, idle_seconds=idle_seconds, most=max_conversations)
+        self.sessions: Sessions[Repl] = Sessions(_close, most=max_conversations, idle_seconds=idle_seconds)
+        """The Repl of each conversation."""
         self._client_calls = ClientCalls(
             client_calls,
             finished=self._answer,
@@ -195,14 +197,14 @@ class CodeMode:
         try:
             if not isinstance(prepared, str):
                 return self._answer(self.sandbox.call(prepared[0].path, prepared[1]))
-            with self._conversations.use(conversation) as repl:
+            with self.sessions.use(conversation, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
                 if not self._routes.has_client_tools:
                     return self._answer(repl.run(prepared))
                 place = self._place(conversation, repl)
                 return self._client_calls.drive(lambda: repl.start(prepared), place, pause=pause)
-        except (PoolTimeout, WorkerError, ClosedError) as problem:
+        except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
 
     async def areply(self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False) -> Reply:
@@ -217,34 +219,39 @@ class CodeMode:
         try:
             if not isinstance(prepared, str):
                 return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1]))
-            with self._conversations.use(conversation) as repl:
+            with self.sessions.use(conversation, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
                 if not self._routes.has_client_tools:
                     return self._answer(await repl.arun(prepared))
                 place = self._place(conversation, repl)
                 return await self._client_calls.adrive(lambda: repl.start(prepared), place, pause=pause)
-        except (PoolTimeout, WorkerError, ClosedError) as problem:
+        except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
+
+    def session(self, conversation: str) -> AbstractContextManager[Repl]:
+        """The Repl of a conversation, which cannot end to make room until the block is left."""
+        self._current()
+        return self.sessions.use(conversation, self._new_repl)
 
     def repl(self, conversation: str = "") -> Repl:
         """The Repl of a conversation."""
         self._current()
-        return self._conversations.get(conversation)
+        return self.sessions.open(conversation, self._new_repl)
 
     @property
     def conversations(self) -> tuple[str, ...]:
         """The conversations that have script state, the most recently used last."""
-        return self._conversations.names()
+        return self.sessions.names()
 
     def end(self, conversation: str = "") -> bool:
         """End a conversation: its state is gone. Whether there was one."""
-        return self._conversations.end(conversation)
+        return self.sessions.end(conversation)
 
     def close(self) -> None:
         """End every conversation; a Sandbox that was given stays open."""
         self._closed = True
-        self._conversations.end_all()
+        self.sessions.end_all()
         if self._own_sandbox is not None:
             self._own_sandbox.close()
 
@@ -274,10 +281,10 @@ class CodeMode:
         def enter() -> Iterator[Reply | None]:
             if self._closed:
                 raise ClosedError("this CodeMode is closed")
-            if not self._conversations.has(conversation, paused):
+            if self.sessions.get(conversation) is not paused:
                 yield Reply(_ENDED, True)
                 return
-            with self._conversations.use(conversation):
+            with self.sessions.use(conversation, self._new_repl):
                 yield None
 
         return enter
@@ -389,6 +396,10 @@ class _View:
 def _anywhere() -> Iterator[None]:
     """Where a direct call goes on."""
     yield None
+
+
+def _close(repl: Repl) -> None:
+    repl.close()
 
 
 def _definitions(tools: Mapping[str, Tool]) -> list[Definition]:

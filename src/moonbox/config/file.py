@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct, field
 
 from moonbox.config.variables import Variables, unset_texts
 from moonbox.errors import ConfigError
@@ -25,16 +26,21 @@ SECTIONS = ("audit", "codemode", "knowledge", "limits", "mcp", "sandbox", "serve
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """One configuration file, with its variables expanded; those that are not set are refused where they are read."""
 
     path: Path | None = None
-    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    data: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] = field(default_factory=dict)
     """As the file has it, before variables were expanded."""
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict)
     """Values of variables that nobody may see, by name: kept out of results, trails, logs and messages."""
+
+    def __repr__(self) -> str:
+        return f"Config(path={str(self.path)!r})"  # the values of variables may be secrets
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("path", self.path)]
 
     @classmethod
     def load(

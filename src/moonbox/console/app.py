@@ -88,7 +88,7 @@ class _Console:
         if origin.partition("://")[2] != request.headers.get("host"):
             return self._sign_in_page("Sign in from this page.", status=403)
         form = _form(await request.body())
-        cookie = self._browser.sign_in(form.get("token", ""))
+        cookie = self._browser.sign_in(form.get("token", ""), request.client.host if request.client else "")
         if cookie is None:
             message = "That is not the server's token."
             return self._sign_in_page(message, target=_local(form.get("next", "")), status=403)

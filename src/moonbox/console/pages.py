@@ -15,7 +15,7 @@ from moonbox.audit.reports import compare
 from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
 from moonbox.console.rendering import as_json, sample
 from moonbox.errors import MoonboxError
-from moonbox.http.reports import run_report, timeline_of
+from moonbox.http.playground import run_report, timeline_of
 from moonbox.wording import seconds, size
 
 if TYPE_CHECKING:

@@ -19,11 +19,12 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
-from moonbox.http.reports import run_report
+from moonbox.http.playground import run_report
 from moonbox.http.requests import Refused, failure, flag, json_object, number, of_script, of_tool, text
-from moonbox.http.workbench_api import routes as workbench_routes
+from moonbox.http.workbench import routes as workbench_routes
 from moonbox.sandbox.approvals import hint_names
 from moonbox.sandbox.docs import Docs
+from moonbox.tools.search import ToolSearch
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Service:
     refresh: Callable[[], object] = field(default=lambda: None)
     """Called before tools are listed or called: picks up changed files."""
     recent: MemorySink = field(default_factory=lambda: MemorySink(_REMEMBERED_RUNS))
+    index: ToolSearch | None = None
+    """The search over the tools, made by the first search: it follows their changes, and making one takes long."""
     workbench: Workbench | None = None
     """Sessions, approvals and live events, for a person at a screen."""
 
@@ -77,7 +80,9 @@ class Service:
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """What `docs.search` gives a script."""
         self.refresh()
-        return Docs(self.sandbox.toolbox, {}, self.sandbox.language).search(words, limit)
+        if self.index is None:
+            self.index = ToolSearch(self.sandbox.toolbox)
+        return Docs(self.sandbox.toolbox, {}, self.sandbox.language, search=self.index).search(words, limit)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Run:
         self.refresh()
@@ -185,20 +190,14 @@ class _Api:
 
     async def list_runs(self, request: Request) -> Response:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
-        where = RunFilter(
-            ok=flag(request, "ok"),
-            kind=text(request, "kind"),
-            tool=text(request, "tool"),
-            repl=text(request, "repl"),
-            language=text(request, "language"),
-            text=text(request, "q"),
-        )
+        where: dict[str, Any] = {name: text(request, name) for name in ("kind", "tool", "repl", "language")}
+        where |= {"ok": flag(request, "ok"), "text": text(request, "q")}
         before = text(request, "before")
-        if offset:
-            runs = await asyncio.to_thread(self._service.readable.list, limit, offset)
+        if offset and before is None:
+            runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)
             return JSONResponse({"runs": [run.to_dict() for run in runs]})
         try:
-            page = await asyncio.to_thread(self._service.page, limit, before, where)
+            page = await asyncio.to_thread(self._service.page, limit, before, RunFilter(**where))
         except UsageError:
             raise Refused(404, "unknown_run", "before must be the id of a run") from None
         return JSONResponse(

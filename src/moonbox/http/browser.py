@@ -12,9 +12,11 @@ import secrets
 import threading
 from collections import OrderedDict
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import IPv6Address, IPv6Network
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from moonbox.net.addresses import parse_address
 from moonbox.net.guard import header_values
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ _READS = frozenset({"GET", "HEAD"})
 _LIFETIME = 7 * 24 * 3600.0
 _MAX_SESSIONS = 100
 _MAX_FAILURES = 20
+_MAX_ADDRESSES = 1_000
 _PAUSE = 60.0
 
 
@@ -45,7 +48,7 @@ class BrowserAccess:
         self._lock = threading.Lock()
         self._one_time: set[str] = set()
         self._sessions: OrderedDict[str, float] = OrderedDict()
-        self._failures: list[float] = []
+        self._failures: OrderedDict[str, list[float]] = OrderedDict()
 
     @property
     def with_token(self) -> bool:
@@ -67,17 +70,20 @@ class BrowserAccess:
             self._one_time.discard(_digest(key))
         return self._new_session()
 
-    def sign_in(self, token: str) -> str | None:
-        """The cookie for the server's token; None when it is wrong, or after too many wrong ones."""
-        now = monotonic()
+    def sign_in(self, token: str, address: str) -> str | None:
+        """The cookie for the server's token; None when it is wrong, or after too many wrong ones from that address."""
+        client, now = _network(address), monotonic()
         with self._lock:
-            self._failures = [moment for moment in self._failures if now - moment < _PAUSE]
-            if len(self._failures) >= _MAX_FAILURES:
+            recent = [moment for moment in self._failures.get(client, ()) if now - moment < _PAUSE]
+            if len(recent) >= _MAX_FAILURES:
                 return None
         if self._token is not None and hmac.compare_digest(token.encode(), self._token.encode()):
             return self._new_session()
         with self._lock:
-            self._failures.append(now)
+            self._failures[client] = [*recent, now]
+            self._failures.move_to_end(client)
+            while len(self._failures) > _MAX_ADDRESSES:
+                self._failures.popitem(last=False)
         return None
 
     def knows(self, scope: Scope) -> bool:
@@ -116,6 +122,12 @@ def cookie_name(scope: Scope) -> str:
     """With the port: a browser sends a cookie to every port of a host, and one console must not replace another's."""
     server = scope.get("server")
     return f"{_COOKIE}_{server[1]}" if server else _COOKIE
+
+
+def _network(address: str) -> str:
+    """What failures are counted by: an IPv4 address, or the /64 network of an IPv6 one, which one client may own."""
+    known = parse_address(address)
+    return str(IPv6Network((known, 64), strict=False)) if isinstance(known, IPv6Address) else address
 
 
 def _digest(text: str) -> str:

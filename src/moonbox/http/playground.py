@@ -1,4 +1,4 @@
-"""The playground: sessions in which a person runs scripts, steps through them, and sees what they do meanwhile."""
+"""The playground: sessions in which a person runs scripts and steps through them, and runs as pages show them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import secrets
 import threading
 from collections import deque
 from contextvars import ContextVar
-from time import monotonic, time
+from time import time
 from typing import TYPE_CHECKING, Any, Literal
 
+from moonbox.audit.reports import economy_of
+from moonbox.codemode.catalog import rough_tokens
+from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.http.events import Event, Events
-from moonbox.http.reports import call_dict, run_dict, run_report
 from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
@@ -23,14 +25,25 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.audit.records import Run
+    from moonbox.audit.records import Call, Run
     from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause
 
-__all__ = ["Playground", "Session", "SessionBusy", "watch_call", "watch_output"]
+__all__ = [
+    "Playground",
+    "Session",
+    "SessionBusy",
+    "call_dict",
+    "media_of",
+    "run_dict",
+    "run_report",
+    "timeline_of",
+    "watch_call",
+    "watch_output",
+]
 
 State = Literal["idle", "running", "paused"]
 
@@ -41,6 +54,7 @@ _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
 _COMPILING = Limits(timeout=2.0, max_tool_calls=0)
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
+_LARGEST_VALUE = 2_000_000
 
 
 class SessionBusy(UsageError):
@@ -71,32 +85,32 @@ class Playground:
         self.languages = tuple(languages)
         self.events = events
         self._sandboxes = sandboxes
-        self._sessions: dict[str, Session] = {}
+        self._sessions: Sessions[Session] = Sessions(
+            Session.end, most=_MAX_SESSIONS, idle_seconds=_IDLE_SECONDS, strict=True, is_busy=Session.is_busy
+        )
 
     async def open(self, language: str) -> Session:
         """A new session; UsageError for a language that is not offered."""
         if language not in self.languages:
             raise UsageError(f"unknown language {language!r}; known languages: {', '.join(self.languages)}")
-        await self._make_room()
         sandbox = await asyncio.to_thread(self._sandboxes, language)
-        session = Session(self, sandbox, language)
-        self._sessions[session.id] = session
-        return session
+        id = secrets.token_urlsafe(9)
+        return self._sessions.open(id, lambda: Session(id, self.events, sandbox, language))
 
     def get(self, id: str) -> Session | None:
         return self._sessions.get(id)
 
     def session_of(self, repl_id: str) -> str:
         """The session whose Repl has this id; empty when there is none."""
-        return next((session.id for session in list(self._sessions.values()) if session.repl.id == repl_id), "")
+        return next((session.id for session in self._sessions.values() if session.repl.id == repl_id), "")
 
     def find_medium(self, address: str) -> Media | None:
         """What a tool returned to the scripts of a session."""
-        sessions = list(self._sessions.values())
+        sessions = self._sessions.values()
         return next((medium for each in sessions if (medium := each.repl.find_medium(address)) is not None), None)
 
     async def close(self, id: str) -> None:
-        session = self._sessions.pop(id, None)
+        session = self._sessions.take(id)
         if session is not None:
             await session.close()
 
@@ -111,30 +125,15 @@ class Playground:
                 findings = await asyncio.to_thread(_findings, repl, source)
         return findings or await asyncio.to_thread(_syntax_error, sandbox, source)
 
-    async def _make_room(self) -> None:
-        """End sessions that nobody used for long, and the one that was idle longest where there are too many."""
-        idle = sorted(
-            (session for session in self._sessions.values() if session.state == "idle"), key=lambda each: each.used
-        )
-        old = [session for session in idle if monotonic() - session.used > _IDLE_SECONDS]
-        if not old and len(self._sessions) >= _MAX_SESSIONS:
-            if not idle:
-                raise SessionBusy(f"{_MAX_SESSIONS} sessions are running; stop one first")
-            old = idle[:1]
-        for session in old:
-            await self.close(session.id)
-
 
 class Session:
     """One Repl and what happened in its latest run. Its methods belong to one event loop, `publish` to any thread."""
 
-    def __init__(self, playground: Playground, sandbox: Sandbox, language: str) -> None:
-        self.id = secrets.token_urlsafe(9)
-        self.language = language
+    def __init__(self, id: str, events: Events, sandbox: Sandbox, language: str) -> None:
+        self.id, self.language = id, language
         self.state: State = "idle"
         self.source = ""
-        self.used = monotonic()
-        self._playground, self._sandbox = playground, sandbox
+        self._hub, self._sandbox = events, sandbox
         self._lock = threading.Lock()
         self._events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
         self._number = 0
@@ -155,7 +154,7 @@ class Session:
             self._number += 1
             event = Event(name, data, self.id, self._number)
             self._events.append(event)
-        self._playground.events.publish(event)
+        self._hub.publish(event)
 
     def start(self, source: str, *, step: bool, limits: Mapping[str, Any]) -> None:
         """Begin a run; UsageError while another one goes on."""
@@ -200,10 +199,18 @@ class Session:
         """Names and kinds of what its scripts have defined."""
         return {} if self.state != "idle" else self.repl.globals()
 
+    def is_busy(self) -> bool:
+        return self.state != "idle"
+
+    def end(self) -> None:
+        """End a session that is not busy."""
+        self.repl.close()
+
     async def close(self) -> None:
+        """Stop its run, if there is one, and end it."""
         with contextlib.suppress(MoonboxError):
             await self.stop()
-        await asyncio.to_thread(self.repl.close)
+        await asyncio.to_thread(self.end)
 
     def to_dict(self) -> dict[str, Any]:
         limits = self._sandbox.limits.to_dict()
@@ -231,7 +238,6 @@ class Session:
 
     def _go(self, step: Callable[[], Any], *, first: bool = False) -> None:
         self.state = "running"
-        self.used = monotonic()
         if first:
             self.publish("started", {"started": time(), "source": self.source})
         _SESSION.set(self)  # the task, and the threads that it starts, find it there
@@ -263,11 +269,11 @@ class Session:
         self.publish("pause", {"calls": calls})
 
     def _finish(self, run: Run) -> None:
-        self.state, self.used = "idle", monotonic()
+        self.state = "idle"
         self.publish("done", {"run": run_dict(run), "report": run_report(run)})
 
     def _lose(self, message: str) -> None:
-        self.state, self.used = "idle", monotonic()
+        self.state = "idle"
         self.publish("lost", {"message": message})
 
 
@@ -308,3 +314,58 @@ def _answer(answer: Mapping[str, Any]) -> Answer:
         case "error":
             return Answer.error(str(answer.get("message") or "it failed"), code=str(answer.get("code") or "tool_error"))
     raise UsageError("the kind of an answer must be run, value or error")
+
+
+def run_report(run: Run) -> dict[str, Any]:
+    """The timeline, what the model was shown, and what that spared; tokens are estimates."""
+    answer = run.for_model()
+    economy = economy_of(run, answer, rough_tokens)
+    return {
+        "timeline": timeline_of(run),
+        "model": {"text": answer, "tokens": economy.answer},
+        "economy": economy.to_dict(),
+    }
+
+
+def timeline_of(run: Run) -> dict[str, Any]:
+    """When each call came, waited and worked."""
+    return {"started": run.started, "wall": run.usage.wall, "calls": [call_dict(call) for call in run.calls]}
+
+
+def call_dict(call: Call) -> dict[str, Any]:
+    """A call as the timeline needs it: without its arguments and result."""
+    return {
+        "index": call.index,
+        "tool": call.tool,
+        "status": call.status,
+        "started": call.started,
+        "queued": call.queued,
+        "duration": call.duration,
+        "batch": call.batch,
+        "retry_of": call.retry_of,
+        "approval": call.approval,
+    }
+
+
+def run_dict(run: Run) -> dict[str, Any]:
+    """A run as the playground shows it: without its calls, and without values that are too large for a page."""
+    small = run.usage.bytes_out < _LARGEST_VALUE
+    return {
+        "id": run.id,
+        "ok": run.ok,
+        "values": [to_jsonable(value) for value in run.values] if small else [],
+        "large": not small,
+        "media": media_of(run),
+        "output_cut": run.output_cut,
+        "calls": len(run.calls),
+        "usage": run.usage.to_dict(),
+        "error": None if run.error is None else to_jsonable(run.error.to_dict()),
+        "state_lost": run.state_lost,
+    }
+
+
+def media_of(run: Run) -> list[dict[str, Any]]:
+    """What the script returned or showed of images, sounds and files: where they are, without their bytes."""
+    return [
+        {"media": medium.address, "type": medium.type, "size": medium.size, "name": medium.name} for medium in run.media
+    ]

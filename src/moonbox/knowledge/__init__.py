@@ -9,20 +9,23 @@ if TYPE_CHECKING:
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.knowledge.config import KnowledgeConfig
     from moonbox.knowledge.embedding import Embedder
-    from moonbox.knowledge.errors import DocumentNotFound, EmbeddingError, KnowledgeError, SyncBusy
     from moonbox.knowledge.records import (
         Chunk,
         Connector,
         Document,
+        DocumentNotFound,
+        EmbeddingError,
         Failed,
         Hit,
         Hits,
         Item,
+        KnowledgeError,
         Problem,
         Progress,
         Skipped,
         SourceInfo,
         Stats,
+        SyncBusy,
         SyncReport,
         Total,
         Unchanged,

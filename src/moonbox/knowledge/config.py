@@ -22,14 +22,14 @@ from moonbox.config.reader import check_keys, read, schema
 from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
-from moonbox.knowledge.errors import EmbeddingError, KnowledgeError
+from moonbox.knowledge.records import EmbeddingError, KnowledgeError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from moonbox.knowledge.connectors.site import Fetch
+    from moonbox.knowledge.connectors.web import Fetch
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
     from moonbox.knowledge.records import Connector, Scanned
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 
 from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, MissingExtra
-from moonbox.knowledge.errors import EmbeddingError
+from moonbox.knowledge.records import EmbeddingError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
 

@@ -1,4 +1,4 @@
-"""Values of the knowledge base: items that a connector's scan yields, and records of what it gives back."""
+"""Values of the knowledge base: items that a connector's scan yields, records of what it gives back, and its errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
-from moonbox.errors import ConversionError, UsageError
+from moonbox.errors import ConversionError, MoonboxError, UsageError
 from moonbox.knowledge.text import clean, clean_line
 from moonbox.suggest import unknown
 from moonbox.values import plain, to_jsonable
@@ -22,10 +22,13 @@ __all__ = [
     "Chunk",
     "Connector",
     "Document",
+    "DocumentNotFound",
+    "EmbeddingError",
     "Failed",
     "Hit",
     "Hits",
     "Item",
+    "KnowledgeError",
     "Mode",
     "Problem",
     "Progress",
@@ -33,6 +36,7 @@ __all__ = [
     "Skipped",
     "SourceInfo",
     "Stats",
+    "SyncBusy",
     "SyncReport",
     "Total",
     "Unchanged",
@@ -366,3 +370,19 @@ class SyncReport:
         data["problems"] = [{"source_id": p.source_id, "message": p.message} for p in self.problems]
         data["notes"] = list(self.notes)
         return data
+
+
+class KnowledgeError(MoonboxError):
+    """The knowledge base cannot be used; the message says why."""
+
+
+class DocumentNotFound(KnowledgeError, LookupError):
+    """No document has that id."""
+
+
+class SyncBusy(KnowledgeError):
+    """Another process or thread is synchronising the same source."""
+
+
+class EmbeddingError(KnowledgeError):
+    """The embedder failed or gave an invalid answer."""

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from moonbox.errors import UsageError
-from moonbox.knowledge.errors import KnowledgeError
-from moonbox.knowledge.records import Hit, Hits, Mode
+from moonbox.knowledge.records import Hit, Hits, KnowledgeError, Mode
 from moonbox.knowledge.store import DOCUMENT_OF, TOKENIZER, chunks_of, document_of
 from moonbox.knowledge.text import clean_line, joined, separated
 from moonbox.knowledge.vectors import Match, best_of, connect_with_vectors, model_id, semantic_matches

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moonbox.database import Database, Schema
-from moonbox.knowledge.errors import KnowledgeError
+from moonbox.knowledge.records import KnowledgeError
 from moonbox.knowledge.text import chunk_text, separated
 
 if TYPE_CHECKING:

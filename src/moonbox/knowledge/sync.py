@@ -10,8 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import MoonboxError, UsageError
-from moonbox.knowledge.errors import EmbeddingError, SyncBusy
-from moonbox.knowledge.records import Failed, Item, Problem, Progress, Skipped, SyncReport, Total, Unchanged, iso_time
+from moonbox.knowledge.records import (
+    EmbeddingError,
+    Failed,
+    Item,
+    Problem,
+    Progress,
+    Skipped,
+    SyncBusy,
+    SyncReport,
+    Total,
+    Unchanged,
+    iso_time,
+)
 from moonbox.knowledge.store import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
 from moonbox.knowledge.text import joined
 from moonbox.knowledge.vectors import forget_other_models, model_id, pending, register_model, write_vectors

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moonbox.errors import MissingExtra
-from moonbox.knowledge.errors import EmbeddingError, KnowledgeError
+from moonbox.knowledge.records import EmbeddingError, KnowledgeError
 from moonbox.knowledge.store import chunks_of, document_of, source_range, text_digest
 
 if TYPE_CHECKING:

@@ -135,7 +135,12 @@ class NameLookup:
         if not self._free.acquire(timeout=timeout):
             raise NetError("too many name lookups are waiting for an answer", code="timeout", retryable=True)
         thread = threading.Thread(target=work, name="moonbox-resolve", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as problem:  # no thread can be started now
+            self._free.release()
+            message = f"the name {host} cannot be resolved: {problem}"
+            raise NetError(message, code="connection", retryable=True) from None
         thread.join(timeout)
         if failures:
             raise OSError(f"the name {host} cannot be resolved") from failures[0]

@@ -287,7 +287,7 @@ def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> KnowledgeB
 def _knowledge_tools(knowledge: KnowledgeBase | None) -> list[Tool]:
     if knowledge is None:
         return []
-    from moonbox.knowledge.tools import knowledge_tools
+    from moonbox.knowledge.base import knowledge_tools
 
     return knowledge_tools(knowledge)
 
@@ -379,11 +379,4 @@ def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, ser
     from moonbox.codemode.mode import CodeMode
 
     with in_section(config, "codemode"):
-        # Whoever serves decides which conversations end: it knows which of them are running.
-        return CodeMode.from_config(
-            sandbox,
-            vars(settings),
-            idle_seconds=None,
-            max_conversations=100_000,
-            later=[server.name for server in servers],
-        )
+        return CodeMode.from_config(sandbox, vars(settings), later=[server.name for server in servers])

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConfigError, ToolError
-from moonbox.knowledge.errors import KnowledgeError
+from moonbox.knowledge.records import KnowledgeError
 from moonbox.scripts.configured import ScriptSettings
-from moonbox.scripts.environment import read_source, script_repl
+from moonbox.scripts.definition import read_source, script_repl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -17,8 +17,7 @@ from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolE
 from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
-from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition
-from moonbox.scripts.environment import file_stamp, read_source, script_repl
+from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
 from moonbox.tools.function import Context  # noqa: TC001 - read at run time: a tool that takes it is given it
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool

@@ -1,29 +1,43 @@
-"""The filesystem connector: the documents in a folder."""
+"""The filesystem connector, and files as connectors need them: which are chosen, and how a folder is read safely."""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import stat
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
+from pathspec import GitIgnoreSpec
+
 from moonbox.config.reader import CLOSED, positive
-from moonbox.knowledge.connectors.files import DOCUMENTS, Entry, Folder, Globs, document_item, printable
-from moonbox.knowledge.errors import KnowledgeError
+from moonbox.errors import ConfigError, UsageError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of
-from moonbox.knowledge.records import Failed, Skipped, Total, Unchanged
+from moonbox.knowledge.records import Failed, Item, KnowledgeError, Skipped, Total, Unchanged, iso_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from moonbox.knowledge.extract.formats import Extracted
     from moonbox.knowledge.records import Scanned
 
-__all__ = ["Filesystem"]
+__all__ = ["DOCUMENTS", "Entry", "Filesystem", "Folder", "Globs", "document_item", "printable"]
 
 OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
 LINKS = "symbolic link (follow_symlinks is off)"
 NEVER = ("node_modules/", "__pycache__/", "*~", "~$*")
+MAX_DEPTH = 100
+DOCUMENTS = (
+    "*.md", "*.markdown", "*.mdown", "*.mkd", "*.mdx", "*.txt", "*.text", "*.rst", "*.adoc", "*.asciidoc", "*.org",
+    "*.tex", "*.html", "*.htm", "*.xhtml", "*.pdf",
+)  # fmt: skip
+"""What is taken from a folder by default: documents, and no file that might hold a secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,3 +138,208 @@ class Filesystem:
         if self.url is not None:
             return self.url.replace("{path}", quote(path, errors="surrogateescape"))
         return (self.path.absolute() / path).as_uri()
+
+
+@dataclass(frozen=True)
+class Globs:
+    """Paths that match one of `include` and none of `exclude`, which are patterns as in a .gitignore file.
+
+    `*` and `?` stay within a name, `**` spans folders, and `{a,b}` is either. A pattern without a slash matches a name
+    anywhere, one that ends with a slash a folder with all that is in it. Case counts.
+    """
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise ConfigError for an invalid pattern."""
+        _ = self._include, self._exclude
+
+    def chooses(self, path: str) -> bool:
+        return self._include.match_file(_on_one_line(path)) and not self._exclude.match_file(_on_one_line(path))
+
+    def descends(self, folder: str) -> bool:
+        """Whether anything in a folder can be chosen."""
+        return not self._exclude.match_file(_on_one_line(folder) + "/")
+
+    @cached_property
+    def _include(self) -> GitIgnoreSpec:
+        return _compiled(self.include)
+
+    @cached_property
+    def _exclude(self) -> GitIgnoreSpec:
+        return _compiled(self.exclude)
+
+
+def _on_one_line(path: str) -> str:
+    return path.replace("\n", " ")  # no pattern matches a line end, and no folder's name may get around an exclusion
+
+
+def _compiled(patterns: tuple[str, ...]) -> GitIgnoreSpec:
+    lines = []
+    for pattern in patterns:
+        if not pattern.strip() or pattern.startswith("/"):
+            raise ConfigError(f"a glob must be a path inside the source, not {pattern!r}")
+        alternatives = _expanded(pattern)
+        try:
+            compiled = GitIgnoreSpec.from_lines(alternatives, backend="simple")
+        except (re.error, ValueError) as error:
+            raise ConfigError(f"invalid glob {pattern!r}: {error}") from None
+        if any(not item.include for item in compiled.patterns):  # a comment, a negation, or a bracket without an end
+            raise ConfigError(f"invalid glob {pattern!r}")
+        lines += alternatives
+    # "simple" is Python's own engine: RE2, which is used where it is installed, takes only names that are UTF-8.
+    return GitIgnoreSpec.from_lines(lines, backend="simple")
+
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+def _expanded(pattern: str) -> list[str]:
+    """The pattern once for each combination of its alternatives in braces."""
+    fixed, choices = _BRACES.split(pattern)[::2], [part.split(",") for part in _BRACES.split(pattern)[1::2]]
+    if len(choices) > 4:
+        raise ConfigError(f"invalid glob {pattern!r}: more than four alternatives in braces")
+    return ["".join(a + b for a, b in zip(fixed, (*chosen, ""), strict=True)) for chosen in product(*choices)]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file as the listing found it."""
+
+    path: str
+    """Relative to the folder, with slashes."""
+    size: int
+    modified: int
+    """In nanoseconds."""
+    link: bool = False
+
+
+class Folder:
+    """A folder whose files are opened one path component after the other, never through a symbolic link.
+
+    What a check sees is what is read: a file or folder that is exchanged for a link after the listing is not followed.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.realpath(root)
+        self._fd = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._parent: tuple[str, int] | None = None
+
+    def list(self, descends: Callable[[str], bool], on_error: Callable[[str, OSError], None]) -> Iterator[Entry]:
+        """Every regular file and every link, in order."""
+        yield from self._list("", os.dup(self._fd), descends, on_error, 0)
+
+    def read(self, path: str, most: int) -> bytes | None:
+        """A file's bytes; None when there are more than `most`. Raises OSError for anything but a regular file."""
+        folder, _, name = path.rpartition("/")
+        # NONBLOCK: opening a named pipe must not wait for a writer.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, dir_fd=self._folder(folder)), "rb", buffering=0) as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file any more")
+            if info.st_size > most:
+                return None
+            data = file.readall()
+            return data if data is None or len(data) <= most else None
+
+    def target(self, path: str) -> str | None:
+        """The target of a symbolic link as a path inside the folder; None when it is outside or missing."""
+        try:
+            real = Path(self._root, path).resolve(strict=True)
+        except (OSError, RuntimeError):  # a loop of links is a RuntimeError before Python 3.13
+            return None
+        return real.relative_to(self._root).as_posix() if real.is_relative_to(self._root) else None
+
+    def close(self) -> None:
+        if self._parent is not None:
+            os.close(self._parent[1])
+        os.close(self._fd)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _list(
+        self,
+        prefix: str,
+        fd: int,
+        descends: Callable[[str], bool],
+        on_error: Callable[[str, OSError], None],
+        depth: int,
+    ) -> Iterator[Entry]:
+        try:
+            with os.scandir(fd) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+            for entry in entries:
+                path = prefix + entry.name
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        if depth < MAX_DEPTH and descends(path):
+                            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                            inner = os.open(entry.name, flags, dir_fd=fd)
+                            yield from self._list(path + "/", inner, descends, on_error, depth + 1)
+                    elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
+                        about = entry.stat(follow_symlinks=False)
+                        yield Entry(path, about.st_size, about.st_mtime_ns, entry.is_symlink())
+                except OSError as error:
+                    on_error(path, error)
+        finally:
+            os.close(fd)
+
+    def _folder(self, path: str) -> int:
+        """A descriptor of a folder; the last one is kept, because files come folder by folder."""
+        if not path:
+            return self._fd
+        if self._parent is not None:
+            if self._parent[0] == path:
+                return self._parent[1]
+            os.close(self._parent[1])
+            self._parent = None
+        fd = os.dup(self._fd)
+        for name in path.split("/"):
+            try:
+                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+            finally:
+                os.close(fd)
+            fd = inner
+        self._parent = (path, fd)
+        return fd
+
+
+def printable(path: str) -> str:
+    """A path as text: bytes that are not UTF-8 become escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def document_item(
+    extracted: Extracted,
+    source_id: str,
+    address: str | None,
+    updated_at: float | str | None,
+    fingerprint: str | None,
+    author: str | None = None,
+) -> Item | Failed:
+    """An item from an extracted text; without a title of its own it has its file's name."""
+    name = source_id.rstrip("/").rpartition("/")[2]
+    try:
+        updated_at = iso_time(updated_at)
+    except UsageError:
+        updated_at = None  # a page may give anything as its date
+    try:
+        return Item(
+            source_id=source_id,
+            body=extracted.text,
+            title=extracted.title or name,
+            source_url=address,
+            updated_at=updated_at,
+            author=author or extracted.author,
+            metadata=extracted.metadata or {},
+            format="markdown" if extracted.markdown else "text",
+            fingerprint=fingerprint,
+        )
+    except UsageError as error:
+        return Failed(source_id, str(error))

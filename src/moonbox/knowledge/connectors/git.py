@@ -12,11 +12,10 @@ from typing import IO, TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from moonbox.config.reader import CLOSED, positive
-from moonbox.knowledge.connectors.files import DOCUMENTS, Globs, document_item, printable
-from moonbox.knowledge.errors import KnowledgeError
+from moonbox.knowledge.connectors.filesystem import DOCUMENTS, Globs, document_item, printable
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of
-from moonbox.knowledge.records import Failed, Skipped, Total, Unchanged
+from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

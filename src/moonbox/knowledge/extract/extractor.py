@@ -32,6 +32,8 @@ SECONDS = 20.0
 START_SECONDS = 30.0
 MAX_ANSWER = 100_000_000
 _LENGTH = struct.Struct("<I")
+_PARSERS = {"html": ("html-to-markdown", "web"), "pdf": ("pypdf", "pdf")}
+"""The package that reads each kind of file, and the extra that brings it."""
 _INVALID = "the reading process failed: it sent an invalid answer"
 _BOOT = "import sys; sys.path += sys.argv[4:]; from moonbox.knowledge.extract.reader import main; main()"
 
@@ -50,8 +52,6 @@ class Extractor:
     def extract(self, data: bytes, kind: Kind, charset: str | None = None) -> Extracted:
         """The text of a file's bytes; raises Unreadable."""
         if kind == "pdf" or data.startswith(b"%PDF-"):
-            if importlib.util.find_spec("pypdf") is None:
-                raise Unreadable("PDF files need the package pypdf: pip install 'moonbox[pdf]'", expected=True)
             return self._read("pdf", data)
         if kind == "html":
             text = decode(data, charset or declared_charset(data))
@@ -75,7 +75,7 @@ class Extractor:
     def _read(self, kind: str, data: bytes) -> Extracted:
         reader = self._readers.get(kind)
         if reader is None:
-            reader = self._readers[kind] = _Reader(kind)
+            reader = self._readers[kind] = _Reader(kind, _folder_of(kind))
         try:
             answer = reader.ask(data, self._seconds)
         except BaseException:
@@ -90,14 +90,12 @@ class Extractor:
 class _Reader:
     """A reading process, seen from the host."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, parser: str) -> None:
         root = str(Path(__file__).parents[3])
-        package = importlib.util.find_spec("pypdf")
-        more = [str(Path(package.origin).parents[1])] if package and package.origin else []
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _BOOT, kind, str(theirs.fileno()), str(os.getpid()), root, *more],
+                [sys.executable, "-I", "-S", "-c", _BOOT, kind, str(theirs.fileno()), str(os.getpid()), root, parser],
                 env={},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -147,6 +145,16 @@ class _Reader:
         except subprocess.TimeoutExpired:
             return "it sent an invalid answer"
         return describe_exit(-code if code < 0 else code << 8)
+
+
+def _folder_of(kind: str) -> str:
+    """The folder in which the parser is installed."""
+    package, extra = _PARSERS[kind]
+    found = importlib.util.find_spec(package.replace("-", "_"))
+    if found is None or found.origin is None:
+        message = f"{kind.upper()} files need the package {package}: pip install 'moonbox[{extra}]'"
+        raise Unreadable(message, expected=True)
+    return str(Path(found.origin).parents[1])
 
 
 def _checked(answer: dict[str, Any]) -> Extracted:

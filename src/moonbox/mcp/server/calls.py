@@ -51,32 +51,13 @@ if TYPE_CHECKING:
 
     DirectName = Callable[[str], str | None]
 
-__all__ = ["OUTCOME", "Call", "Calls", "Outcome"]
+__all__ = ["Call", "Calls"]
 
 _GATHER_SECONDS = 0.02
 """Questions of calls made together are collected this long, so that they go out together."""
 _MAX_PAUSED = 1_000
 _MAX_FORWARDED = 8
 """Questions of upstream servers that one call puts to a person at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a call that was carried out before the SDK saw its request."""
-
-    began: float
-    result: CallToolResult | InputRequiredResult | None = None
-    problem: Exception | None = None
-
-    def unwrap(self) -> CallToolResult | InputRequiredResult:
-        if self.problem is not None:
-            raise self.problem
-        assert self.result is not None
-        return self.result
-
-
-OUTCOME: contextvars.ContextVar[Outcome | None] = contextvars.ContextVar("moonbox_mcp_outcome", default=None)
-"""The outcome of the current request, if its call has been carried out already."""
 
 
 @dataclass(slots=True)
@@ -125,25 +106,14 @@ class Call:
         return self._task
 
     def start(self, work: Coroutine[Any, Any, CallToolResult]) -> None:
-        """Begin the work in a task of its own, in a context in which this is the caller."""
+        """Begin the work in a task of its own, in a context in which this is the caller.
+
+        The SDK cancels a request again at every await; a script that is stopped needs several awaits to save its state.
+        """
         context = contextvars.copy_context()
         context.run(CALLER.set, self)
         self._task = self._loop.create_task(work, context=context)
         self._task.add_done_callback(lambda _: self._news.set())
-
-    async def run(self, work: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
-        """Do the work in the task of the only request, for a call that cannot pause."""
-        self._task = asyncio.current_task()
-        self._progress.attach(self._client)
-        before = CALLER.set(self)
-        try:
-            result = await work
-            await self._relay.flush()
-            return result
-        finally:
-            CALLER.reset(before)
-            self._progress.detach()
-            self._relay.close()
 
     async def drive(self, client: Client) -> CallToolResult | InputRequiredResult:
         """Wait for the result, or for a question that must be answered first. Cancelling this stops the work."""
@@ -274,27 +244,16 @@ class Calls:
         work: Callable[[Call], Coroutine[Any, Any, CallToolResult]],
         *,
         script: bool,
-        through_sdk: bool = True,
     ) -> CallToolResult | InputRequiredResult:
         """Start a new call; the result, or the first question."""
         call = Call(client, self._settings, self._direct_name, script=script)
-        methods = ("elicitation/create", "sampling/createMessage", "roots/list")
-        can_pause = client.modern and any(client.supports(method) for method in methods)
-        if script or can_pause:
-            self._calls[call.id] = call
-        # A script needs a task of its own: the SDK cancels a request again at every await, and a script that is
-        # stopped takes several awaits to save its state.
-        if not can_pause and not (script and through_sdk):
-            try:
-                return await call.run(work(call))
-            finally:
-                self._forget(call)
+        self._calls[call.id] = call
         call.start(work(call))
         call.task.add_done_callback(lambda _: self._done(call))
         return await self.resume(call, client)
 
     def find(self, state: str, client: Client) -> Call | None:
-        """The paused call that a client continues; None if there is none, or it is somebody else's."""
+        """The paused call that a client continues; None if there is none, or another client owns it."""
         call = self._calls.get(state)
         return call if call is not None and call.owner == client.owner and call.paused_at is not None else None
 

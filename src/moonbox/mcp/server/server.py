@@ -14,7 +14,6 @@ from mcp.server import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types import (
     INVALID_PARAMS,
-    CallToolResult,
     ClientCapabilities,
     ListToolsResult,
     ServerTasksCapability,
@@ -24,11 +23,10 @@ from pydantic import ValidationError
 
 from moonbox._version import __version__
 from moonbox.config.serve import ServeSettings
-from moonbox.mcp.server.calls import OUTCOME, Calls, Outcome
+from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.notifications import ChangeNotifier
-from moonbox.mcp.server.passthrough import Passthrough
+from moonbox.mcp.server.passthrough import Passthrough, Resources
 from moonbox.mcp.server.questions import StandaloneCaller
-from moonbox.mcp.server.resources import Resources
 from moonbox.mcp.server.sessions import Client, session_key
 from moonbox.mcp.server.tasks import TaskCalls
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from mcp.server.models import InitializationOptions
     from mcp_types import (
         CallToolRequestParams,
+        CallToolResult,
         InputRequiredResult,
         PaginatedRequestParams,
     )
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Trail
     from moonbox.codemode.mode import CodeMode
     from moonbox.mcp.caller import Caller
-    from moonbox.mcp.server.tools import ToolView
     from moonbox.mcp.upstreams.manager import Upstreams
 
     Request = ServerRequestContext[Any, Any]
@@ -61,7 +59,6 @@ log = logging.getLogger("moonbox.mcp")
 NAME = "moonbox"
 CACHED_KEY = "moonbox/cached"
 """In the `_meta` of a list of tools: the servers that have not listed theirs yet, and are shown as they were before."""
-_CALL = "tools/call"
 _REFRESH_SECONDS = 1.0
 _SWEEP_SECONDS = 5.0
 
@@ -87,7 +84,7 @@ class MoonboxServer:
         refresh: Callable[[], object] | None = None,
     ) -> None:
         self.settings = settings or ServeSettings()
-        self.code_tool = mode.tool_name
+        self._mode = mode
         self._refresh = refresh
         media = MediaStore() if media is None else media
         self.upstreams = UpstreamStarter(upstreams, self.settings.start_wait)
@@ -124,8 +121,6 @@ class MoonboxServer:
         self._tasks = TaskCalls(self._begin_call, self._views.supports_tasks)
         self._tasks.register(self.app)
         self.app.middleware[:] = [boundary, self.upstreams, self._tasks]
-        self.info = self.app.server_info_stamp
-        """Name and version, as each result names them."""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MoonboxServer]:
@@ -145,7 +140,7 @@ class MoonboxServer:
 
     def end_session(self, owner: str, session: str) -> None:
         """A client has ended its session: its state ends too."""
-        self._runner.conversations.end(session_key(owner, session))
+        self._mode.sessions.end(session_key(owner, session), unless_used=True)
         self._notifier.remove(f"{owner}|{session}")
         self._offers.end_session(f"{owner}|{session}")
 
@@ -160,9 +155,6 @@ class MoonboxServer:
         return ListToolsResult(tools=list(self._views.of(client).tools), _meta=meta)
 
     async def _call_tool(self, context: Request, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        outcome = OUTCOME.get()
-        if outcome is not None:
-            return outcome.unwrap()
         client = Client.of(context)
         if not client.modern and (level := self._offers.level_of(client.id)) is not None:
             client = replace(client, log_level=level)
@@ -176,32 +168,11 @@ class MoonboxServer:
 
     async def _begin_call(self, client: Client, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         await self.upstreams.wait()
-        return await self._begin(client, params, self._views.of(client))
-
-    async def run_script(self, client: Client, params: CallToolRequestParams) -> Outcome | None:
-        """Carry out a call of the code tool that needs nothing of the SDK; None if that tool is not offered."""
-        began = time.monotonic()
-        _log_begin(_CALL)
-        try:
-            await self.upstreams.wait()
-            view = self._views.of(client)
-            if params.name != view.code_tool:
-                return None
-            result = await self._begin(client, params, view, through_sdk=False)
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the SDK answers the request with it
-            return Outcome(began, problem=problem)
-        if isinstance(result, CallToolResult):
-            _log_end(_CALL, began, "ok")
-        return Outcome(began, result)
-
-    async def _begin(
-        self, client: Client, params: CallToolRequestParams, view: ToolView, *, through_sdk: bool = True
-    ) -> CallToolResult | InputRequiredResult:
+        view = self._views.of(client)
         return await self._calls.begin(
             client,
             lambda call: self._runner.run(call, client, params, view),
             script=params.name == view.code_tool,
-            through_sdk=through_sdk,
         )
 
     # In the background
@@ -211,7 +182,7 @@ class MoonboxServer:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.idle_seconds / 2))
             self._calls.stop_abandoned()
             self._tasks.end_expired()
-            self._runner.conversations.end_idle()
+            self._mode.sessions.end_idle()
 
     async def _refresh_files(self) -> None:
         while self._refresh is not None:
@@ -237,11 +208,7 @@ class UpstreamStarter:
 
     async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
         method, began, result = getattr(ctx, "method", None) or "unknown", time.monotonic(), "failed"
-        outcome = OUTCOME.get()
-        if outcome is None:
-            _log_begin(method)
-        else:
-            began = outcome.began
+        log.debug("request begins", extra={"fields": {"method": method}})
         try:
             if ctx.request_id is not None and ctx.request is None:
                 self._latest = ctx
@@ -251,7 +218,8 @@ class UpstreamStarter:
             result = "ok"
             return answer
         finally:
-            _log_end(method, began, result)
+            ms = round((time.monotonic() - began) * 1000)
+            log.info("request", extra={"fields": {"method": method, "result": result, "ms": ms}})
 
     async def start_for_all(self) -> None:
         await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True))
@@ -282,17 +250,6 @@ class UpstreamStarter:
     def _standalone_caller(self) -> Caller | None:
         """The client of the latest request: over stdio there is only one."""
         return None if self._latest is None else StandaloneCaller(Client.of(self._latest), asyncio.get_running_loop())
-
-
-def _log_begin(method: str) -> None:
-    if log.isEnabledFor(logging.DEBUG):
-        log.debug("request begins", extra={"fields": {"method": method}})
-
-
-def _log_end(method: str, began: float, result: str) -> None:
-    if log.isEnabledFor(logging.INFO):
-        ms = round((time.monotonic() - began) * 1000)
-        log.info("request", extra={"fields": {"method": method, "result": result, "ms": ms}})
 
 
 def _client_features(context: Request, caller: Callable[[], Caller | None]) -> ClientFeatures:

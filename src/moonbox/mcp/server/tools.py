@@ -1,38 +1,59 @@
-"""The tools of the server: the code tool and the direct tools as clients see them, and how their calls run."""
+"""The tools of the server: the code tool and the direct tools as clients see them, their calls and results."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import json
 import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mcp.shared.inbound import x_mcp_header_map
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+    ToolAnnotations,
+    ToolExecution,
+)
 from mcp_types import Tool as McpTool
-from mcp_types import ToolAnnotations, ToolExecution
 
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
+from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import MoonboxError
 from moonbox.mcp.server.limits import Quotas, Shares, TooMany
-from moonbox.mcp.server.results import direct_result, error_result, script_result
-from moonbox.mcp.server.sessions import META_KEY, STATE, Conversations
+from moonbox.mcp.server.sessions import META_KEY, STATE, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
+from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mcp_types import CallToolRequestParams, CallToolResult
+    from mcp_types import CallToolRequestParams, ContentBlock
 
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.calls import Call, Calls
     from moonbox.mcp.server.sessions import Client, Conversation
+    from moonbox.media import Media
+    from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
-__all__ = ["CODE_RESULT", "ToolRunner", "ToolView", "ToolViews"]
+__all__ = [
+    "CODE_RESULT",
+    "RUN_KEY",
+    "ToolRunner",
+    "ToolView",
+    "ToolViews",
+    "direct_result",
+    "error_result",
+    "script_result",
+]
 
 log = logging.getLogger("moonbox.mcp")
 
@@ -56,6 +77,8 @@ _STATE_PARAMETER = {
     "type": "string",
     "description": "Optional: the state that an earlier call returned, to continue with its globals.",
 }
+RUN_KEY = "moonbox/run"
+_MAX_MEDIA = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +237,9 @@ class ToolRunner:
         self._on_run = on_run
         self._quotas = Quotas(settings.calls_per_minute, settings.seconds_per_minute)
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
-        self.conversations = Conversations(
-            mode.end, idle_seconds=settings.idle_seconds, max_count=settings.max_conversations
-        )
+        sessions = mode.sessions
+        sessions.idle_seconds, sessions.most, sessions.strict = settings.idle_seconds, settings.max_conversations, True
+        sessions.owner_of = owner_of
 
     async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
         """Run a call as soon as it is the client's turn."""
@@ -229,7 +252,7 @@ class ToolRunner:
                     await self._calls.wait_for_conversation(conversation.key)
                     call.conversation = conversation.key
                     return await self._run_script(client, params, conversation)
-        except TooMany as problem:
+        except (TooMany, TooManySessions) as problem:
             return error_result(str(problem))
         except MoonboxError as problem:
             log.exception("a call of %s failed", params.name)
@@ -237,7 +260,7 @@ class ToolRunner:
 
     def _conversation(self, client: Client, params: CallToolRequestParams) -> Conversation:
         state = (params.arguments or {}).get(STATE) if client.session is None else None
-        return self.conversations.find(client, _text(_conversation_name(params)), _text(state))
+        return conversation_of(client, _text(_conversation_name(params)), _text(state), self._mode.sessions)
 
     async def _run_script(
         self, client: Client, params: CallToolRequestParams, conversation: Conversation
@@ -245,17 +268,12 @@ class ToolRunner:
         arguments = dict(params.arguments or {})
         if client.session is None:
             arguments.pop(STATE, None)
-        with self.conversations.using(conversation.key):
+        with self._mode.session(conversation.key) as repl:
             reply = await self._mode.areply(params.name, arguments, conversation=conversation.key)
-            continued, blank = conversation, False
-            if conversation.handle is not None:
-                has_globals, blank = await self._left_behind(conversation, reply)
-                if not has_globals:
-                    conversation = replace(conversation, handle=None)
+            if conversation.handle is not None and not await _has_globals(repl):
+                conversation = replace(conversation, handle=None)
         if conversation.handle is None and client.session is None and _conversation_name(params) is None:
-            known = STATE in (params.arguments or {})  # the client may know its handle
-            if known or not blank or not self.conversations.keep_blank(continued, client):
-                self.conversations.end(conversation.key)
+            self._mode.sessions.end(conversation.key, unless_used=True)
         self._record(client, reply)
         return script_result(
             reply,
@@ -263,15 +281,6 @@ class ToolRunner:
             structured=self._settings.structured,
             max_chars=self._mode.settings.max_chars,
         )
-
-    async def _left_behind(self, conversation: Conversation, reply: Reply) -> tuple[bool, bool]:
-        """Whether there is anything to continue with, and whether the next script would find no trace of this one."""
-        with contextlib.suppress(MoonboxError):
-            repl = self._mode.repl(conversation.key)
-            if repl.may_have_globals and await repl.aglobals():
-                return True, False
-            return False, not reply.is_error and not repl.remembers
-        return False, False
 
     async def _run_direct(
         self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView
@@ -292,6 +301,14 @@ class ToolRunner:
             self._on_run(client.owner, reply.run)
 
 
+async def _has_globals(repl: Repl) -> bool:
+    """Whether there is anything that a later script could continue with."""
+    try:
+        return repl.may_have_globals and bool(await repl.aglobals())
+    except MoonboxError:
+        return False
+
+
 def _conversation_name(params: CallToolRequestParams) -> Any:
     """The client's own name for the conversation."""
     meta: Any = params.meta or {}
@@ -300,3 +317,83 @@ def _conversation_name(params: CallToolRequestParams) -> Any:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def script_result(reply: Reply, conversation: Conversation, *, structured: bool, max_chars: int) -> CallToolResult:
+    """The result of a script."""
+    text = reply.text
+    meta: dict[str, Any] = {}
+    if conversation.note:
+        text += f"\n[{conversation.note}]"
+    if conversation.handle is not None:
+        text += f'\n[to continue with these globals, pass {STATE} = "{conversation.handle}"]'
+        meta[META_KEY] = conversation.handle
+    run = reply.run
+    if run is None or reply.is_error:
+        return _result(text, run, meta, is_error=reply.is_error, blocks=_media_blocks(run) if run else None)
+    data = _run_data(run, conversation, max_chars) if structured else None
+    return _result(text, run, meta, data=data, blocks=_media_blocks(run))
+
+
+def direct_result(reply: Reply, *, structured: bool, upstream: CallToolResult | None = None) -> CallToolResult:
+    """The result of a tool that the client called itself; an `upstream` server's is passed on as it came."""
+    run = reply.run
+    if upstream is not None and run is not None and upstream.is_error != run.ok:
+        meta = {**(upstream.meta or {}), RUN_KEY: run.id}
+        return upstream.model_copy(update={"meta": meta})
+    if run is None or reply.is_error:
+        return _result(reply.text, run, {}, is_error=reply.is_error)
+    data = to_jsonable(run.value) if structured else None
+    return _result(reply.text, run, {}, data=data, blocks=_media_blocks(run))
+
+
+def error_result(message: str) -> CallToolResult:
+    """The result of a call that was not run."""
+    return CallToolResult(content=[TextContent(text=f"error: {message}")], is_error=True)
+
+
+def _result(
+    text: str,
+    run: Run | None,
+    meta: dict[str, Any],
+    *,
+    data: Any = None,
+    blocks: list[ContentBlock] | None = None,
+    is_error: bool = False,
+) -> CallToolResult:
+    if run is not None:
+        meta = {**meta, RUN_KEY: run.id}
+    structured = {} if data is None else {"structured_content": data}
+    content: list[ContentBlock] = [TextContent(text=text), *(blocks or ())]
+    return CallToolResult(content=content, is_error=is_error, _meta=meta or None, **structured)
+
+
+def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str, Any]:
+    data: dict[str, Any] = {"run": run.id, "calls": len(run.calls)}
+    if run.values:
+        value = to_jsonable(run.value if len(run.values) == 1 else list(run.values))
+        if len(json.dumps(value, ensure_ascii=False)) <= max_chars:
+            data["value"] = value
+        else:
+            data["cut"] = True
+    if run.output:
+        data["output"] = run.output[:max_chars]
+    if conversation.handle is not None:
+        data[STATE] = conversation.handle
+    return data
+
+
+def _media_blocks(run: Run) -> list[ContentBlock]:
+    """What the script returned or showed of images, audio and files."""
+    return [media_block(medium) for medium in run.media[:_MAX_MEDIA]]
+
+
+def media_block(medium: Media) -> ContentBlock:
+    """A medium as MCP sends it."""
+    match medium.kind:
+        case "image":
+            return ImageContent(data=medium.base64, mime_type=medium.type)
+        case "audio":
+            return AudioContent(data=medium.base64, mime_type=medium.type)
+    contents = BlobResourceContents(uri=medium.address, mime_type=medium.type, blob=medium.base64)
+    return EmbeddedResource(resource=contents)

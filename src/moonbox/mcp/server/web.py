@@ -1,15 +1,18 @@
-"""Serving over streamable HTTP: the MCP endpoint as an ASGI application."""
+"""Serving over streamable HTTP: the MCP endpoint as an ASGI application, and the events that a session keeps."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import secrets
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
+from mcp.server.streamable_http import EventMessage, EventStore
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
@@ -18,24 +21,27 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import ConfiguredTokens, configured_tokens, make_verifier
-from moonbox.mcp.server.events import RETRY_MILLISECONDS, ResumableSessions
 from moonbox.mcp.server.limits import RequestRate, SessionShares
-from moonbox.mcp.server.plain import PlainAnswers
 from moonbox.mcp.server.sessions import current_owner
 from moonbox.net import guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from mcp.server.streamable_http import EventCallback, EventId, StreamId
+    from mcp_types.jsonrpc import JSONRPCMessage
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from moonbox.config.serve import ServeSettings
     from moonbox.mcp.server.server import MoonboxServer
 
-__all__ = ["PATH", "create_app", "guarded"]
+__all__ = ["PATH", "EventLog", "ResumableSessions", "create_app", "guarded"]
 
 PATH = "/mcp"
+MAX_EVENTS = 200
+MAX_BYTES = 4 * 1024 * 1024
+RETRY_MILLISECONDS = 1_000
 
 
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
@@ -51,7 +57,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     )
     # Fewer for each client than there are in all, so that one client cannot keep the others out.
     shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1), settings.idle_seconds)
-    endpoint: ASGIApp = PlainAnswers(_Endpoint(StreamableHTTPASGIApp(manager), server, shares), server)
+    endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), server, shares)
     routes: list[BaseRoute] = []
     verifier = make_verifier(settings)
     if verifier is not None:
@@ -141,3 +147,50 @@ class _Endpoint:
 
 def _header(scope: Any, name: bytes) -> str | None:
     return next((value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name), None)
+
+
+class EventLog(EventStore):
+    """The latest events of one session; the oldest are dropped when there are too many."""
+
+    def __init__(self, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+        self._events: OrderedDict[EventId, tuple[StreamId, JSONRPCMessage | None, int]] = OrderedDict()
+        self._size = 0
+        self._prefix = secrets.token_hex(8)
+        self._count = 0
+
+    async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
+        self._count += 1
+        name = f"{self._prefix}-{self._count}"
+        size = 0 if message is None else len(message.model_dump_json(by_alias=True, exclude_unset=True))
+        self._events[name] = (stream_id, message, size)
+        self._size += size
+        while len(self._events) > self._max_events or (self._size > self._max_bytes and len(self._events) > 1):
+            _, (_, _, dropped) = self._events.popitem(last=False)
+            self._size -= dropped
+        return name
+
+    async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
+        if last_event_id not in self._events:
+            return None
+        stream = self._events[last_event_id][0]
+        names = list(self._events)
+        for name in names[names.index(last_event_id) + 1 :]:
+            of, message, _ = self._events.get(name, (None, None, 0))
+            if of == stream and message is not None:
+                await send_callback(EventMessage(message, name))
+        return stream
+
+
+class ResumableSessions(StreamableHTTPSessionManager):
+    """The SDK's sessions, each with an event log of its own."""
+
+    @property
+    def event_store(self) -> EventStore | None:
+        """A new log: read once for each session."""
+        return EventLog()
+
+    @event_store.setter
+    def event_store(self, _: EventStore | None) -> None:
+        """Set by the SDK's constructor; there is no log for all sessions."""

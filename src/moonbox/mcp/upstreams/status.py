@@ -1,23 +1,34 @@
-"""The status of an upstream server, as a value that any thread may read, what the log says of it, and its timing."""
+"""The status of an upstream server, as a value that any thread may read, and a test of what the server can do."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
+from moonbox.mcp.upstreams.connection import connect, make_transport
+from moonbox.mcp.upstreams.errors import ConnectionLost, start_failure
+from moonbox.mcp.upstreams.login import LoginRequired
+from moonbox.mcp.upstreams.tools import convert_tools
+
 if TYPE_CHECKING:
+    import httpx2
     from mcp_types import Implementation
 
+    from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.upstreams.connection import Transport
     from moonbox.mcp.upstreams.login import Login
 
-__all__ = ["AvailabilityLog", "State", "Status", "Timing", "server_icons"]
+__all__ = ["AvailabilityLog", "State", "Status", "Timing", "examine", "server_icons"]
 
 log = logging.getLogger("moonbox.mcp")
 
 _MAX_ICON, _MAX_ICONS = 16_384, 8
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
+_LISTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +158,52 @@ class Timing:
     """A call waits for a start that is due this soon, instead of failing at once."""
     health_check: float = 5.0
     """For an answer after a call timed out; without one the server is restarted."""
+
+
+async def examine(settings: ServerSettings, auth: httpx2.Auth | None = None) -> dict[str, Any]:
+    """Start or reach it, list everything, and report; raises ConnectionLost with the reason where that fails."""
+    transport = make_transport(settings, auth)
+    try:
+        async with asyncio.timeout(settings.start_timeout):
+            return await _examined(transport, settings)
+    except LoginRequired:
+        raise
+    except Exception as problem:
+        raise ConnectionLost(start_failure(problem, transport, settings.start_timeout)) from problem
+
+
+async def _examined(transport: Transport, settings: ServerSettings) -> dict[str, Any]:
+    async def never(*_: Any) -> Any:
+        raise AssertionError
+
+    began = time.monotonic()
+    async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
+        started = time.monotonic() - began
+        began = time.monotonic()
+        tools = await connection.tools()
+        listed = time.monotonic() - began
+        times = []
+        for _ in range(_LISTS):
+            began = time.monotonic()
+            await connection.tools()
+            times.append(time.monotonic() - began)
+        offers = await connection.offers()
+        capabilities = connection.session.server_capabilities
+        declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
+        problems = list(convert_tools(tools, settings, never).problems)
+        problems += [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
+        return {
+            "name": settings.name,
+            "server": connection.server,
+            "protocol": connection.protocol,
+            "capabilities": sorted(declared),
+            "tools": len(tools),
+            "annotated": sum(tool.annotations is not None for tool in tools),
+            "with_result_schema": sum(tool.output_schema is not None for tool in tools),
+            "prompts": len(offers.prompts),
+            "resources": len(offers.resources),
+            "templates": len(offers.templates),
+            "seconds": {"start": started, "first_list": listed, "list": sorted(times)[_LISTS // 2]},
+            "lists": _LISTS,
+            "problems": problems,
+        }

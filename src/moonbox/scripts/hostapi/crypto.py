@@ -9,8 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
-from moonbox.scripts.hostapi.arguments import Parameter, bounded, type_word
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, type_word
 from moonbox.scripts.hostapi.secrets import is_handle
 
 if TYPE_CHECKING:

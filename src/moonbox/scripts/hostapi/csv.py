@@ -7,8 +7,8 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.arguments import Parameter, bounded, excerpt, type_word
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, type_word
+from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.arguments import Parameter, bounded, excerpt, text_or_bytes
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, text_or_bytes
+from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

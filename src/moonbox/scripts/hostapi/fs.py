@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.scripts.hostapi.arguments import Parameter, text_or_bytes
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes
 from moonbox.scripts.hostapi.paths import Folders, GrantedPath, refuse_special, translated
 
 if TYPE_CHECKING:

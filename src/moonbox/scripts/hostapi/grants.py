@@ -11,10 +11,18 @@ from typing import Any, Literal
 
 from moonbox.errors import ConfigError, Denied
 from moonbox.net.addresses import Address, is_host_name, parse_address
-from moonbox.scripts.hostapi.arguments import excerpt
 from moonbox.suggest import unknown
 
-__all__ = ["GRANT_KEYS", "SECRET_PLACES", "Grants", "HostPattern", "SecretGrant", "grant_text", "not_granted"]
+__all__ = [
+    "GRANT_KEYS",
+    "SECRET_PLACES",
+    "Grants",
+    "HostPattern",
+    "SecretGrant",
+    "excerpt",
+    "grant_text",
+    "not_granted",
+]
 
 _USUAL_PORTS = (80, 443)
 _ANY_PORT = 0
@@ -268,3 +276,9 @@ def _secret(name: str, how: Any) -> SecretGrant:
         hosts=_strings(f"secrets.{name}.hosts", how.get("hosts", ())),
         places=_strings(f"secrets.{name}.places", how.get("places", ("header",))),
     )
+
+
+def excerpt(value: Any, most: int = 60) -> str:
+    """The beginning of a text that a script chose, for a message."""
+    text = str(value)
+    return text if len(text) <= most else text[:most] + "…"

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
 from moonbox.net.client import ByteBudget, Client, Request
-from moonbox.scripts.hostapi.arguments import Parameter, excerpt, text_or_bytes, type_word
 from moonbox.scripts.hostapi.encoding import encode_query
-from moonbox.scripts.hostapi.functions import Host, HostFunction
-from moonbox.scripts.hostapi.grants import grant_text
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes, type_word
+from moonbox.scripts.hostapi.grants import excerpt, grant_text
 from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
 from moonbox.values import INT64_MAX, INT64_MIN
 

@@ -8,8 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.scripts.hostapi.arguments import Parameter
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, MissingExtra, ToolError
-from moonbox.scripts.hostapi.arguments import Parameter, bounded, excerpt, text_or_bytes
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, text_or_bytes
+from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

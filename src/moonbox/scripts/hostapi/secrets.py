@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.net.addresses import why_refused
-from moonbox.scripts.hostapi.arguments import Parameter
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
 from moonbox.scripts.hostapi.grants import grant_text, not_granted
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.arguments import Parameter, excerpt
-from moonbox.scripts.hostapi.functions import Host, HostFunction
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
+from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
