@@ -185,11 +185,11 @@ def method(walk: Walk, node: p.Method) -> Value:
             kind = _RETURNS.get(f"string.{name}")
             return Scalar(kind) if kind else None
         _no_method(walk, base, node, "a string")
-    elif kinds and kinds <= TABLES and isinstance(base, Data) and name not in walk.program.fields:
+    elif kinds and kinds <= TABLES and isinstance(base, Data) and name not in walk.outline.fields:
         has = name in base.facts.properties or (kinds == LIST and name in walk.words.list_methods)
         if not has:
             _no_method(walk, base, node, "a list" if kinds == LIST else "an object")
-    elif isinstance(base, Made) and walk.language.runtime is None and name not in walk.program.fields:
+    elif isinstance(base, Made) and walk.language.runtime is None and name not in walk.outline.fields:
         _no_method_of_made(walk, base, node)
     return None
 

@@ -201,7 +201,7 @@ def _is_type_call(walk: Walk, node: p.Expression) -> bool:
         is_call
         and walk.language.runtime is None
         and walk.lookup("type") is None
-        and "type" not in walk.program.assigned
+        and "type" not in walk.outline.assigned
     )
 
 

@@ -56,12 +56,12 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
             walk.error(node.key, f"there is no function {name}.{node.name}", hint)
         case Data():
             return _field_of(walk, base, node)
-        case Results() if node.name not in walk.program.fields:
+        case Results() if node.name not in walk.outline.fields:
             if node.name not in walk.words.list_methods:
                 _list_field(walk, None, f"'{walk.text(node.value)}'", node, arguments)
         case Scalar() if base.kind == "number" and base.what:
             walk.error(node.key, f"'{walk.text(node.value)}' is a number: it has no field '{node.name}'", base.what)
-        case Made(record) if node.name in _LENGTHS and node.name not in walk.program.fields:
+        case Made(record) if node.name in _LENGTHS and node.name not in walk.outline.fields:
             if all(name != node.name for name, _ in record.entries) and node.name not in walk.words.list_methods:
                 walk.note(node.key, f"'{walk.text(node.value)}' has no field '{node.name}'", _length_form(walk, node))
     return None
@@ -72,7 +72,7 @@ def _field_of(walk: Walk, base: Data, node: p.Field) -> Value:
     name, kinds = node.name, facts.kinds
     if name in facts.properties:
         return base.part(facts.properties[name])
-    if kinds is None or name in walk.program.fields:
+    if kinds is None or name in walk.outline.fields:
         return None
     if kinds == OBJECT:
         if facts.closed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
@@ -130,7 +129,7 @@ def filled_from_zero(walk: Walk, block: p.Block) -> None:
             if type(target) is p.Item and type(target.key) is p.Name:
                 keys.setdefault(target.key.name, target)
         counter = statement.targets[0]
-        if type(counter) is not p.Name or counter.name not in keys or walk.program.assigned.get(counter.name) != 1:
+        if type(counter) is not p.Name or counter.name not in keys or walk.outline.assigned.get(counter.name) != 1:
             continue
         variable, filled = walk.lookup(counter.name), keys[counter.name].value
         if variable is not None and variable.starts_at == 0 and _adds_one(statement.values[0], counter.name):
@@ -191,8 +190,8 @@ def _reads_at(node: Any, list_: str, index: str) -> bool:
             return True
         if isinstance(part, tuple):
             waiting.extend(part)
-        elif is_dataclass(part):
-            waiting.extend(getattr(part, field.name) for field in fields(part))
+        elif isinstance(part, p.Node):
+            waiting.extend(p.parts(part))
     return False
 
 

@@ -6,8 +6,9 @@ to again, or assigned to exactly once; anything else is unknown, and of the unkn
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from moonbox.languages import program as p
 
@@ -271,6 +272,7 @@ class Scopes:
 
     def __init__(self, program: p.Program) -> None:
         self.program = program
+        self.outline = program.outline
         self.loops = 0
         self.scopes: list[dict[str, Variable]] = [{}]
         self._globals: dict[str, Variable] = {}
@@ -286,14 +288,14 @@ class Scopes:
         return any(name in scope for scope in self.scopes)
 
     def declare(self, name: str, value: Value, at: int, *, replaces: bool = False) -> None:
-        assigned = self.program.assigned.get(name, 0)
+        assigned = self.outline.assigned.get(name, 0)
         known = None if assigned else value
-        if name in self.program.filled:
+        if name in self.outline.filled:
             known = Made(replace(value.record, exact=False)) if isinstance(value, Made) and not assigned else None
         self.scopes[-1][name] = Variable(known, at, self.loops, replaces)
 
     def assign(self, target: p.Name, value: Value) -> None:
-        once = self.program.assigned.get(target.name) == 1 and target.name not in self.program.filled
+        once = self.outline.assigned.get(target.name) == 1 and target.name not in self.outline.filled
         variable = self.lookup(target.name)
         if variable is None:
             self._globals[target.name] = Variable(value if once else None, target.at, self.loops)
@@ -310,7 +312,7 @@ class Scopes:
         variable = self.lookup(target.name) if type(target) is p.Name else None
         if variable is None or not isinstance(variable.value, Made) or variable.value.record.entries:
             return
-        if self.program.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
+        if self.outline.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
             numbered = keys is not None and keys <= NUMBERS
             variable.value = Results((), value) if numbered else Mapped(value) if keys == TEXT else variable.value
 
@@ -340,8 +342,8 @@ def caught_functions(body: p.Block) -> frozenset[str]:
             waiting.append((node.function, mentions.setdefault(node.target.name, set())))
         elif type(node) is p.Declare and len(node.names) == 1:
             waiting.append((node.values, mentions.setdefault(node.names[0], set())))
-        elif is_dataclass(node):
-            waiting.extend((getattr(node, field.name), names) for field in fields(node))
+        elif isinstance(node, p.Node):
+            waiting.extend((part, names) for part in p.parts(node))
     reached = list(caught)
     while reached:
         for name in mentions.get(reached.pop(), ()):

@@ -78,7 +78,7 @@ class Walk(Scopes):
 
     @cached_property
     def _caught(self) -> frozenset[str]:
-        return caught_functions(self.program.body)
+        return caught_functions(self.outline.body)
 
     def note(self, at: int, message: str, hint: str | None = None) -> None:
         """Something that is likely a mistake."""
@@ -245,7 +245,7 @@ class Walk(Scopes):
         if variable is not None:
             variable.is_read = True
             return variable.value
-        if name in self.program.assigned:
+        if name in self.outline.assigned:
             return None
         if name == "tools":
             return self.view.root
@@ -269,7 +269,7 @@ class Walk(Scopes):
         known = {
             *self.names,
             *self.words.globals,
-            *self.program.assigned,
+            *self.outline.assigned,
             *(name for scope in self.scopes for name in scope),
         }
         close = nearest(node.name, known)
@@ -313,7 +313,7 @@ class Walk(Scopes):
         """Whether nothing gives a global of that name a value."""
         return (
             self.lookup(name) is None
-            and name not in self.program.assigned
+            and name not in self.outline.assigned
             and name not in self._tested
             and name not in self.words.globals
             and not self._may_exist(name)

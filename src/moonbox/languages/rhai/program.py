@@ -42,12 +42,11 @@ def rhai_program(source: str) -> p.Program | None:
         return quoted if len(quoted) <= _LONGEST_QUOTE else "…"
 
     defines = {name for statement in body.statements if type(statement) is p.Declare for name in statement.names}
-    return p.Program(
-        body,
-        place,
-        text,
-        reader.assigned,
-        frozenset(reader.fields),
-        frozenset(defines | reader.assigned.keys()),
-        reader.filled,
+    outline = p.Outline(
+        body=body,
+        assigned=reader.assigned,
+        fields=frozenset(reader.fields),
+        defines=frozenset(defines | reader.assigned.keys()),
+        filled=reader.filled,
     )
+    return p.Program(outline, place, text)
