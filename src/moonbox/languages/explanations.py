@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from moonbox.limits import Limits
 
 __all__ = [
-    "completeness_of",
     "explain_translated",
     "limit_hint",
     "limit_message",
@@ -134,42 +133,20 @@ def explain_translated(
     return ScriptError(known, message, data=error.data, **fields)
 
 
-def completeness_of(runtime: Callable[[], str]) -> Callable[[str], bool]:
-    """Whether a text is complete, for a language whose compiler says where it stopped; it is asked in this process."""
-    engine = _compiler(runtime)
-
-    def is_complete(text: str) -> bool:
-        report = engine.check(text.encode("utf-8", "replace"))
-        if report.kind != "syntax":
-            return True
-        where = json.loads(report.extra)
-        lines = text.rstrip().split("\n")
-        at_end = (where.get("line") or 1, where.get("column") or 1) > (len(lines), len(lines[-1]))
-        return not at_end or b"string" in report.message
-
-    return is_complete
-
-
 def syntax_error(source: str, runtime: Callable[[], str] | None) -> EngineError | None:
     """Why a text does not compile, asked in this process; None when it does."""
-    from moonbox.languages.language import EngineError
-
-    report = _compiler(runtime).check(source.encode("utf-8", "replace"))
-    if report.kind != "syntax":
-        return None
-    return EngineError.from_report("syntax", report.message.decode("utf-8", "replace"), extra=json.loads(report.extra))
-
-
-def _compiler(runtime: Callable[[], str] | None) -> Any:
-    """An engine that scripts are compiled by and not run in."""
     from moonbox.languages.engine import create_engine
+    from moonbox.languages.language import EngineError
 
     engine = create_engine()
     environment: dict[str, Any] = {"tools": [], "functions": [], "values": [], "features": []}
     if runtime is not None:
         environment["runtime"] = runtime().encode()
     engine.configure(environment)
-    return engine
+    report = engine.check(source.encode("utf-8", "replace"))
+    if report.kind != "syntax":
+        return None
+    return EngineError.from_report("syntax", report.message.decode("utf-8", "replace"), extra=json.loads(report.extra))
 
 
 def pointed(source: str, line: int | None, column: int | None) -> str:

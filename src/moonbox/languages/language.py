@@ -5,7 +5,7 @@ scripts (`docs.toml`, and `library.toml` for each function of its libraries) are
 Python, so that a host in another language can read them.
 
 Lua's engine runs Lua as it is. A language that is compiled to Lua brings its compiler and its runtime as Lua files,
-which both run in the worker; see `translation.py`. A language with an engine of its own brings that engine under the
+which both run in the worker; see `explanations.py`. A language with an engine of its own brings that engine under the
 protocols of `engine.py`, and its own `explain`; nothing else here depends on what runs a script.
 """
 

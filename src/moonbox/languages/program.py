@@ -1,7 +1,7 @@
 """The tree of a script: one for every language, made by its parser and read by the checker.
 
-`at` is where a node begins and `stop` where its text ends, in the numbers of `Program.place`; `stop` is 0 where messages
-do not quote a node. What the checker does not follow is an `Other`, whose parts are looked at in order.
+`at` is where a node begins and `stop` where its text ends, in the numbers of `Program.place`; `stop` is 0 in nodes that
+messages do not quote. What the checker does not follow is an `Other`, whose parts are looked at in order.
 
 A compiler that runs in Lua hands the same tree over as JSON arrays, which start with the node's name in lower case.
 """
