@@ -21,7 +21,7 @@ ERRORS = {
     "return tools.shop.search{query = 'x'}": "unknown tool 'shop.search'",
     "return tools.wipe{}": "the tool 'wipe' cannot be called from a script: it is called directly",
     "return tools:search{query = 'x'}": "tools are called with a dot, not with a colon",
-    "return search{query = 'x'}": "'search' is a tool and not a global function",
+    "return search{query = 'x'}": "'search' is not a global: tools are called through the table 'tools'",
     "for _, x in ipairs(tools.search) do print(x) end": "'tools.search' is a tool that is not called",
     "return tools.search.items": "'tools.search' is a tool that is not called: it has no field 'items'",
     # results
@@ -38,7 +38,7 @@ ERRORS = {
         "the field 'paid' is not in the result of tools.get_expenses"
     ),
     "for x in ipairs(r) do print(x.amount) end": "'x' is a number: it has no field 'amount'",
-    "for _, x in r do print(x) end": "a loop needs ipairs or pairs around a table",
+    "for _, x in r do print(x) end": "a loop needs ipairs around a list, and pairs around an object",
     "table.sort(r, function(a, b) return a.cost < b.cost end)": (
         "the field 'cost' is not in the result of tools.get_expenses"
     ),
@@ -66,7 +66,7 @@ ERRORS = {
     "return 'x' .. r": "'r' (the result of tools.get_expenses) is a list: it cannot be joined to a string",
     "return r[1].category:trim()": "a string has no method 'trim'",
     "return r:map(print)": "a list has no method 'map'",
-    "return json.decode(page)": "'page' (the result of tools.search) is data already",
+    "return json.decode(page)": "'page' (the result of tools.search) is data already: use it without json.decode",
     # words of other languages
     "return True": "'True' is not defined",
     "return len(r)": "there is no function 'len'",
@@ -101,7 +101,7 @@ ERRORS = {
     "local n = {} for _, x in ipairs(r) do n:append(x.amount) end return n": "a table has no method 'append'",
     "local n = {} insert(n, 1) return n": "there is no function 'insert'",
     "return floor(1.5)": "there is no function 'floor'",
-    "return f'total: {page.total}'": "there are no f-strings",
+    "return f'total: {page.total}'": "there are no f-strings: join the parts with ..",
 }
 NOTES = {
     "return page.total == json.null": (

@@ -123,9 +123,7 @@ def _named(walk: Walk, target: p.Name, node: p.Call) -> Value:
     written = None if tools_are_functions else walk.view.is_name(name)
     advice = walk.words.advice(name, True, texts)
     if written is not None:
-        walk.error(
-            target.at, f"'{name}' is a tool and not a global function", f"write: {walk.words.form('call', written)}"
-        )
+        walk.fact(target.at, "tool_name", name=name, tool=written)
     elif advice is not None:
         walk.error(target.at, f"there is no function '{name}'", advice)
     elif name == "f" and slips.f_string(walk, target, node):
@@ -170,12 +168,11 @@ def method(walk: Walk, node: p.Method) -> Value:
         member = walk.view.member(base, name)
         path = f"{base.path}.{name}" if base.path else name
         written = member.name if isinstance(member, ToolValue) else walk.view.written(path)
-        problem = (
-            f"'{path}' is a function, not a method of 'tools'"
-            if _tools_are_functions(walk)
-            else "tools are called with a dot, not with a colon"
-        )
-        walk.error(node.key, problem, f"write: {walk.words.form('call', written)}")
+        if _tools_are_functions(walk):
+            problem = f"'{path}' is a function, not a method of 'tools'"
+            walk.error(node.key, problem, f"write: {walk.words.form('call', tool=written)}")
+        else:
+            walk.fact(node.key, "colon_call", tool=written)
         return None
     if name in ("find", "match", "gmatch", "gsub") and node.arguments and walk.language.runtime is None:
         slips.pattern(walk, node.arguments[0], plain=len(node.arguments) > 2)
@@ -205,10 +202,8 @@ def _no_method_of_made(walk: Walk, base: Made, node: p.Method) -> None:
 def _count(walk: Walk, base: Value, node: p.Method) -> None:
     """`r.len()` of an object, which counts its fields."""
     if isinstance(base, Data) and base.facts.kinds == OBJECT and base.facts.closed:
-        what = reads.described(walk, base, node.value)
-        walk.about(
-            base, node.key, f"{what} is an object, not a list: len() counts its fields", reads.lists_within(walk, base)
-        )
+        problem = "is an object, not a list: len() counts its fields"
+        walk.about_result(base, node.value, node.key, problem, reads.lists_within(walk, base))
 
 
 def _no_method(walk: Walk, base: Value, node: p.Method, kind: str) -> None:
@@ -256,13 +251,8 @@ def _protected(walk: Walk, node: p.Call) -> Value:
         walk.error(first.at, *walk.view.unknown(".".join(path)))  # type: ignore[union-attr]  # a Field
     walk.lenient -= 1
     if type(first) is p.Call and isinstance(walk.quiet(first.function), ToolValue):
-        tool = walk.text(first.function)
         arguments = ", ".join(map(walk.text, first.arguments)) or "{}"
-        walk.error(
-            first.at,
-            "pcall must make the call itself: here the tool is called before it",
-            f"write: pcall({tool}, {arguments})",
-        )
+        walk.fact(first.at, "called_too_early", function="pcall", tool=walk.text(first.function), arguments=arguments)
     return None
 
 
@@ -287,7 +277,7 @@ def _together(walk: Walk, node: p.Call, *, settle: bool) -> Value:
     for item in items:
         value = walk.value(item)
         if type(item) is p.Call and isinstance(walk.quiet(item.function), ToolValue):
-            form = walk.words.form("closure", walk.text(item))
+            form = walk.words.form("closure", value=walk.text(item))
             walk.error(item.at, "parallel expects functions: here the tool is called before it", f"write: {form}")
         results.append(value.returns if isinstance(value, Script) else None)
     walk.lenient -= settle

@@ -112,13 +112,12 @@ def _joined(walk: Walk, side: p.Expression, value: Value) -> None:
 
 def _no_table(walk: Walk, at: int, side: p.Expression, value: Value, cannot: str) -> None:
     if isinstance(value, ToolValue):
-        walk.error(at, f"'{value.name}' is a tool that is not called: it {cannot}")
+        walk.fact(at, "not_called", tool=value.name, more=f": it {cannot}")
         return
     kinds = kinds_of(value) if isinstance(value, Data) else None
     if kinds and kinds <= TABLES and isinstance(value, Data):
-        what = reads.described(walk, value, side)
         hint = f"write: json.encode({walk.text(side)})" if "joined" in cannot else reads.lists_within(walk, value)
-        walk.about(value, at, f"{what} is {_table(kinds)}: it {cannot}", hint)
+        walk.about_result(value, side, at, f"is {_table(kinds)}: it {cannot}", hint)
 
 
 def _table(kinds: frozenset[str]) -> str:
@@ -132,19 +131,13 @@ def _order(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
             continue
         others = kinds_of(other)
         if kinds <= TABLES:
-            what = reads.described(walk, value, side)
-            walk.about(value, node.at, f"{what} is {_table(kinds)}: it cannot be compared with {node.operator}")
+            walk.about_result(value, side, node.at, f"is {_table(kinds)}: it cannot be compared with {node.operator}")
             return
         if others and ((kinds == TEXT and others <= NUMBERS) or (kinds <= NUMBERS and others == TEXT)):
-            is_text, what = kinds == TEXT, reads.described(walk, value, side)
-            hint = f"write: {walk.words.form('number', walk.text(side))}" if is_text else None
-            other_kind = "a number" if is_text else "a string"
-            walk.about(
-                value,
-                node.at,
-                f"{what} is {'a string' if is_text else 'a number'}: it cannot be compared with {other_kind}",
-                hint,
-            )
+            is_text = kinds == TEXT
+            hint = f"write: {walk.words.form('number', value=walk.text(side))}" if is_text else None
+            this, that = ("a string", "a number") if is_text else ("a number", "a string")
+            walk.about_result(value, side, node.at, f"is {this}: it cannot be compared with {that}", hint)
             return
 
 
@@ -178,21 +171,17 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, co
     kinds = facts.kinds
     fate = "always false" if node.operator == "==" else "always true"
     if facts.options and not any(type(option) is type(constant) and option == constant for option in facts.options):
-        what = reads.described(walk, value, side)
         texts = [option for option in facts.options if isinstance(option, str)]
         close = nearest(constant, texts, parts=True) if isinstance(constant, str) else []
         listed = ", ".join(_quoted(option) for option in facts.options[:20])
         hint = f"did you mean {_quoted(close[0])}? it is one of: {listed}" if close else f"it is one of: {listed}"
-        walk.about(value, node.at, f"{what} is never {_quoted(constant)}: the comparison is {fate}", hint)
+        walk.about_result(value, side, node.at, f"is never {_quoted(constant)}: the comparison is {fate}", hint)
         return
     if not kinds or _kind(constant) in kinds or (_kind(constant) == "number" and kinds & NUMBERS):
         return
-    wanted, what = " or ".join(sorted(kinds)), reads.described(walk, value, side)
-    walk.about(
-        value,
-        node.at,
-        f"{what} is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}",
-    )
+    wanted = " or ".join(sorted(kinds))
+    problem = f"is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}"
+    walk.about_result(value, side, node.at, problem)
 
 
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:

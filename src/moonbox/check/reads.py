@@ -23,6 +23,7 @@ from moonbox.check.values import (
     kinds_of,
 )
 from moonbox.languages import program as p
+from moonbox.languages.facts import LENGTHS
 from moonbox.suggest import nearest
 from moonbox.tools.signature import type_text
 
@@ -34,7 +35,6 @@ __all__ = ["described", "field", "item", "iteration", "length", "lists_within"]
 
 _MOST_LISTED = 20
 _CALLABLE = frozenset({"docs", "tools"})  # what they hold is not known by name
-_LENGTHS = frozenset({"length", "len", "size", "count", "Length"})
 
 
 def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | None = None) -> Value:
@@ -44,11 +44,9 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
         case ToolSpace():
             return walk.view.member(base, node.name)
         case ToolValue():
-            walk.error(
-                node.key,
-                f"'{base.name}' is a tool that is not called: it has no field '{node.name}'",
-                f"call it first: {walk.words.form('call', base.name)}.{node.name}",
-            )
+            fact = walk.words.fact("not_called", tool=base.name)
+            problem = f"{fact.message}: it has no field '{node.name}'"
+            walk.error(node.key, problem, f"{fact.hint}.{node.name}")
         case Library(name) if node.name in walk.words.libraries.get(name, ()):
             return Library(f"{name}.{node.name}")
         case Library(name) if arguments is not None and name in walk.words.libraries and name not in _CALLABLE:
@@ -61,7 +59,7 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
                 _list_field(walk, None, f"'{walk.text(node.value)}'", node, arguments)
         case Scalar() if base.kind == "number" and base.what:
             walk.error(node.key, f"'{walk.text(node.value)}' is a number: it has no field '{node.name}'", base.what)
-        case Made(record) if node.name in _LENGTHS and node.name not in walk.outline.fields:
+        case Made(record) if node.name in LENGTHS and node.name not in walk.outline.fields:
             if all(name != node.name for name, _ in record.entries) and node.name not in walk.words.list_methods:
                 walk.note(node.key, f"'{walk.text(node.value)}' has no field '{node.name}'", _length_form(walk, node))
     return None
@@ -84,12 +82,10 @@ def _field_of(walk: Walk, base: Data, node: p.Field) -> Value:
             _list_field(walk, base, described(walk, base, node.value), node)
     elif kinds == TEXT:
         if name not in walk.words.string_methods:
-            what = described(walk, base, node.value)
-            hint = _length_form(walk, node) if name in _LENGTHS else "it is text, not data"
-            walk.about(base, node.key, f"{what} is a string: it has no field '{name}'", hint)
+            hint = _length_form(walk, node) if name in LENGTHS else "it is text, not data"
+            walk.about_result(base, node.value, node.key, f"is a string: it has no field '{name}'", hint)
     elif kinds <= {"integer", "number", "boolean"}:
-        what = described(walk, base, node.value)
-        walk.about(base, node.key, f"{what} is a {_one(kinds)}: it has no field '{name}'")
+        walk.about_result(base, node.value, node.key, f"is a {_one(kinds)}: it has no field '{name}'")
     return None
 
 
@@ -112,19 +108,19 @@ def _list_field(
         advice = walk.words.method_advice(name, text, tuple(map(walk.text, arguments)))
     if advice is not None:
         hint = advice
-    elif name in _LENGTHS:
+    elif name in LENGTHS:
         hint = _length_form(walk, node)
     else:
         inner = element(base)
         has = isinstance(inner, Data) and name in inner.facts.properties
-        form = walk.words.form("element", text if text != "…" else "list")
+        form = walk.words.form("element", value=text if text != "…" else "list")
         hint = f"its elements have it: {form}.{name}, or loop over it" if has else f"an element is {form}; loop over it"
     walk.about(base, node.key, f"{what} is a list: it has no field '{name}'", hint)
 
 
 def _length_form(walk: Walk, node: p.Field) -> str:
     text = walk.text(node.value)
-    return f"write: {walk.words.form('length', text if text != '…' else 'x')}"
+    return f"write: {walk.words.form('length', value=text if text != '…' else 'x')}"
 
 
 def item(walk: Walk, node: p.Item) -> Value:
@@ -136,17 +132,15 @@ def item(walk: Walk, node: p.Item) -> Value:
     if isinstance(base, Data):
         facts = base.facts
         if index is not None and facts.kinds == OBJECT and facts.closed:
-            what = described(walk, base, node.value)
-            walk.about(
-                base, node.at, f"{what} is an object, not a list: [{index}] is not in it", lists_within(walk, base)
-            )
+            problem = f"is an object, not a list: [{index}] is not in it"
+            walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
             return None
         if facts.kinds != LIST:
             return None
     if isinstance(base, Data | Results) and index is not None and first == 1 and index <= 0:
         text = walk.text(node.value)
-        hint = f"the first element is {text}[1]" if index == 0 else f"the last element is {text}[#{text}]"
-        walk.about(base, node.at, f"lists start at 1: {text}[{index}] is nil", hint)
+        fact = walk.words.fact("first_element" if index == 0 else "last_element", value=text)
+        walk.about(base, node.at, f"{fact.message}: {text}[{index}] is nil", fact.hint)
         return None
     return element(base, None if index is None else index - first)
 
@@ -156,20 +150,14 @@ def length(walk: Walk, node: p.Length) -> Value:
     base = walk.value(node.value)
     match base:
         case Data():
-            facts = base.facts
-            if facts.kinds == OBJECT:
-                what = described(walk, base, node.value)
-                walk.about(
-                    base, node.at, f"{what} is an object, not a list: # does not count it", lists_within(walk, base)
-                )
-            elif facts.kinds is not None and facts.kinds and facts.kinds <= {"integer", "number", "boolean"}:
-                walk.about(
-                    base, node.at, f"{described(walk, base, node.value)} is a {_one(facts.kinds)}: it has no length"
-                )
+            kinds = base.facts.kinds
+            if kinds == OBJECT:
+                problem = "is an object, not a list: # does not count it"
+                walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
+            elif kinds and kinds <= {"integer", "number", "boolean"}:
+                walk.about_result(base, node.value, node.at, f"is a {_one(kinds)}: it has no length")
         case ToolValue():
-            walk.error(
-                node.at, f"'{base.name}' is a tool that is not called", f"write: #{walk.words.form('call', base.name)}"
-            )
+            walk.fact(node.at, "not_called", tool=base.name)
         case Made(record) if record.entries and record.exact and all(name for name, _ in record.entries):
             walk.note(
                 node.at,
@@ -230,12 +218,10 @@ def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: Value) ->
         if isinstance(value, Made) or (kinds and kinds <= TABLES):
             function = "pairs" if kinds == OBJECT else "ipairs"
             names = ", ".join(node.names if len(node.names) > 1 else ("_", *node.names))
-            hint = f"write: for {names} in {function}({text}) do"
-            walk.about(value, source.at, "a loop needs ipairs or pairs around a table", hint)
+            fact = walk.words.fact("loop", names=names, function=function, value=text)
+            walk.about(value, source.at, fact.message, fact.hint)
     elif isinstance(value, ToolValue):
-        walk.error(
-            source.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}"
-        )
+        walk.fact(source.at, "not_called", tool=value.name)
     elif isinstance(value, Scalar) and value.kind == "number":
         hint = f"write: for {node.names[0]} = 1, {text} do" if text != "…" else f"write: for {node.names[0]} = 1, n do"
         walk.error(source.at, "a loop cannot go over a number", hint)
@@ -246,18 +232,14 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
     key: Value = None
     kinds = kinds_of(value) if not isinstance(value, Made) else None
     if isinstance(value, ToolValue):
-        walk.error(
-            argument.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}"
-        )
+        walk.fact(argument.at, "not_called", tool=value.name)
     elif isinstance(value, Data) and kinds and "object" not in kinds and "array" not in kinds:
-        what = described(walk, value, argument)
-        walk.about(value, argument.at, f"{what} is not a table: {name} cannot go over it")
+        walk.about_result(value, argument, argument.at, f"is not a table: {name} cannot go over it")
     elif isinstance(value, Data) and kinds == OBJECT and name == "ipairs":
-        what = described(walk, value, argument)
         facts = value.facts
         lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == LIST]
         hint = lists_within(walk, value) if lists or facts.closed else "use pairs for its fields"
-        walk.about(value, argument.at, f"{what} is an object, not a list: ipairs finds nothing in it", hint)
+        walk.about_result(value, argument, argument.at, "is an object, not a list: ipairs finds nothing in it", hint)
     elif name == "ipairs" or kinds == LIST:
         alone = f"ipairs gives the position first: write for _, {node.names[0]} in {name}(…) do"
         key = Scalar("number", alone if len(node.names) == 1 else f"'{node.names[0]}' is the position")
@@ -287,9 +269,8 @@ def _elements(walk: Walk, node: p.Each, source: p.Expression, value: Value) -> t
     """`for x in list`, in languages that loop over lists directly."""
     kinds = kinds_of(value)
     if isinstance(value, Data) and kinds and "array" not in kinds and "string" not in kinds:
-        what = described(walk, value, source)
         hint = lists_within(walk, value) if kinds == OBJECT else None
-        walk.about(value, source.at, f"{what} is not a list: a loop cannot go over it", hint)
+        walk.about_result(value, source, source.at, "is not a list: a loop cannot go over it", hint)
     elif isinstance(value, Scalar) and value.kind in ("number", "boolean"):
         walk.error(source.at, "a loop cannot go over a number", "write a range: 0..n")
     return element(value), Scalar("number", f"'{node.names[-1]}' is the position")

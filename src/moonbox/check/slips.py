@@ -21,6 +21,7 @@ from moonbox.check.values import (
     kinds_of,
 )
 from moonbox.languages import program as p
+from moonbox.languages.facts import FACTS
 
 if TYPE_CHECKING:
     from moonbox.check.values import Value
@@ -112,11 +113,8 @@ def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: Value
     kinds = value.document.kinds(value.schema)
     if kinds is not None and "null" in kinds:
         text, nothing = walk.text(node), "nil" if walk.language.runtime is None else "()"
-        walk.note(
-            at,
-            f"{reads.described(walk, value, node)} can be null: this counts null like false",
-            f"where only one is meant, write: {text} == false, or {text} == {nothing}",
-        )
+        hint = f"where only one is meant, write: {text} == false, or {text} == {nothing}"
+        walk.note(at, f"{reads.described(walk, value, node)} can be null: this counts null like false", hint)
 
 
 def filled_from_zero(walk: Walk, block: p.Block) -> None:
@@ -136,7 +134,7 @@ def filled_from_zero(walk: Walk, block: p.Block) -> None:
             text = walk.text(filled)
             walk.note(
                 keys[counter.name].at,
-                f"lists start at 1: the first element goes to {text}[0], which # and ipairs do not see",
+                f"{FACTS['first_element']}: the first element goes to {text}[0], which # and ipairs do not see",
                 f"write: {text}[#{text} + 1] = …",
             )
 
@@ -153,11 +151,7 @@ def _adds_one(value: p.Expression, name: str) -> bool:
 
 def lost_variable(walk: Walk, name: str, at: int) -> None:
     """`local total = total + x` in a loop, whose result nobody reads."""
-    walk.error(
-        at,
-        f"this '{name}' is a new variable in each round of the loop: the one outside does not change",
-        f"write: {walk.words.form('assign', name)}",
-    )
+    walk.fact(at, "new_variable", name=name)
 
 
 def count_from_zero(walk: Walk, node: p.Count) -> None:
@@ -172,12 +166,9 @@ def count_from_zero(walk: Walk, node: p.Count) -> None:
     if type(counted) is not p.Name or not _reads_at(node.body, counted.name, node.name):
         return
     name = counted.name
-    message = f"lists start at 1: this loop reads {name}[0], which is nil, and not {name}[#{name}]"
-    hint = f"write: for {node.name} = 1, #{counted.name} do"
-    if isinstance(walk.quiet(counted), Data | Results):
-        walk.error(node.at, message, hint)
-    else:
-        walk.note(node.at, message, hint)
+    message = f"{FACTS['first_element']}: this loop reads {name}[0], which is nil, and not {name}[#{name}]"
+    report = walk.error if isinstance(walk.quiet(counted), Data | Results) else walk.note
+    report(node.at, message, f"write: for {node.name} = 1, #{name} do")
 
 
 def _reads_at(node: Any, list_: str, index: str) -> bool:
@@ -205,10 +196,7 @@ def comparator(walk: Walk, function: p.Function) -> None:
     if type(last) is p.Give and len(last.values) == 1 and type(last.values[0]) is p.Operation:
         operation = last.values[0]
         if operation.operator in ("<=", ">="):
-            walk.note(
-                operation.at,
-                f"table.sort needs {operation.operator[0]}, not {operation.operator}: equal elements make it fail",
-            )
+            walk.fact(operation.at, "comparator", certain=False, sign=operation.operator[0])
 
 
 def sort_key(walk: Walk, node: p.Expression) -> None:
@@ -229,7 +217,7 @@ def f_string(walk: Walk, target: p.Name, node: p.Call) -> bool:
     text = node.arguments[0].value
     if not isinstance(text, str) or "{" not in text:
         return False
-    walk.error(target.at, "there are no f-strings", 'join the parts with ..: "total: " .. x')
+    walk.fact(target.at, "f_string")
     return True
 
 
@@ -259,24 +247,19 @@ def _first_argument(walk: Walk, name: str, node: p.Call, first: Value) -> None:
     at = node.arguments[0]
     kinds = kinds_of(first) if isinstance(first, Data) else None
     if isinstance(first, ToolValue) and name not in _TAKE_TOOLS:
-        walk.error(
-            at.at, f"'{first.name}' is a tool that is not called", f"write: {walk.words.form('call', first.name)}"
-        )
-    elif name in ("json.decode", "json.parse") and kinds and kinds <= TABLES:
-        walk.about(first, at.at, f"{reads.described(walk, first, at)} is data already", f"use it without {name}")  # type: ignore[arg-type]
-    elif name in ("json.decode", "json.parse") and isinstance(first, Results):
-        walk.error(at.at, f"'{walk.text(at)}' is a list already", f"use it without {name}")
+        walk.fact(at.at, "not_called", tool=first.name)
+    elif name in ("json.decode", "json.parse") and (isinstance(first, Results) or (kinds and kinds <= TABLES)):
+        what = reads.described(walk, first, at) if isinstance(first, Data) else f"'{walk.text(at)}'"
+        walk.about(first, at.at, walk.words.fact("decoded", what=what, function=name).message)
     elif name in _LIST_FUNCTIONS and kinds == OBJECT and isinstance(first, Data):
-        what = reads.described(walk, first, at)
-        walk.about(first, at.at, f"{what} is an object, not a list", reads.lists_within(walk, first))
+        walk.about_result(first, at, at.at, "is an object, not a list", reads.lists_within(walk, first))
     elif name in _TEXT_FUNCTIONS and kinds and kinds <= TABLES and isinstance(first, Data):
-        walk.about(first, at.at, f"{reads.described(walk, first, at)} is not a string")
+        walk.about_result(first, at, at.at, "is not a string")
     elif name == "table.concat" and isinstance(first, Data) and kinds == LIST:
         items = first.part(first.facts.items)
         inner = kinds_of(items)
         if inner and inner <= TABLES:
-            what = reads.described(walk, first, at)
-            walk.about(first, at.at, f"{what} is not a list of strings", "put the field to join into a list first")
+            walk.about_result(first, at, at.at, "is not a list of strings", "put the field to join into a list first")
     elif name in ("math.max", "math.min") and len(node.arguments) == 1 and node.exact:
         _extreme(walk, name, at, first, kinds)
 

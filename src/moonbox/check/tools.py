@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check.values import Data, ToolSpace, ToolValue
+from moonbox.languages.facts import unknown_tool
 from moonbox.languages.program import Constant, Record
-from moonbox.suggest import did_you_mean, nearest
 from moonbox.tools.document import Document
 from moonbox.tools.problems import REST, UNKNOWN
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolView", "literal"]
 
-_FEW = 12
 _DEEPEST = 12
 
 
@@ -35,7 +34,7 @@ class ToolView:
         self._aliases = toolbox.aliases()
         self._results: dict[str, tuple[Any, Data]] = {}
         assert language.vocabulary is not None
-        self._find_tools = language.vocabulary().forms["search"] + " finds tools"
+        self._search = language.vocabulary().forms["search"]
         self.root = ToolSpace(self._tree(), "")
 
     def written(self, path: str) -> str:
@@ -74,18 +73,7 @@ class ToolView:
         if tool is not None and tool.policy == "direct":
             return f"the tool '{path}' cannot be called from a script: it is called directly", None
         callable_ = [name for item, name in self._aliases.items() if self._callable(item)]
-        close = nearest(path, callable_, count=3) or nearest(path, callable_, parts=True, count=3)
-        if not close and "." in path:
-            last = path.rpartition(".")[2]
-            close = [name for name in callable_ if name.rpartition(".")[2] == last][:3]
-        if close:
-            return f"unknown tool '{path}'", did_you_mean([self._language.tool_name(name) for name in close])
-        if not callable_:
-            return f"unknown tool '{path}'", "there are no tools here"
-        if len(callable_) <= _FEW:
-            listed = ", ".join(map(self._language.tool_name, callable_))
-            return f"unknown tool '{path}'", f"the tools are: {listed}"
-        return f"unknown tool '{path}'", self._find_tools
+        return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, self._search)
 
     def is_name(self, name: str) -> str | None:
         """The tool, as scripts write it, that has this bare name; None where none or more than one has."""

@@ -91,6 +91,15 @@ class Walk(Scopes):
         else:
             self.error(at, message, hint)
 
+    def about_result(self, data: Data, node: p.Expression, at: int, what: str, hint: str | None = None) -> None:
+        """Something about the part of a tool's result that `node` reads."""
+        self.about(data, at, f"{reads.described(self, data, node)} {what}", hint)
+
+    def fact(self, at: int, which: str, /, *, certain: bool = True, more: str = "", **texts: str) -> None:
+        """One of the facts that the explanations of errors know too."""
+        fact = self.words.fact(which, **texts)
+        (self.error if certain else self.note)(at, fact.message + more, fact.hint)
+
     def _report(self, severity: Any, at: int, message: str, hint: str | None, code: str = "", tool: str = "") -> None:
         if self.quietly:
             return
@@ -255,7 +264,10 @@ class Walk(Scopes):
             word = self.words.constant(name)
             advice = self.words.advice(name, False, ()) if indexed else None
             if word is not None:
-                self.error(node.at, f"'{name}' is not defined", f"write {word}, not {name}")
+                fact = self.words.fact(
+                    "alternative_constant", language=self.language.name.capitalize(), word=word, name=name
+                )
+                self.error(node.at, f"'{name}' is not defined", str(fact))
             elif advice is not None:
                 self.error(node.at, f"there is no '{name}'", advice)
             else:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
+from moonbox.languages.facts import FACTS, Fact, filled
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -312,7 +314,11 @@ class Vocabulary(Struct, frozen=True, kw_only=True):
     nothing: str = "nil"
     """What an unset variable is."""
     forms: Mapping[str, str] = {}
-    """How things are written, with {} for the script's own text."""
+    """What to write for each fact, and how other things are written."""
 
-    def form(self, name: str, text: str) -> str:
-        return self.forms[name].replace("{}", text)
+    def fact(self, which: str, /, **texts: str) -> Fact:
+        """One of the facts, about these texts of the script."""
+        return Fact(filled(FACTS[which], texts), self.form(which, **texts))
+
+    def form(self, which: str, /, **texts: str) -> str:
+        return filled(self.forms.get(which, ""), texts)

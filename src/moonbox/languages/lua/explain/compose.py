@@ -11,7 +11,7 @@ from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidie
 from moonbox.languages.lua.explain.syntax_errors import explain_syntax
 from moonbox.languages.lua.explain.values import RuntimeFailure
 from moonbox.languages.lua.syntax.listing import Listing
-from moonbox.languages.lua.vocabulary import Tools
+from moonbox.languages.lua.vocabulary import lua_vocabulary, tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -54,7 +54,8 @@ def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection
         return _stopped(error, message_text, location, listings, current, limits)
     if error.kind == "tool":
         return _tool(error, message_text, location, listings, current)
-    return _runtime(error, message_text, location, listings, current, Tools(tools))
+    paths = frozenset(path.replace("\x1f", ".") for path in tools)
+    return _runtime(error, message_text, location, listings, current, paths)
 
 
 def _bare(error: EngineError) -> ScriptError:
@@ -86,7 +87,7 @@ def _runtime(
     location: Location,
     listings: Mapping[str, Listing],
     current: str,
-    tools: Tools,
+    tools: Collection[str],
 ) -> ScriptError:
     listing = listings.get(location.chunk) or Listing("")
     earlier = [other for name, other in reversed(list(listings.items())) if name not in (location.chunk, current)]
@@ -123,14 +124,13 @@ def _tool(
     code, tool = _text(fields.get("code")), _text(fields.get("tool"))
     retryable = fields.get("retryable") is True
     denied = is_denial(code)
+    name = tool_name(tool) if tool else "tools.name"
     hint = None
     if denied:
         hint = "do not repeat this call: continue without it, or ask for permission"
     elif _called_at_once(listings.get(location.chunk), location.at):
-        name = Tools.written(tool) if tool else "tools.name"
-        hint = f"pcall must make the call itself; write: pcall({name}, {{…}})"
+        hint = str(lua_vocabulary().fact("called_too_early", function="pcall", tool=name, arguments="{…}"))
     elif retryable:
-        name = Tools.written(tool) if tool else "tools.name"
         hint = f"a retry may succeed; to continue without it write: local ok, result = pcall({name}, {{…}})"
     column = _tool_column(listings.get(location.chunk), location.at, tool)
     return _error(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from moonbox.languages.facts import FACTS, Fact
 from moonbox.languages.lua.explain.names import unknown_field, unknown_global
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, fields_of
-from moonbox.languages.lua.vocabulary import LENGTHS
+from moonbox.languages.lua.vocabulary import lua_vocabulary
 
 __all__ = ["given_to_library", "is_assigned", "nil_name", "nil_parent", "null_parent", "pcall_result"]
 
@@ -21,8 +22,8 @@ def nil_name(failure: RuntimeFailure) -> str | None:
         return _uninitialised(failure, complaint.name)
     if complaint.role != "field" or value is None:
         return None
-    if value.token.text in LENGTHS and value.index > value.start:
-        return f"the length of a list or string is #{value.receiver}, not {value.text}"
+    if value.token.text in ("length", "len", "Length") and value.index > value.start:
+        return f"write: {lua_vocabulary().form('length', value=value.receiver)}"
     if complaint.action == "index" and (hint := unknown_field(failure, called=False)):
         return hint
     return _zero_based(value)
@@ -78,16 +79,16 @@ def _zero_based(value: ScriptValue) -> str | None:
     if value.index == value.start or tokens[value.index - 1].text != "[":
         return None
     if [token.text for token in tokens[value.index : value.stop]] == ["-", "1", "]"]:
-        return f"negative indexes do not count from the end; write: {value.receiver}[#{value.receiver}]"
+        return str(lua_vocabulary().fact("last_element", value=value.receiver))
     if value.stop != value.index + 2:
         return None
     key = value.token.text
     if key == "0":
-        return f"lists start at 1; write: {value.receiver}[1]"
+        return str(lua_vocabulary().fact("first_element", value=value.receiver))
     for index in range(value.index - 1, 2, -1):
         words = [token.text for token in tokens[index - 3 : index + 2]]
         if words[:4] == ["for", key, "=", "0"] and words[4] == ",":
-            return f"lists start at 1; write: for {key} = 1, #{value.receiver} do"
+            return str(Fact(FACTS["first_element"], f"for {key} = 1, #{value.receiver} do"))
     return None
 
 

@@ -6,18 +6,27 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from moonbox.languages.facts import FACTS, nearest_tools, unknown_tool
 from moonbox.languages.lua.explain.corrections import corrected, with_line
 from moonbox.languages.lua.explain.rewrites import lua_loop
 from moonbox.languages.lua.explain.slips.literals import concatenated
 from moonbox.languages.lua.explain.slips.statements import TRY
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
-from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, equivalents, fill_form, library_of
+from moonbox.languages.lua.vocabulary import (
+    BASE,
+    LIBRARIES,
+    equivalents,
+    fill_form,
+    library_of,
+    lua_vocabulary,
+    tool_name,
+)
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["foreign_constant", "unknown_field", "unknown_global", "unknown_method"]
+__all__ = ["foreign_constant", "loop_of", "unknown_field", "unknown_global", "unknown_method"]
 
 _FEW = 12
 _UNDEFINED = re.compile(r"'(\w{1,40})' is not defined")
@@ -44,7 +53,7 @@ def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
     root, path = value.root, value.path
     name = value.token.text
     if root == "tools" and not value.is_of_result and not failure.is_local("tools"):
-        return _unknown_tool(failure, value)
+        return unknown_tool(_full_path(value), failure.tools, tool_name, lua_vocabulary().form("search"))
     if root in LIBRARIES and len(path) == 2:
         hiding = next(failure.declarations(root), None) or failure.parameter(root)
         if hiding is not None:
@@ -124,28 +133,26 @@ def _prefixed_string(failure: RuntimeFailure, name: str) -> str | None:
     if "f" not in name:
         return "strings have no prefix letters in Lua: remove it"
     written = concatenated(literal.text[1:-1])
-    return f"Lua has no f-strings; join the parts with ..{f'; write: {written}' if written else ''}"
+    return with_line(FACTS["f_string"], written)
 
 
 def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
-    if name in equivalents().absent:
-        return equivalents().absent[name]
     counts = name == "range" or (name == "len" and any(word.text == "range" for word in failure.line_words()))
-    if counts and (loop := _loop(failure)):
+    if counts and (loop := loop_of(failure)):
         return f"Lua counts in the loop's header; write: {loop}"
-    if name == "enumerate" and (loop := _loop(failure)):
+    if name == "enumerate" and (loop := loop_of(failure)):
         return f"ipairs gives index and value; write: {loop}"
-    if name in ("max", "min") and failure.value is not None:
-        arguments = failure.value.arguments()
-        inner = ", ".join(arguments) if len(arguments) > 1 else f"table.unpack({arguments[0]})" if arguments else "…"
-        return f"{name} belongs to a library; write: math.{name}({inner})"
-    form = equivalents().functions.get(name)
-    if form is None and _behind_new(failure):
+    if _behind_new(failure) and name not in equivalents().functions:
         form = equivalents().modules.get(name, {"": "call the function that creates the value"})[""]
         return f"Lua has no new; {fill_form(form)}"
-    if form is None or failure.tools.called(name):
+    if name not in equivalents().absent and _tools_called(failure, name):
         return None
-    return f"Lua has no {name}; {fill_form(form, failure.value.arguments() if failure.value else ())}"
+    return lua_vocabulary().advice(name, True, tuple(failure.value.arguments() if failure.value else ()))
+
+
+def _tools_called(failure: RuntimeFailure, name: str) -> list[str]:
+    """Paths of tools whose last part is that name."""
+    return sorted(path for path in failure.tools if path.rpartition(".")[2] == name)
 
 
 def _behind_new(failure: RuntimeFailure) -> bool:
@@ -154,7 +161,7 @@ def _behind_new(failure: RuntimeFailure) -> bool:
     return value is not None and value.start > 0 and failure.listing.tokens[value.start - 1].text == "new"
 
 
-def _loop(failure: RuntimeFailure) -> str | None:
+def loop_of(failure: RuntimeFailure) -> str | None:
     """The loop header of the line, as Lua writes it."""
     listing, line = failure.listing, failure.line
     if line is None or not listing.whole:
@@ -166,14 +173,9 @@ def _loop(failure: RuntimeFailure) -> str | None:
 
 
 def _foreign_table(failure: RuntimeFailure, name: str) -> str | None:
-    if name in equivalents().absent:
-        return equivalents().absent[name]
-    forms = equivalents().modules.get(name)
-    if forms is None:
-        return None
-    value = failure.value
-    if value is None or value.following().text != ".":
-        return f"there is no {name} here; {fill_form(forms[''])}"
+    forms, value = equivalents().modules.get(name), failure.value
+    if forms is None or value is None or value.following().text != ".":
+        return lua_vocabulary().advice(name, False, ())
     member = failure.listing.tokens[value.stop + 1].text
     call = type(value)(failure.listing, value.start, value.stop + 1, value.stop + 2)
     if name == "Math" and member not in forms and member.lower() in LIBRARIES["math"]:
@@ -187,22 +189,23 @@ def foreign_constant(failure: RuntimeFailure) -> str | None:
     if match is None or match[1] not in equivalents().constants:
         return None
     written = corrected(failure.listing, failure.line) if failure.line is not None else None
-    return with_line(f"Lua writes {equivalents().constants[match[1]]}, not {match[1]}", written)
+    texts = {"language": "Lua", "word": equivalents().constants[match[1]], "name": match[1]}
+    return with_line(lua_vocabulary().fact("alternative_constant", **texts).message, written)
 
 
 def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
     """`get_weather{…}` and `github.create_issue{…}` without `tools.` in front."""
-    paths = failure.tools.called(name) if called else failure.tools.within(name)
-    if not paths:
-        return None
-    written = failure.tools.written(paths[0]) + "{…}" if called else f"tools.{name}.…"
-    return f"tools are called through the table `tools`; write: {written}"
+    within = sorted(path for path in failure.tools if path.startswith(f"{name}."))
+    paths = _tools_called(failure, name) if called else within
+    return str(lua_vocabulary().fact("tool_name", name=name, tool=tool_name(paths[0]))) if paths else None
 
 
 def _member_name(name: str, *, called: bool) -> str | None:
-    """`insert(t, x)` for `table.insert(t, x)`."""
+    """`format(x)` for `string.format(x)`."""
     library = library_of(name)
-    return f"{name} belongs to a library; write: {library}.{name}" if library and called else None
+    if library is None or not called:
+        return None
+    return str(lua_vocabulary().fact("library_member", name=name, library=library, arguments="…"))
 
 
 def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
@@ -213,29 +216,12 @@ def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | 
     )
     if close_names:
         return did_you_mean(close_names)
-    close = failure.tools.nearest(name) if called and len(name) > 3 else []
-    return did_you_mean([failure.tools.written(path) for path in close])
-
-
-def _unknown_tool(failure: RuntimeFailure, value: ScriptValue) -> str | None:
-    """`tools.creat_issue{}`, `tools.githb.create_issue{}`."""
-    path = _full_path(value)
-    if not path:
-        return 'no tool has that name; docs.search("words") finds tools'
-    tools = failure.tools
-    if not len(tools):
-        return "there are no tools here"
-    close = tools.nearest(path)
-    if close:
-        return did_you_mean([tools.written(path) for path in close])
-    everything = tools.some(_FEW)
-    if everything:
-        return f"the tools are: {', '.join(map(tools.written, everything))}"
-    return 'no tool has that name; docs.search("words") finds tools'
+    close = nearest_tools(name, failure.tools) if called and len(name) > 3 else []
+    return did_you_mean(list(map(tool_name, close)))
 
 
 def _full_path(value: ScriptValue) -> str:
-    """The whole dotted name that follows `tools.`, also behind the part that is nil."""
+    """The whole dotted name that follows `tools.`, also behind the part that is nil: `tools.githb.create_issue`."""
     tokens = value.listing.tokens
     stop = value.stop
     while tokens[stop].text == "." and tokens[stop + 1].kind == "name":
@@ -247,25 +233,16 @@ def _full_path(value: ScriptValue) -> str:
 
 
 def _unknown_member(value: ScriptValue, library: str, name: str) -> str | None:
-    forms = equivalents().members.get(library, {})
-    form = forms.get(name) or forms.get("")
-    if form is not None:
-        return f"there is no {library}.{name}; {fill_form(form, value.arguments())}"
-    members = nearest(name, LIBRARIES[library], count=2)
-    if members:
-        return did_you_mean([f"{library}.{member}" for member in members])
-    elsewhere = library_of(name)
-    return f"did you mean {elsewhere}.{name}?" if elsewhere else None
+    advice = lua_vocabulary().member_advice(library, name, tuple(value.arguments()))
+    return advice if advice is None or advice.startswith("did you mean") else f"there is no {library}.{name}; {advice}"
 
 
 def _method(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """`list.push(x)`, `text:split(",")`: methods of other languages."""
-    form = equivalents().methods.get(value.token.text)
-    if form is None or value.receiver == "…":
+    if value.receiver == "…":
         return None
     arguments = value.arguments()
     if arguments and arguments[0] == value.receiver and value.listing.tokens[value.index - 1].text == ".":
         arguments = arguments[1:]
-    if "{0}" in form and not arguments:
-        return None
-    return f"there is no method {value.token.text}; {fill_form(form, arguments, value.receiver)}"
+    advice = lua_vocabulary().method_advice(value.token.text, value.receiver, tuple(arguments))
+    return f"there is no method {value.token.text}; {advice}" if advice else None

@@ -7,7 +7,7 @@ import re
 from moonbox.languages.lua.explain.corrections import LONGEST_LINE, is_lua
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, operand_before
 from moonbox.languages.lua.syntax.parser import expression_end
-from moonbox.languages.lua.vocabulary import LIBRARIES
+from moonbox.languages.lua.vocabulary import LIBRARIES, lua_vocabulary
 
 __all__ = ["argument_hint", "comparison_hint", "operation_hint", "text_arithmetic_hint"]
 
@@ -162,7 +162,7 @@ def argument_hint(failure: RuntimeFailure) -> str | None:
     if message.startswith("wrong number of arguments to 'insert'"):
         return _INSERT
     if message.startswith("invalid order function for sorting"):
-        return "the function must return true only if a comes before b: use <, not <="
+        return lua_vocabulary().fact("comparator", sign="<").message
     if message.startswith(
         ("malformed pattern", "unfinished capture", "invalid pattern capture", "invalid capture index")
     ):
@@ -255,7 +255,7 @@ def _loop_bound(failure: RuntimeFailure, part: str, got: str) -> str | None:
     words = failure.line_words()
     for index, token in enumerate(words):
         if token.text == "length" and index > 1 and words[index - 1].text == "." and got == "nil":
-            return f"the length of a list or string is #{words[index - 2].text}, not {words[index - 2].text}.length"
+            return f"write: {lua_vocabulary().form('length', value=words[index - 2].text)}"
     match got:
         case "string":
             return "loop bounds must be numbers: convert the string with tonumber(s)"

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
-    from moonbox.languages.lua.vocabulary import Tools
 
 __all__ = [
     "Complaint",
@@ -233,7 +232,8 @@ class RuntimeFailure:
     """The script in whose line it happened."""
     line: int | None
     message: str
-    tools: Tools
+    tools: Collection[str]
+    """Their paths, such as `add` and `github.create_issue`."""
     names: Collection[str] = ()
     """Globals, as far as the engine told them."""
     earlier: Sequence[Listing] = ()
