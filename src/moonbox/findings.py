@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Finding"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that is wrong with a script, or likely to be."""
 
     severity: Literal["error", "note"]
@@ -29,4 +33,9 @@ class Finding:
         return f"line {self.line}: {self.message}{hint}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Finding:
+        """A finding from its `to_dict`; what it does not know is left out."""
+        return cls(**{name: data[name] for name in cls.__struct_fields__ if name in data})

@@ -8,6 +8,8 @@ from dataclasses import replace
 from fnmatch import translate
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from moonbox.errors import ScriptError, UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class Redactor:
             calls=tuple(_scrub_call(call, scrub) for call in calls),
             error=_scrub_error(error, scrub) if error else None,
             notes=tuple(
-                replace(note, message=scrub.text(note.message), hint=note.hint and scrub.text(note.hint))
+                structs.replace(note, message=scrub.text(note.message), hint=note.hint and scrub.text(note.hint))
                 for note in run.notes
             ),
         )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.languages.language import is_identifier
 from moonbox.languages.program import Vocabulary
@@ -62,8 +61,7 @@ def library_of(member: str) -> str | None:
     return libraries[0] if len(libraries) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Equivalents:
+class Equivalents(NamedTuple):
     """What other languages have and Lua has not, each with its Lua form; see equivalents.toml."""
 
     functions: dict[str, str]

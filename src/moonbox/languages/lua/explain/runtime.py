@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from moonbox.languages.facts import FACTS, LENGTHS
 from moonbox.languages.lua.explain.corrections import with_line

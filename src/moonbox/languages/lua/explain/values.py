@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -39,8 +40,7 @@ _MOST_VALUES = 50
 _ROLES = frozenset({"global", "local", "upvalue", "field", "method"})
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(Struct, frozen=True):
     """What Lua says about a value that cannot do what was asked of it."""
 
     action: str
@@ -49,8 +49,7 @@ class Complaint:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptValue:
+class ScriptValue(Struct, frozen=True):
     """A value in the script: its words from `start` up to before `stop`; `index` is the word that names it."""
 
     listing: Listing
@@ -224,8 +223,7 @@ def _opener(tokens: Sequence[Token], close: int) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeFailure:
+class RuntimeFailure(Struct, frozen=True):
     """Where a runtime error happened and what is known there."""
 
     listing: Listing

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
@@ -21,8 +22,7 @@ class Advice(NamedTuple):
     word: int
 
 
-@dataclass(frozen=True, slots=True)
-class FailurePoint:
+class FailurePoint(Struct, frozen=True):
     """A failure and the script around it. Indexes count words of the listing."""
 
     listing: Listing
