@@ -17,39 +17,6 @@ from moonbox.languages.facts import FACTS, Fact, filled
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "Assign",
-    "Block",
-    "Branches",
-    "Call",
-    "Constant",
-    "Count",
-    "Declare",
-    "Define",
-    "Each",
-    "Evaluate",
-    "Expression",
-    "Field",
-    "Function",
-    "Give",
-    "Guarded",
-    "Item",
-    "Length",
-    "Loop",
-    "Method",
-    "Name",
-    "Node",
-    "Operation",
-    "Other",
-    "Outline",
-    "Program",
-    "Record",
-    "Statement",
-    "Vocabulary",
-    "parts",
-    "root",
-]
-
 
 class Node(Struct, array_like=True, tag=str.lower, eq=False):
     """A part of a script."""
