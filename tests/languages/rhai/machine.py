@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,10 @@ from moonbox.languages.rhai.language import runtime_source
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Later", "Machine", "NoScript", "Outcome", "Stopped", "ToolFailed"]
+__all__ = ["CASES", "Later", "Machine", "NoScript", "Outcome", "Stopped", "ToolFailed"]
+
+
+CASES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
 
 
 class NoScript(Exception):
