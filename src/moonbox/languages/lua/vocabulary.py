@@ -21,6 +21,7 @@ __all__ = [
     "fill_form",
     "library_of",
     "lua_vocabulary",
+    "message_hint",
     "tool_name",
 ]
 
@@ -70,6 +71,8 @@ class Equivalents(NamedTuple):
     methods: dict[str, str]
     members: dict[str, dict[str, str]]
     modules: dict[str, dict[str, str]]
+    statements: dict[str, str]
+    messages: list[tuple[str, str]]
 
 
 @cache
@@ -79,6 +82,14 @@ def equivalents() -> Equivalents:
 
     text = (Path(__file__).parent / "explain" / "equivalents.toml").read_text(encoding="utf-8")
     return Equivalents(**tomllib.loads(text))
+
+
+def message_hint(message: str) -> str | None:
+    """The hint for a message of Lua that needs no look at the script."""
+    for pattern, hint in equivalents().messages:
+        if match := re.match(pattern, message):
+            return match.expand(hint)
+    return None
 
 
 def fill_form(form: str, arguments: Sequence[str] = (), receiver: str = "") -> str:

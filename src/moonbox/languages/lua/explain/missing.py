@@ -5,7 +5,7 @@ from __future__ import annotations
 from moonbox.languages.facts import FACTS, Fact
 from moonbox.languages.lua.explain.names import unknown_field, unknown_global
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, fields_of
-from moonbox.languages.lua.vocabulary import lua_vocabulary
+from moonbox.languages.lua.vocabulary import equivalents, lua_vocabulary
 
 __all__ = ["given_to_library", "is_assigned", "nil_name", "nil_parent", "null_parent", "pcall_result"]
 
@@ -46,7 +46,7 @@ def _uninitialised(failure: RuntimeFailure, name: str) -> str | None:
     index = tokens.index(declarations[0])
     following = tokens[index + 1 : index + 3]
     if [token.text for token in following] == ["=", "await"]:
-        return "calls already wait for their results: remove await"
+        return equivalents().statements["await"]
     alone = tokens[index - 1].text == "local" and following[0].text not in ("=", ",", "<")
     if alone and not _is_assigned_again(failure, index, name):
         assert failure.complaint is not None

@@ -10,7 +10,6 @@ from moonbox.languages.facts import FACTS, nearest_tools, unknown_tool
 from moonbox.languages.lua.explain.corrections import corrected, with_line
 from moonbox.languages.lua.explain.rewrites import lua_loop
 from moonbox.languages.lua.explain.slips.literals import concatenated
-from moonbox.languages.lua.explain.slips.statements import TRY
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
 from moonbox.languages.lua.vocabulary import (
     BASE,
@@ -118,7 +117,7 @@ def _try_block(failure: RuntimeFailure, *, called: bool) -> str | None:
         if tokens[index].text in ("try", "finally") and tokens[index + 1].text == "{":
             close = listing.closing(index + 1)
             if close is not None and close > value.start:
-                return TRY
+                return equivalents().statements["try"]
     return None
 
 

@@ -142,10 +142,6 @@ _LOOP = re.compile(
 )
 _LEAVES = re.compile(r"(?P<path>(?:value|argument|[\w.]+: argument|json\.encode: value)[^\s]*) is (?P<what>.+)")
 _GOT = re.compile(r"(?P<wanted>[\w ]{1,40}) expected, got (?P<got>[\w ]{1,40})")
-_PATTERN = (
-    "( ) . % + - * ? [ ^ $ are special in Lua patterns: put % before them, "
-    "or search for plain text with s:find(text, 1, true)"
-)
 _INSERT = "write table.insert(list, value) to append, table.insert(list, position, value) to insert"
 
 
@@ -159,18 +155,8 @@ def argument_hint(failure: RuntimeFailure) -> str | None:
         return _not_joined(match["type"], match["index"])
     if match := _LOOP.fullmatch(message):
         return _loop_bound(failure, match["part"] or "", match["got"] or "")
-    if message.startswith("wrong number of arguments to 'insert'"):
-        return _INSERT
     if message.startswith("invalid order function for sorting"):
         return lua_vocabulary().fact("comparator", sign="<").message
-    if message.startswith(
-        ("malformed pattern", "unfinished capture", "invalid pattern capture", "invalid capture index")
-    ):
-        return _PATTERN
-    if message.startswith("invalid use of '%' in replacement string"):
-        return "% is special in gsub's replacement: write %% for a percent sign"
-    if message.startswith("invalid conversion '%"):
-        return "write %% for a percent sign; numbers take %d, %.2f or %g, all else %s"
     if match := _LEAVES.match(message):
         return _cannot_leave(failure, match["path"], match["what"])
     return None

@@ -19,7 +19,7 @@ from moonbox.languages.lua.explain.missing import (
 from moonbox.languages.lua.explain.names import foreign_constant, loop_of, unknown_field, unknown_global, unknown_method
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
 from moonbox.languages.lua.explain.values import RuntimeFailure, calls_of, fields_of, read_complaint, values_meant
-from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, tool_name
+from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
 
 __all__ = ["column_of", "runtime_hint", "tidied", "with_value"]
 
@@ -246,23 +246,4 @@ def _other(failure: RuntimeFailure) -> str | None:
         return f"{who} calls itself endlessly: add a case that returns without another call"
     if message == "json.decode expects a string, got table":
         return lua_vocabulary().fact("decoded", what="the value", function="json.decode").message
-    if message.startswith("attempt to yield"):
-        return "coroutine.yield works only inside a function that coroutine.wrap or coroutine.create runs"
-    if message == "error object is a nil value: nil":
-        return 'give error a message: error("what went wrong")'
-    if message in (
-        "attempt to divide by zero",
-        "attempt to perform 'n//0'",
-        "attempt to perform 'n%%0'",
-        "attempt to perform 'n%0'",
-    ):
-        return "integers cannot be divided by 0: check the divisor first"
-    if message.startswith("number has no integer representation"):
-        return "an integer is needed: use math.floor(x) or x // 1"
-    if message.startswith("table index is nil"):
-        return "a table key must not be nil: check it before t[key] = value"
-    if message.startswith("table index is NaN"):
-        return "a table key must not be NaN (the result of 0/0): check it first"
-    if message.startswith("invalid key to 'next'"):
-        return "do not add fields to a table during pairs: collect the keys in a list first"
-    return None
+    return message_hint(message)
