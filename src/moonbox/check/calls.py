@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moonbox.check import reads, slips
@@ -256,14 +257,6 @@ def _protected(walk: Walk, node: p.Call) -> Value:
     return None
 
 
-def _parallel(walk: Walk, node: p.Call) -> Value:
-    return _together(walk, node, settle=False)
-
-
-def _settle(walk: Walk, node: p.Call) -> Value:
-    return _together(walk, node, settle=True)
-
-
 def _together(walk: Walk, node: p.Call, *, settle: bool) -> Value:
     walk.lenient += settle
     results: list[Value] = []
@@ -334,9 +327,9 @@ def _probe(walk: Walk, node: p.Call) -> Value:
 _LIBRARY: dict[str, Callable[[Walk, p.Call], Value]] = {
     "pcall": _protected,
     "xpcall": _protected,
-    "parallel": _parallel,
-    "parallel.settle": _settle,
-    "parallel_settle": _settle,
+    "parallel": partial(_together, settle=False),
+    "parallel.settle": partial(_together, settle=True),
+    "parallel_settle": partial(_together, settle=True),
     "parallel.map": _parallel_map,
     "table.sort": _sort,
     "type": _probe,

@@ -8,15 +8,19 @@ from msgspec.structs import replace
 
 from moonbox.languages.facts import FACTS, LENGTHS
 from moonbox.languages.lua.explain.corrections import with_line
-from moonbox.languages.lua.explain.missing import (
+from moonbox.languages.lua.explain.names import (
+    foreign_constant,
     given_to_library,
     is_assigned,
+    loop_of,
     nil_name,
     nil_parent,
     null_parent,
     pcall_result,
+    unknown_field,
+    unknown_global,
+    unknown_method,
 )
-from moonbox.languages.lua.explain.names import foreign_constant, loop_of, unknown_field, unknown_global, unknown_method
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
 from moonbox.languages.lua.explain.values import RuntimeFailure, calls_of, fields_of, read_complaint, values_meant
 from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name

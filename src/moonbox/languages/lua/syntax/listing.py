@@ -12,7 +12,7 @@ from moonbox.languages.lua.syntax.parser import Parsed, parse
 from moonbox.languages.program import Expression, Program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Listing", "lua_program"]
 
@@ -140,6 +140,18 @@ class Listing:
                 else:
                     open_.clear()
         return pairs
+
+    def outer(self, first: int, stop: int) -> Iterator[int]:
+        """Indexes of the words from `first` up to before `stop` that are in no brackets there."""
+        depth = 0
+        for index in range(first, stop):
+            text = self.tokens[index].text if self.tokens[index].kind == "op" else ""
+            if text in _OPENERS:
+                depth += 1
+            elif text in _CLOSERS:
+                depth -= 1
+            elif depth == 0:
+                yield index
 
     def closing(self, opener: int) -> int | None:
         """The bracket that closes the one at `opener`; None when there is none or they do not match."""

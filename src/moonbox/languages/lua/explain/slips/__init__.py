@@ -91,17 +91,9 @@ class FailurePoint(Struct, frozen=True):
 
     def part_start(self) -> int:
         """Where the part between commas begins in which the failing word stands."""
-        opener = self.failure.brackets[-1]
-        depth, start = 0, opener + 1
-        for index in range(opener + 1, self.index):
-            text = self.tokens[index].text if self.tokens[index].kind == "op" else ""
-            if text in ("(", "[", "{"):
-                depth += 1
-            elif text in (")", "]", "}"):
-                depth -= 1
-            elif text in (",", ";") and depth == 0:
-                start = index + 1
-        return start
+        first = self.failure.brackets[-1] + 1
+        commas = [index for index in self.listing.outer(first, self.index) if self.tokens[index].text in (",", ";")]
+        return commas[-1] + 1 if commas else first
 
 
 Rule = Callable[[FailurePoint], "Advice | str | None"]
