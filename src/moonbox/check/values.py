@@ -19,31 +19,6 @@ if TYPE_CHECKING:
     from moonbox.tools.document import Document, Kinds, Schema
     from moonbox.tools.tool import Tool
 
-__all__ = [
-    "LIST",
-    "NUMBERS",
-    "OBJECT",
-    "TABLES",
-    "TEXT",
-    "TRUTH",
-    "Data",
-    "Facts",
-    "Library",
-    "Made",
-    "Mapped",
-    "Results",
-    "Scalar",
-    "Scopes",
-    "Script",
-    "ToolSpace",
-    "ToolValue",
-    "Value",
-    "Variable",
-    "caught_functions",
-    "element",
-    "kinds_of",
-]
-
 _MOST_BRANCHES = 50
 LIST, OBJECT, TEXT, TRUTH, NULL = (frozenset({kind}) for kind in ("array", "object", "string", "boolean", "null"))
 TABLES = LIST | OBJECT
