@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
 
@@ -37,7 +38,7 @@ def main() -> None:
     languages = {
         name: {
             "name": name,
-            "texts": dataclasses.asdict(language.texts),
+            "texts": asdict(language.texts),
             "docs": dict(language.docs),
             "library_docs": dict(language.library_docs),
             "foreign": _foreign(language),

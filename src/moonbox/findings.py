@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Finding"]
 
@@ -29,4 +33,9 @@ class Finding(Struct, frozen=True):
         return f"line {self.line}: {self.message}{hint}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__struct_fields__}
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Finding:
+        """A finding from its `to_dict`; what it does not know is left out."""
+        return cls(**{name: data[name] for name in cls.__struct_fields__ if name in data})

@@ -54,7 +54,7 @@ def test_nothing_is_run(box: Sandbox) -> None:
 def test_every_error_is_listed(box: Sandbox) -> None:
     run = box.run("tools.ad{}\nprint(True)")
     assert run.error is not None
-    assert run.error.message == "unknown tool 'ad'\nalso on line 2: 'True' is not defined; write true, not True"
+    assert run.error.message == "unknown tool 'ad'\nalso on line 2: 'True' is not defined; Lua writes true, not True"
 
 
 def test_it_is_in_the_trail_as_a_run(box: Sandbox) -> None:

@@ -277,7 +277,7 @@ class Run(Struct, frozen=True):
                     Observation(name, from_jsonable(value)) for name, value in known.get("observations", ())
                 ),
                 "limits": _limits(known.get("limits")),
-                "notes": tuple(Finding(**known_fields(Finding, note)) for note in known.get("notes", ())),
+                "notes": tuple(map(Finding.from_dict, known.get("notes", ()))),
             }
         )
 

@@ -2,67 +2,51 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moonbox.check import reads, slips
+from moonbox.check import values as v
 from moonbox.check.tools import literal
-from moonbox.check.values import (
-    LIST,
-    NUMBERS,
-    OBJECT,
-    TABLES,
-    TEXT,
-    Data,
-    Library,
-    Made,
-    Results,
-    Scalar,
-    Script,
-    ToolSpace,
-    ToolValue,
-    element,
-    kinds_of,
-)
 from moonbox.languages import program as p
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.check.values import Value
     from moonbox.check.walk import Walk
 
 __all__ = ["call", "method"]
 
 
-def call(walk: Walk, node: p.Call) -> Value:
+def call(walk: Walk, node: p.Call) -> v.Value:
     """What a call returns."""
     function = _called(walk, node)
-    if isinstance(function, Library):
+    if isinstance(function, v.Library):
         handler = _LIBRARY.get(function.name)
         if handler is not None:
             return handler(walk, node)
         arguments = [walk.value(argument) for argument in node.arguments]
         slips.library_call(walk, function.name, node, arguments)
         if function.name == "table.insert" and len(arguments) == 2:
-            walk.fill(node.arguments[0], NUMBERS, arguments[1])
+            walk.fill(node.arguments[0], v.NUMBERS, arguments[1])
         elif function.name in ("table.move", "rawset", "setmetatable", "array"):
             for argument in node.arguments:
                 walk.hand_over(argument)
         kind = _RETURNS.get(function.name)
-        return Scalar(kind) if kind else None
+        return v.Scalar(kind) if kind else None
     for argument in node.arguments:
         slips.used(walk, argument, walk.value(argument))
-        if not isinstance(function, ToolValue):
+        if not isinstance(function, v.ToolValue):
             walk.hand_over(argument)
-    if isinstance(function, ToolValue):
+    if isinstance(function, v.ToolValue):
         if node.exact:
             _arguments(walk, function, node.at, node.arguments)
         return walk.view.result(function.tool)
-    return function.returns if isinstance(function, Script) else None
+    return function.returns if isinstance(function, v.Script) else None
 
 
-def _called(walk: Walk, node: p.Call) -> Value:
+def _called(walk: Walk, node: p.Call) -> v.Value:
     """The function that is called."""
     target = node.function
     if type(target) is p.Name:
@@ -72,18 +56,18 @@ def _called(walk: Walk, node: p.Call) -> Value:
     path = tool_path(walk, target)
     if path is None:
         return reads.field(walk, target, arguments=node.arguments)
-    target_value: Value = walk.view.root
+    target_value: v.Value = walk.view.root
     if _has_tools_prefix(walk, path):
         path = path[1:]
     for name in path:
-        target_value = walk.view.member(target_value, name) if isinstance(target_value, ToolSpace) else None
-        if isinstance(target_value, ToolValue):
+        target_value = walk.view.member(target_value, name) if isinstance(target_value, v.ToolSpace) else None
+        if isinstance(target_value, v.ToolValue):
             break
     if target_value is None and walk.is_tested(target):
         return None
     if target_value is None:
         walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
-    elif isinstance(target_value, ToolSpace):
+    elif isinstance(target_value, v.ToolSpace):
         walk.error(target.key, f"'{'.'.join(path)}' is a namespace of tools, not a tool")
     elif _tools_are_functions(walk):
         return target_value
@@ -107,11 +91,11 @@ def tool_path(walk: Walk, node: p.Expression) -> list[str] | None:
     while type(node) is p.Field:
         names.append(node.name)
         node = node.value
-    is_tools = type(node) is p.Name and node.name == "tools" and isinstance(walk.value(node), ToolSpace)
+    is_tools = type(node) is p.Name and node.name == "tools" and isinstance(walk.value(node), v.ToolSpace)
     return names[::-1] if is_tools else None
 
 
-def _named(walk: Walk, target: p.Name, node: p.Call) -> Value:
+def _named(walk: Walk, target: p.Name, node: p.Call) -> v.Value:
     name = target.name
     if not walk.is_unset(name):
         return walk.value(target)
@@ -123,9 +107,7 @@ def _named(walk: Walk, target: p.Name, node: p.Call) -> Value:
     written = None if tools_are_functions else walk.view.is_name(name)
     advice = walk.words.advice(name, True, texts)
     if written is not None:
-        walk.error(
-            target.at, f"'{name}' is a tool and not a global function", f"write: {walk.words.form('call', written)}"
-        )
+        walk.fact(target.at, "tool_name", name=name, tool=written)
     elif advice is not None:
         walk.error(target.at, f"there is no function '{name}'", advice)
     elif name == "f" and slips.f_string(walk, target, node):
@@ -142,7 +124,7 @@ def _unknown_function(walk: Walk, name: str) -> tuple[str, str | None]:
     return f"unknown function '{name}'", did_you_mean([f"'{item}'" for item in close])
 
 
-def _arguments(walk: Walk, tool: ToolValue, at: int, arguments: tuple[p.Expression, ...]) -> None:
+def _arguments(walk: Walk, tool: v.ToolValue, at: int, arguments: tuple[p.Expression, ...]) -> None:
     binder = tool.tool.binder
     if binder is None:
         return
@@ -153,48 +135,47 @@ def _arguments(walk: Walk, tool: ToolValue, at: int, arguments: tuple[p.Expressi
         walk.error(at, error.message, code=error.code, tool=tool.tool.path)
 
 
-def method(walk: Walk, node: p.Method) -> Value:
+def method(walk: Walk, node: p.Method) -> v.Value:
     """What a method call returns."""
     base = walk.value(node.value)
     if node.name == "len" and walk.words.only_truth_values:
         _count(walk, base, node)
-        return Scalar("number")
+        return v.Scalar("number")
     handler = walk.words.methods.get(node.name)
-    if handler is not None and isinstance(base, Data | Results):
+    if handler is not None and isinstance(base, v.Data | v.Results):
         return _list_method(walk, base, node, handler)
     values = [walk.value(argument) for argument in node.arguments]
     name = node.name
     if name == "push" and len(values) == 1 and walk.words.methods:
-        walk.fill(node.value, NUMBERS, values[0])
-    if isinstance(base, ToolSpace):
+        walk.fill(node.value, v.NUMBERS, values[0])
+    if isinstance(base, v.ToolSpace):
         member = walk.view.member(base, name)
         path = f"{base.path}.{name}" if base.path else name
-        written = member.name if isinstance(member, ToolValue) else walk.view.written(path)
-        problem = (
-            f"'{path}' is a function, not a method of 'tools'"
-            if _tools_are_functions(walk)
-            else "tools are called with a dot, not with a colon"
-        )
-        walk.error(node.key, problem, f"write: {walk.words.form('call', written)}")
+        written = member.name if isinstance(member, v.ToolValue) else walk.view.written(path)
+        if _tools_are_functions(walk):
+            problem = f"'{path}' is a function, not a method of 'tools'"
+            walk.error(node.key, problem, f"write: {walk.words.form('call', tool=written)}")
+        else:
+            walk.fact(node.key, "colon_call", tool=written)
         return None
     if name in ("find", "match", "gmatch", "gsub") and node.arguments and walk.language.runtime is None:
         slips.pattern(walk, node.arguments[0], plain=len(node.arguments) > 2)
-    kinds = kinds_of(base) if isinstance(base, Data | Scalar) else None
-    if kinds == TEXT:
+    kinds = v.kinds_of(base) if isinstance(base, v.Data | v.Scalar) else None
+    if kinds == v.TEXT:
         if name in walk.words.string_methods:
             kind = _RETURNS.get(f"string.{name}")
-            return Scalar(kind) if kind else None
+            return v.Scalar(kind) if kind else None
         _no_method(walk, base, node, "a string")
-    elif kinds and kinds <= TABLES and isinstance(base, Data) and name not in walk.program.fields:
-        has = name in base.facts.properties or (kinds == LIST and name in walk.words.list_methods)
+    elif kinds and kinds <= v.TABLES and isinstance(base, v.Data) and name not in walk.outline.fields:
+        has = name in base.facts.properties or (kinds == v.LIST and name in walk.words.list_methods)
         if not has:
-            _no_method(walk, base, node, "a list" if kinds == LIST else "an object")
-    elif isinstance(base, Made) and walk.language.runtime is None and name not in walk.program.fields:
+            _no_method(walk, base, node, "a list" if kinds == v.LIST else "an object")
+    elif isinstance(base, v.Made) and walk.language.runtime is None and name not in walk.outline.fields:
         _no_method_of_made(walk, base, node)
     return None
 
 
-def _no_method_of_made(walk: Walk, base: Made, node: p.Method) -> None:
+def _no_method_of_made(walk: Walk, base: v.Made, node: p.Method) -> None:
     """`names:push(x)` of a table that the script wrote: only what other languages have is certain to be a slip."""
     texts = tuple(map(walk.text, node.arguments))
     hint = walk.words.method_advice(node.name, walk.text(node.value), texts)
@@ -202,16 +183,14 @@ def _no_method_of_made(walk: Walk, base: Made, node: p.Method) -> None:
         walk.error(node.key, f"a table has no method '{node.name}'", hint)
 
 
-def _count(walk: Walk, base: Value, node: p.Method) -> None:
+def _count(walk: Walk, base: v.Value, node: p.Method) -> None:
     """`r.len()` of an object, which counts its fields."""
-    if isinstance(base, Data) and base.facts.kinds == OBJECT and base.facts.closed:
-        what = reads.described(walk, base, node.value)
-        walk.about(
-            base, node.key, f"{what} is an object, not a list: len() counts its fields", reads.lists_within(walk, base)
-        )
+    if isinstance(base, v.Data) and base.facts.kinds == v.OBJECT and base.facts.closed:
+        problem = "is an object, not a list: len() counts its fields"
+        walk.about_result(base, node.value, node.key, problem, reads.lists_within(walk, base))
 
 
-def _no_method(walk: Walk, base: Value, node: p.Method, kind: str) -> None:
+def _no_method(walk: Walk, base: v.Value, node: p.Method, kind: str) -> None:
     # In Rhai every function can be called as a method.
     functions = walk.words.any_methods
     if functions and (node.name in functions or not walk.is_unset(node.name) or walk.view.named(node.name)):
@@ -226,10 +205,10 @@ def _no_method(walk: Walk, base: Value, node: p.Method, kind: str) -> None:
     walk.about(base, node.key, f"{kind} has no method '{node.name}'", hint)
 
 
-def _list_method(walk: Walk, base: Value, node: p.Method, handler: str) -> Value:
+def _list_method(walk: Walk, base: v.Value, node: p.Method, handler: str) -> v.Value:
     """Methods that call a function with the elements of a list, or return them."""
-    inner = element(base)
-    result: Value = None
+    inner = v.element(base)
+    result: v.Value = None
     for argument in node.arguments:
         if type(argument) is p.Function:
             given = (None, inner) if handler == "fold" else (inner, inner) if handler == "sort" else (inner,)
@@ -237,46 +216,33 @@ def _list_method(walk: Walk, base: Value, node: p.Method, handler: str) -> Value
         else:
             walk.value(argument)
     if handler == "map":
-        return Results((), result)
+        return v.Results((), result)
     return base if handler == "same" else inner if handler == "one" else None
 
 
 # Functions of the library that call others
 
 
-def _protected(walk: Walk, node: p.Call) -> Value:
+def _protected(walk: Walk, node: p.Call) -> v.Value:
     """pcall and xpcall: what goes wrong inside is caught."""
     first = node.arguments[0] if node.arguments else None
     walk.lenient += 1
     values = [walk.value(argument) for argument in node.arguments]
-    if values and isinstance(values[0], ToolValue) and node.exact:
+    if values and isinstance(values[0], v.ToolValue) and node.exact:
         _arguments(walk, values[0], node.at, node.arguments[1:])
     path = tool_path(walk, first) if type(first) is p.Field else None
     if path is not None and values[0] is None:
         walk.error(first.at, *walk.view.unknown(".".join(path)))  # type: ignore[union-attr]  # a Field
     walk.lenient -= 1
-    if type(first) is p.Call and isinstance(walk.quiet(first.function), ToolValue):
-        tool = walk.text(first.function)
+    if type(first) is p.Call and isinstance(walk.quiet(first.function), v.ToolValue):
         arguments = ", ".join(map(walk.text, first.arguments)) or "{}"
-        walk.error(
-            first.at,
-            "pcall must make the call itself: here the tool is called before it",
-            f"write: pcall({tool}, {arguments})",
-        )
+        walk.fact(first.at, "called_too_early", function="pcall", tool=walk.text(first.function), arguments=arguments)
     return None
 
 
-def _parallel(walk: Walk, node: p.Call) -> Value:
-    return _together(walk, node, settle=False)
-
-
-def _settle(walk: Walk, node: p.Call) -> Value:
-    return _together(walk, node, settle=True)
-
-
-def _together(walk: Walk, node: p.Call, *, settle: bool) -> Value:
+def _together(walk: Walk, node: p.Call, *, settle: bool) -> v.Value:
     walk.lenient += settle
-    results: list[Value] = []
+    results: list[v.Value] = []
     items = node.arguments
     if len(node.arguments) == 1 and type(node.arguments[0]) is p.Record:
         items = tuple([item for _, item in node.arguments[0].entries])
@@ -286,43 +252,43 @@ def _together(walk: Walk, node: p.Call, *, settle: bool) -> Value:
         )
     for item in items:
         value = walk.value(item)
-        if type(item) is p.Call and isinstance(walk.quiet(item.function), ToolValue):
-            form = walk.words.form("closure", walk.text(item))
+        if type(item) is p.Call and isinstance(walk.quiet(item.function), v.ToolValue):
+            form = walk.words.form("closure", value=walk.text(item))
             walk.error(item.at, "parallel expects functions: here the tool is called before it", f"write: {form}")
-        results.append(value.returns if isinstance(value, Script) else None)
+        results.append(value.returns if isinstance(value, v.Script) else None)
     walk.lenient -= settle
     exact = len(node.arguments) == 1 and type(node.arguments[0]) is p.Record
-    return Results((), None) if settle or not exact else Results(tuple(results), None)
+    return v.Results((), None) if settle or not exact else v.Results(tuple(results), None)
 
 
-def _parallel_map(walk: Walk, node: p.Call) -> Value:
+def _parallel_map(walk: Walk, node: p.Call) -> v.Value:
     arguments = node.arguments
     items = walk.value(arguments[0]) if arguments else None
     options = arguments[2] if len(arguments) > 2 else None
     settle = options is not None and not (
         type(options) is p.Record and options.exact and all(name != "settle" for name, _ in options.entries)
     )
-    each: Value = None
+    each: v.Value = None
     walk.lenient += settle
     if len(arguments) > 1 and type(arguments[1]) is p.Function:
-        each = walk.function(arguments[1], (element(items), Scalar("number", "it is the position")))
+        each = walk.function(arguments[1], (v.element(items), v.Scalar("number", "it is the position")))
     elif len(arguments) > 1:
         function = walk.value(arguments[1])
-        each = function.returns if isinstance(function, Script) else None
-        if isinstance(function, ToolValue):
+        each = function.returns if isinstance(function, v.Script) else None
+        if isinstance(function, v.ToolValue):
             each = walk.view.result(function.tool)
     if options is not None:
         walk.value(options)
     walk.lenient -= settle
-    return Results((), None if settle else each)
+    return v.Results((), None if settle else each)
 
 
-def _sort(walk: Walk, node: p.Call) -> Value:
+def _sort(walk: Walk, node: p.Call) -> v.Value:
     arguments = node.arguments
     items = walk.value(arguments[0]) if arguments else None
     for argument in arguments[1:]:
         if type(argument) is p.Function:
-            inner = element(items)
+            inner = v.element(items)
             walk.function(argument, (inner, inner))
             slips.comparator(walk, argument)
         else:
@@ -332,21 +298,21 @@ def _sort(walk: Walk, node: p.Call) -> Value:
     return None
 
 
-def _probe(walk: Walk, node: p.Call) -> Value:
+def _probe(walk: Walk, node: p.Call) -> v.Value:
     """type and tostring: asking what a value is."""
     walk.lenient += 1
     for argument in node.arguments:
         walk.value(argument)
     walk.lenient -= 1
-    return Scalar("string")
+    return v.Scalar("string")
 
 
-_LIBRARY: dict[str, Callable[[Walk, p.Call], Value]] = {
+_LIBRARY: dict[str, Callable[[Walk, p.Call], v.Value]] = {
     "pcall": _protected,
     "xpcall": _protected,
-    "parallel": _parallel,
-    "parallel.settle": _settle,
-    "parallel_settle": _settle,
+    "parallel": partial(_together, settle=False),
+    "parallel.settle": partial(_together, settle=True),
+    "parallel_settle": partial(_together, settle=True),
     "parallel.map": _parallel_map,
     "table.sort": _sort,
     "type": _probe,

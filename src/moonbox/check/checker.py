@@ -66,7 +66,7 @@ class Checker:
             open_names=self._open or _is_dynamic(source),
         )
         try:
-            walk.block(program.body)
+            walk.block(program.outline.body)
         except TooMuch:
             pass
         except RecursionError:
@@ -78,8 +78,8 @@ class Checker:
         program = self._program(source)
         if program is None or _is_dynamic(source) or len(self._names) > _MOST_NAMES:
             self.skip()
-        elif not program.defines <= self._names:
-            self._names |= program.defines
+        elif not program.outline.defines <= self._names:
+            self._names |= program.outline.defines
             self.revision += 1
 
     @property

@@ -7,12 +7,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads, slips
-from moonbox.check.values import LIST, NUMBERS, OBJECT, TABLES, TEXT, Data, Scalar, ToolValue, kinds_of
+from moonbox.check import values as v
 from moonbox.languages import program as p
 from moonbox.suggest import nearest
 
 if TYPE_CHECKING:
-    from moonbox.check.values import Value
     from moonbox.check.walk import Walk
 
 __all__ = ["operation"]
@@ -24,7 +23,7 @@ _NUMERAL = r"\s*[-+]?(?:0[xX][0-9a-fA-F.]+|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*"
 _TYPES = frozenset({"nil", "boolean", "number", "string", "table", "function", "thread", "userdata"})
 
 
-def operation(walk: Walk, node: p.Operation) -> Value:
+def operation(walk: Walk, node: p.Operation) -> v.Value:
     """What an operator makes of two values."""
     operator = node.operator
     if operator in ("and", "&&", "or", "||") or (operator in _EQUALITY and _is_nothing(node.right)):
@@ -35,7 +34,7 @@ def operation(walk: Walk, node: p.Operation) -> Value:
         walk.lenient += 1  # the script asks whether it is there
         walk.value(node.left)
         walk.lenient -= 1
-        return Scalar("boolean")
+        return v.Scalar("boolean")
     left, right = walk.value(node.left), walk.value(node.right)
     if operator in ("and", "&&"):
         return None
@@ -43,10 +42,10 @@ def operation(walk: Walk, node: p.Operation) -> Value:
         _explicit_null(walk, node)
     if operator in _EQUALITY:
         _equality(walk, node, left, right)
-        return Scalar("boolean")
+        return v.Scalar("boolean")
     if operator in _ORDER:
         _order(walk, node, left, right)
-        return Scalar("boolean")
+        return v.Scalar("boolean")
     converts_text = walk.language.runtime is None  # Lua makes numbers of text
     for side, value in ((node.left, left), (node.right, right)):
         if operator in _ARITHMETIC and converts_text:
@@ -54,11 +53,11 @@ def operation(walk: Walk, node: p.Operation) -> Value:
         elif operator == "..":
             _joined(walk, side, value)
     if operator == "..":
-        return Scalar("string")
-    return Scalar("number") if operator in _ARITHMETIC and converts_text else None
+        return v.Scalar("string")
+    return v.Scalar("number") if operator in _ARITHMETIC and converts_text else None
 
 
-def _either(walk: Walk, node: p.Operation) -> Value:
+def _either(walk: Walk, node: p.Operation) -> v.Value:
     """`a or b`: a field that is only tried, beside another way to the same value, need not exist."""
     alternatives = [node.left, node.right]
     while isinstance(first := alternatives[0], p.Operation) and first.operator == node.operator:
@@ -72,7 +71,7 @@ def _either(walk: Walk, node: p.Operation) -> Value:
         walk.lenient -= tries
     last = alternatives[-1]
     plain = type(last) is p.Constant or (type(last) is p.Record and not last.entries)
-    return values[0] if len(values) == 2 and plain and isinstance(values[0], Data) else None
+    return values[0] if len(values) == 2 and plain and isinstance(values[0], v.Data) else None
 
 
 def _explicit_null(walk: Walk, node: p.Operation) -> None:
@@ -95,7 +94,7 @@ def _is_nothing(node: p.Expression) -> bool:
     return (type(node) is p.Constant and node.value is None) or (type(node) is p.Name and node.name == "null")
 
 
-def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: Value) -> None:
+def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: v.Value) -> None:
     if type(side) is p.Constant and isinstance(side.value, str) and not re.fullmatch(_NUMERAL, side.value):
         hint = "join strings with .." if node.operator == "+" else None
         walk.error(node.at, f"'{node.operator}' cannot calculate with the string {_quoted(side.value)}", hint)
@@ -103,52 +102,45 @@ def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: Value) ->
     _no_table(walk, node.at, side, value, "cannot be calculated with")
 
 
-def _joined(walk: Walk, side: p.Expression, value: Value) -> None:
+def _joined(walk: Walk, side: p.Expression, value: v.Value) -> None:
     if type(side) is p.Constant and isinstance(side.value, bool):
         walk.error(side.at, "a truth value cannot be joined to a string", f"write: tostring({walk.text(side)})")
         return
     _no_table(walk, side.at, side, value, "cannot be joined to a string")
 
 
-def _no_table(walk: Walk, at: int, side: p.Expression, value: Value, cannot: str) -> None:
-    if isinstance(value, ToolValue):
-        walk.error(at, f"'{value.name}' is a tool that is not called: it {cannot}")
+def _no_table(walk: Walk, at: int, side: p.Expression, value: v.Value, cannot: str) -> None:
+    if isinstance(value, v.ToolValue):
+        walk.fact(at, "not_called", tool=value.name, more=f": it {cannot}")
         return
-    kinds = kinds_of(value) if isinstance(value, Data) else None
-    if kinds and kinds <= TABLES and isinstance(value, Data):
-        what = reads.described(walk, value, side)
+    kinds = v.kinds_of(value) if isinstance(value, v.Data) else None
+    if kinds and kinds <= v.TABLES and isinstance(value, v.Data):
         hint = f"write: json.encode({walk.text(side)})" if "joined" in cannot else reads.lists_within(walk, value)
-        walk.about(value, at, f"{what} is {_table(kinds)}: it {cannot}", hint)
+        walk.about_result(value, side, at, f"is {_table(kinds)}: it {cannot}", hint)
 
 
 def _table(kinds: frozenset[str]) -> str:
-    return "a list" if kinds == LIST else "an object" if kinds == OBJECT else "a table"
+    return "a list" if kinds == v.LIST else "an object" if kinds == v.OBJECT else "a table"
 
 
-def _order(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
+def _order(walk: Walk, node: p.Operation, left: v.Value, right: v.Value) -> None:
     for side, value, other in ((node.left, left, right), (node.right, right, left)):
-        kinds = kinds_of(value) if isinstance(value, Data) else None
-        if not isinstance(value, Data) or not kinds:
+        kinds = v.kinds_of(value) if isinstance(value, v.Data) else None
+        if not isinstance(value, v.Data) or not kinds:
             continue
-        others = kinds_of(other)
-        if kinds <= TABLES:
-            what = reads.described(walk, value, side)
-            walk.about(value, node.at, f"{what} is {_table(kinds)}: it cannot be compared with {node.operator}")
+        others = v.kinds_of(other)
+        if kinds <= v.TABLES:
+            walk.about_result(value, side, node.at, f"is {_table(kinds)}: it cannot be compared with {node.operator}")
             return
-        if others and ((kinds == TEXT and others <= NUMBERS) or (kinds <= NUMBERS and others == TEXT)):
-            is_text, what = kinds == TEXT, reads.described(walk, value, side)
-            hint = f"write: {walk.words.form('number', walk.text(side))}" if is_text else None
-            other_kind = "a number" if is_text else "a string"
-            walk.about(
-                value,
-                node.at,
-                f"{what} is {'a string' if is_text else 'a number'}: it cannot be compared with {other_kind}",
-                hint,
-            )
+        if others and ((kinds == v.TEXT and others <= v.NUMBERS) or (kinds <= v.NUMBERS and others == v.TEXT)):
+            is_text = kinds == v.TEXT
+            hint = f"write: {walk.words.form('number', value=walk.text(side))}" if is_text else None
+            this, that = ("a string", "a number") if is_text else ("a number", "a string")
+            walk.about_result(value, side, node.at, f"is {this}: it cannot be compared with {that}", hint)
             return
 
 
-def _equality(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
+def _equality(walk: Walk, node: p.Operation, left: v.Value, right: v.Value) -> None:
     for side, value, other in ((node.left, left, node.right), (node.right, right, node.left)):
         if type(other) is not p.Constant or other.value is None:
             continue
@@ -167,32 +159,28 @@ def _equality(walk: Walk, node: p.Operation, left: Value, right: Value) -> None:
                 'lists and objects are "table"; the others are "nil", "boolean", "number", "string" and "function"',
             )
             return
-        if isinstance(value, Data):
+        if isinstance(value, v.Data):
             _compared(walk, node, side, value, other.value)
             if node.operator != "==" and isinstance(other.value, bool):
                 slips.negation(walk, node.at, side, value)
 
 
-def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: Data, constant: Any) -> None:
+def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, constant: Any) -> None:
     facts = value.facts
     kinds = facts.kinds
     fate = "always false" if node.operator == "==" else "always true"
     if facts.options and not any(type(option) is type(constant) and option == constant for option in facts.options):
-        what = reads.described(walk, value, side)
         texts = [option for option in facts.options if isinstance(option, str)]
         close = nearest(constant, texts, parts=True) if isinstance(constant, str) else []
         listed = ", ".join(_quoted(option) for option in facts.options[:20])
         hint = f"did you mean {_quoted(close[0])}? it is one of: {listed}" if close else f"it is one of: {listed}"
-        walk.about(value, node.at, f"{what} is never {_quoted(constant)}: the comparison is {fate}", hint)
+        walk.about_result(value, side, node.at, f"is never {_quoted(constant)}: the comparison is {fate}", hint)
         return
-    if not kinds or _kind(constant) in kinds or (_kind(constant) == "number" and kinds & NUMBERS):
+    if not kinds or _kind(constant) in kinds or (_kind(constant) == "number" and kinds & v.NUMBERS):
         return
-    wanted, what = " or ".join(sorted(kinds)), reads.described(walk, value, side)
-    walk.about(
-        value,
-        node.at,
-        f"{what} is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}",
-    )
+    wanted = " or ".join(sorted(kinds))
+    problem = f"is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}"
+    walk.about_result(value, side, node.at, problem)
 
 
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:
@@ -201,7 +189,7 @@ def _is_type_call(walk: Walk, node: p.Expression) -> bool:
         is_call
         and walk.language.runtime is None
         and walk.lookup("type") is None
-        and "type" not in walk.program.assigned
+        and "type" not in walk.outline.assigned
     )
 
 

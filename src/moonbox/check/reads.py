@@ -4,96 +4,74 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.check.values import (
-    LIST,
-    OBJECT,
-    TABLES,
-    TEXT,
-    TRUTH,
-    Data,
-    Facts,
-    Library,
-    Made,
-    Mapped,
-    Results,
-    Scalar,
-    ToolSpace,
-    ToolValue,
-    element,
-    kinds_of,
-)
+from moonbox.check import values as v
 from moonbox.languages import program as p
+from moonbox.languages.facts import LENGTHS
 from moonbox.suggest import nearest
 from moonbox.tools.signature import type_text
 
 if TYPE_CHECKING:
-    from moonbox.check.values import Value
     from moonbox.check.walk import Walk
 
 __all__ = ["described", "field", "item", "iteration", "length", "lists_within"]
 
 _MOST_LISTED = 20
 _CALLABLE = frozenset({"docs", "tools"})  # what they hold is not known by name
-_LENGTHS = frozenset({"length", "len", "size", "count", "Length"})
 
 
-def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | None = None) -> Value:
+def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | None = None) -> v.Value:
     """What `value.name` is; with `arguments`, what is called with them."""
     base = walk.name(node.value, indexed=True) if type(node.value) is p.Name else walk.value(node.value)
     match base:
-        case ToolSpace():
+        case v.ToolSpace():
             return walk.view.member(base, node.name)
-        case ToolValue():
-            walk.error(
-                node.key,
-                f"'{base.name}' is a tool that is not called: it has no field '{node.name}'",
-                f"call it first: {walk.words.form('call', base.name)}.{node.name}",
-            )
-        case Library(name) if node.name in walk.words.libraries.get(name, ()):
-            return Library(f"{name}.{node.name}")
-        case Library(name) if arguments is not None and name in walk.words.libraries and name not in _CALLABLE:
+        case v.ToolValue():
+            fact = walk.words.fact("not_called", tool=base.name)
+            problem = f"{fact.message}: it has no field '{node.name}'"
+            walk.error(node.key, problem, f"{fact.hint}.{node.name}")
+        case v.Library(name) if node.name in walk.words.libraries.get(name, ()):
+            return v.Library(f"{name}.{node.name}")
+        case v.Library(name) if arguments is not None and name in walk.words.libraries and name not in _CALLABLE:
             hint = walk.words.member_advice(name, node.name, tuple(map(walk.text, arguments)))
             walk.error(node.key, f"there is no function {name}.{node.name}", hint)
-        case Data():
+        case v.Data():
             return _field_of(walk, base, node)
-        case Results() if node.name not in walk.program.fields:
+        case v.Results() if node.name not in walk.outline.fields:
             if node.name not in walk.words.list_methods:
                 _list_field(walk, None, f"'{walk.text(node.value)}'", node, arguments)
-        case Scalar() if base.kind == "number" and base.what:
+        case v.Scalar() if base.kind == "number" and base.what:
             walk.error(node.key, f"'{walk.text(node.value)}' is a number: it has no field '{node.name}'", base.what)
-        case Made(record) if node.name in _LENGTHS and node.name not in walk.program.fields:
+        case v.Made(record) if node.name in LENGTHS and node.name not in walk.outline.fields:
             if all(name != node.name for name, _ in record.entries) and node.name not in walk.words.list_methods:
                 walk.note(node.key, f"'{walk.text(node.value)}' has no field '{node.name}'", _length_form(walk, node))
     return None
 
 
-def _field_of(walk: Walk, base: Data, node: p.Field) -> Value:
+def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
     facts = base.facts
     name, kinds = node.name, facts.kinds
     if name in facts.properties:
         return base.part(facts.properties[name])
-    if kinds is None or name in walk.program.fields:
+    if kinds is None or name in walk.outline.fields:
         return None
-    if kinds == OBJECT:
+    if kinds == v.OBJECT:
         if facts.closed:
             walk.about(base, node.key, *_unknown_field(walk, base, facts, name))
             return None
         return base.part(facts.rest)
-    if kinds == LIST:
+    if kinds == v.LIST:
         if name not in walk.words.list_methods:
             _list_field(walk, base, described(walk, base, node.value), node)
-    elif kinds == TEXT:
+    elif kinds == v.TEXT:
         if name not in walk.words.string_methods:
-            what = described(walk, base, node.value)
-            hint = _length_form(walk, node) if name in _LENGTHS else "it is text, not data"
-            walk.about(base, node.key, f"{what} is a string: it has no field '{name}'", hint)
+            hint = _length_form(walk, node) if name in LENGTHS else "it is text, not data"
+            walk.about_result(base, node.value, node.key, f"is a string: it has no field '{name}'", hint)
     elif kinds <= {"integer", "number", "boolean"}:
-        what = described(walk, base, node.value)
-        walk.about(base, node.key, f"{what} is a {_one(kinds)}: it has no field '{name}'")
+        walk.about_result(base, node.value, node.key, f"is a {_one(kinds)}: it has no field '{name}'")
     return None
 
 
-def _unknown_field(walk: Walk, base: Data, facts: Facts, name: str) -> tuple[str, str | None]:
+def _unknown_field(walk: Walk, base: v.Data, facts: v.Facts, name: str) -> tuple[str, str | None]:
     names = list(facts.properties)
     close = nearest(name, names, parts=True)
     more = ", …" if len(names) > _MOST_LISTED else ""
@@ -104,7 +82,7 @@ def _unknown_field(walk: Walk, base: Data, facts: Facts, name: str) -> tuple[str
 
 
 def _list_field(
-    walk: Walk, base: Data | None, what: str, node: p.Field, arguments: tuple[p.Expression, ...] | None = None
+    walk: Walk, base: v.Data | None, what: str, node: p.Field, arguments: tuple[p.Expression, ...] | None = None
 ) -> None:
     name, text = node.name, walk.text(node.value)
     advice = None
@@ -112,74 +90,66 @@ def _list_field(
         advice = walk.words.method_advice(name, text, tuple(map(walk.text, arguments)))
     if advice is not None:
         hint = advice
-    elif name in _LENGTHS:
+    elif name in LENGTHS:
         hint = _length_form(walk, node)
     else:
-        inner = element(base)
-        has = isinstance(inner, Data) and name in inner.facts.properties
-        form = walk.words.form("element", text if text != "…" else "list")
+        inner = v.element(base)
+        has = isinstance(inner, v.Data) and name in inner.facts.properties
+        form = walk.words.form("element", value=text if text != "…" else "list")
         hint = f"its elements have it: {form}.{name}, or loop over it" if has else f"an element is {form}; loop over it"
     walk.about(base, node.key, f"{what} is a list: it has no field '{name}'", hint)
 
 
 def _length_form(walk: Walk, node: p.Field) -> str:
     text = walk.text(node.value)
-    return f"write: {walk.words.form('length', text if text != '…' else 'x')}"
+    return f"write: {walk.words.form('length', value=text if text != '…' else 'x')}"
 
 
-def item(walk: Walk, node: p.Item) -> Value:
+def item(walk: Walk, node: p.Item) -> v.Value:
     """What `value[key]` is."""
     base = walk.value(node.value)
     walk.value(node.key)
     index = node.key.value if type(node.key) is p.Constant and type(node.key.value) is int else None
     first = walk.language.first_index
-    if isinstance(base, Data):
+    if isinstance(base, v.Data):
         facts = base.facts
-        if index is not None and facts.kinds == OBJECT and facts.closed:
-            what = described(walk, base, node.value)
-            walk.about(
-                base, node.at, f"{what} is an object, not a list: [{index}] is not in it", lists_within(walk, base)
-            )
+        if index is not None and facts.kinds == v.OBJECT and facts.closed:
+            problem = f"is an object, not a list: [{index}] is not in it"
+            walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
             return None
-        if facts.kinds != LIST:
+        if facts.kinds != v.LIST:
             return None
-    if isinstance(base, Data | Results) and index is not None and first == 1 and index <= 0:
+    if isinstance(base, v.Data | v.Results) and index is not None and first == 1 and index <= 0:
         text = walk.text(node.value)
-        hint = f"the first element is {text}[1]" if index == 0 else f"the last element is {text}[#{text}]"
-        walk.about(base, node.at, f"lists start at 1: {text}[{index}] is nil", hint)
+        fact = walk.words.fact("first_element" if index == 0 else "last_element", value=text)
+        walk.about(base, node.at, f"{fact.message}: {text}[{index}] is nil", fact.hint)
         return None
-    return element(base, None if index is None else index - first)
+    return v.element(base, None if index is None else index - first)
 
 
-def length(walk: Walk, node: p.Length) -> Value:
+def length(walk: Walk, node: p.Length) -> v.Value:
     """What `#value` is, and whether it means anything."""
     base = walk.value(node.value)
     match base:
-        case Data():
-            facts = base.facts
-            if facts.kinds == OBJECT:
-                what = described(walk, base, node.value)
-                walk.about(
-                    base, node.at, f"{what} is an object, not a list: # does not count it", lists_within(walk, base)
-                )
-            elif facts.kinds is not None and facts.kinds and facts.kinds <= {"integer", "number", "boolean"}:
-                walk.about(
-                    base, node.at, f"{described(walk, base, node.value)} is a {_one(facts.kinds)}: it has no length"
-                )
-        case ToolValue():
-            walk.error(
-                node.at, f"'{base.name}' is a tool that is not called", f"write: #{walk.words.form('call', base.name)}"
-            )
-        case Made(record) if record.entries and record.exact and all(name for name, _ in record.entries):
+        case v.Data():
+            kinds = base.facts.kinds
+            if kinds == v.OBJECT:
+                problem = "is an object, not a list: # does not count it"
+                walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
+            elif kinds and kinds <= {"integer", "number", "boolean"}:
+                walk.about_result(base, node.value, node.at, f"is a {_one(kinds)}: it has no length")
+        case v.ToolValue():
+            walk.fact(node.at, "not_called", tool=base.name)
+        case v.Made(record) if record.entries and record.exact and all(name for name, _ in record.entries):
             walk.note(
                 node.at,
                 "# counts list elements: of a table with named fields it gives 0",
                 "count in a loop: for _ in pairs(t) do n = n + 1 end",
             )
-    return Scalar("number")
+    return v.Scalar("number")
 
 
-def described(walk: Walk, base: Data, node: p.Expression) -> str:
+def described(walk: Walk, base: v.Data, node: p.Expression) -> str:
     """How messages call a part of a result."""
     text = walk.text(node)
     whole = base.schema is base.document.root
@@ -188,10 +158,10 @@ def described(walk: Walk, base: Data, node: p.Expression) -> str:
     return f"'{text}' ({'the result' if whole else 'from the result'} of {base.tool})"
 
 
-def lists_within(walk: Walk, base: Data) -> str | None:
+def lists_within(walk: Walk, base: v.Data) -> str | None:
     """Where the lists are that an object holds, or what it holds instead."""
     facts = base.facts
-    lists = [name for name, part in facts.properties.items() if base.document.kinds(part) == LIST]
+    lists = [name for name, part in facts.properties.items() if base.document.kinds(part) == v.LIST]
     if len(lists) == 1:
         return f"its list is the field '{lists[0]}'"
     shape = type_text(base.document.deref(base.schema), base.document, nested=1)
@@ -201,10 +171,10 @@ def lists_within(walk: Walk, base: Data) -> str | None:
 
 
 def _one(kinds: frozenset[str]) -> str:
-    return "truth value" if kinds == TRUTH else "number"
+    return "truth value" if kinds == v.TRUTH else "number"
 
 
-def iteration(walk: Walk, node: p.Each) -> tuple[Value, ...]:
+def iteration(walk: Walk, node: p.Each) -> tuple[v.Value, ...]:
     """What the variables of a loop are."""
     source = node.values[0] if node.values else None
     for value in node.values[1:]:
@@ -213,7 +183,7 @@ def iteration(walk: Walk, node: p.Each) -> tuple[Value, ...]:
         return ()
     if type(source) is p.Call and type(source.function) is p.Name and len(source.arguments) == 1:
         name, argument = source.function.name, source.arguments[0]
-        if name in ("ipairs", "pairs") and walk.value(source.function) == Library(name):
+        if name in ("ipairs", "pairs") and walk.value(source.function) == v.Library(name):
             return _pairs(walk, node, name, argument)
     looped = walk.value(source)
     if walk.language.runtime is not None:
@@ -222,74 +192,67 @@ def iteration(walk: Walk, node: p.Each) -> tuple[Value, ...]:
     return ()
 
 
-def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: Value) -> None:
+def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) -> None:
     """A loop over something without ipairs or pairs."""
     text = walk.text(source)
-    if isinstance(value, Data | Results | Made):
-        kinds = kinds_of(value)
-        if isinstance(value, Made) or (kinds and kinds <= TABLES):
-            function = "pairs" if kinds == OBJECT else "ipairs"
+    if isinstance(value, v.Data | v.Results | v.Made):
+        kinds = v.kinds_of(value)
+        if isinstance(value, v.Made) or (kinds and kinds <= v.TABLES):
+            function = "pairs" if kinds == v.OBJECT else "ipairs"
             names = ", ".join(node.names if len(node.names) > 1 else ("_", *node.names))
-            hint = f"write: for {names} in {function}({text}) do"
-            walk.about(value, source.at, "a loop needs ipairs or pairs around a table", hint)
-    elif isinstance(value, ToolValue):
-        walk.error(
-            source.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}"
-        )
-    elif isinstance(value, Scalar) and value.kind == "number":
+            fact = walk.words.fact("loop", names=names, function=function, value=text)
+            walk.about(value, source.at, fact.message, fact.hint)
+    elif isinstance(value, v.ToolValue):
+        walk.fact(source.at, "not_called", tool=value.name)
+    elif isinstance(value, v.Scalar) and value.kind == "number":
         hint = f"write: for {node.names[0]} = 1, {text} do" if text != "…" else f"write: for {node.names[0]} = 1, n do"
         walk.error(source.at, "a loop cannot go over a number", hint)
 
 
-def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple[Value, ...]:
+def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple[v.Value, ...]:
     value = walk.value(argument)
-    key: Value = None
-    kinds = kinds_of(value) if not isinstance(value, Made) else None
-    if isinstance(value, ToolValue):
-        walk.error(
-            argument.at, f"'{value.name}' is a tool that is not called", f"write: {walk.words.form('call', value.name)}"
-        )
-    elif isinstance(value, Data) and kinds and "object" not in kinds and "array" not in kinds:
-        what = described(walk, value, argument)
-        walk.about(value, argument.at, f"{what} is not a table: {name} cannot go over it")
-    elif isinstance(value, Data) and kinds == OBJECT and name == "ipairs":
-        what = described(walk, value, argument)
+    key: v.Value = None
+    kinds = v.kinds_of(value) if not isinstance(value, v.Made) else None
+    if isinstance(value, v.ToolValue):
+        walk.fact(argument.at, "not_called", tool=value.name)
+    elif isinstance(value, v.Data) and kinds and "object" not in kinds and "array" not in kinds:
+        walk.about_result(value, argument, argument.at, f"is not a table: {name} cannot go over it")
+    elif isinstance(value, v.Data) and kinds == v.OBJECT and name == "ipairs":
         facts = value.facts
-        lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == LIST]
+        lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == v.LIST]
         hint = lists_within(walk, value) if lists or facts.closed else "use pairs for its fields"
-        walk.about(value, argument.at, f"{what} is an object, not a list: ipairs finds nothing in it", hint)
-    elif name == "ipairs" or kinds == LIST:
+        walk.about_result(value, argument, argument.at, "is an object, not a list: ipairs finds nothing in it", hint)
+    elif name == "ipairs" or kinds == v.LIST:
         alone = f"ipairs gives the position first: write for _, {node.names[0]} in {name}(…) do"
-        key = Scalar("number", alone if len(node.names) == 1 else f"'{node.names[0]}' is the position")
-    if isinstance(value, Mapped):
+        key = v.Scalar("number", alone if len(node.names) == 1 else f"'{node.names[0]}' is the position")
+    if isinstance(value, v.Mapped):
         if name == "ipairs":
             text = walk.text(argument)
             walk.note(
                 argument.at, f"{text} is filled under keys that are text: ipairs finds nothing in it", "use pairs"
             )
         return None, value.each
-    if isinstance(value, Made) and name == "ipairs":
+    if isinstance(value, v.Made) and name == "ipairs":
         _ipairs_of_fields(walk, value, argument)
-    if kinds == OBJECT and isinstance(value, Data):
+    if kinds == v.OBJECT and isinstance(value, v.Data):
         facts = value.facts
         return key, value.part(facts.rest) if not facts.properties else None
-    return key, element(value)
+    return key, v.element(value)
 
 
-def _ipairs_of_fields(walk: Walk, value: Made, node: p.Expression) -> None:
+def _ipairs_of_fields(walk: Walk, value: v.Made, node: p.Expression) -> None:
     """`ipairs{a = 1}`."""
     record = value.record
     if record.entries and record.exact and all(name for name, _ in record.entries) and type(node) is p.Record:
         walk.note(node.at, "ipairs goes over list elements: in a table with named fields it finds nothing", "use pairs")
 
 
-def _elements(walk: Walk, node: p.Each, source: p.Expression, value: Value) -> tuple[Value, ...]:
+def _elements(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) -> tuple[v.Value, ...]:
     """`for x in list`, in languages that loop over lists directly."""
-    kinds = kinds_of(value)
-    if isinstance(value, Data) and kinds and "array" not in kinds and "string" not in kinds:
-        what = described(walk, value, source)
-        hint = lists_within(walk, value) if kinds == OBJECT else None
-        walk.about(value, source.at, f"{what} is not a list: a loop cannot go over it", hint)
-    elif isinstance(value, Scalar) and value.kind in ("number", "boolean"):
+    kinds = v.kinds_of(value)
+    if isinstance(value, v.Data) and kinds and "array" not in kinds and "string" not in kinds:
+        hint = lists_within(walk, value) if kinds == v.OBJECT else None
+        walk.about_result(value, source, source.at, "is not a list: a loop cannot go over it", hint)
+    elif isinstance(value, v.Scalar) and value.kind in ("number", "boolean"):
         walk.error(source.at, "a loop cannot go over a number", "write a range: 0..n")
-    return element(value), Scalar("number", f"'{node.names[-1]}' is the position")
+    return v.element(value), v.Scalar("number", f"'{node.names[-1]}' is the position")

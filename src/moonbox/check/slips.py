@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import reads
-from moonbox.check.values import (
-    LIST,
-    NUMBERS,
-    OBJECT,
-    TABLES,
-    TRUTH,
-    Data,
-    Library,
-    Made,
-    Results,
-    Scalar,
-    ToolValue,
-    kinds_of,
-)
+from moonbox.check import values as v
 from moonbox.languages import program as p
+from moonbox.languages.facts import FACTS
 
 if TYPE_CHECKING:
-    from moonbox.check.values import Value
     from moonbox.check.walk import Walk
 
 __all__ = [
@@ -51,7 +37,7 @@ _MOST_LOOKED = 2_000
 _PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
 
 
-def used(walk: Walk, node: p.Expression, value: Value) -> Value:
+def used(walk: Walk, node: p.Expression, value: v.Value) -> v.Value:
     """A value that is used: functions that return nothing have none."""
     if type(node) is p.Call and type(node.function) in (p.Name, p.Field):
         name = _dotted(walk, node.function)
@@ -67,15 +53,15 @@ def used(walk: Walk, node: p.Expression, value: Value) -> Value:
 
 def _dotted(walk: Walk, node: p.Expression) -> str:
     value = walk.quiet(node)
-    return value.name if isinstance(value, Library) else ""
+    return value.name if isinstance(value, v.Library) else ""
 
 
-def declaration(walk: Walk, node: p.Declare, values: list[Value]) -> None:
+def declaration(walk: Walk, node: p.Declare, values: list[v.Value]) -> None:
     """`local a, b = parallel{…}` and `local ok, r = tools.x{…}`, which give one value."""
     if len(node.values) != 1 or len(node.names) < 2 or type(node.values[0]) is not p.Call:
         return
     called = walk.quiet(node.values[0].function)
-    name = called.name if isinstance(called, Library) else ""
+    name = called.name if isinstance(called, v.Library) else ""
     if name in ("parallel", "parallel.map", "parallel.settle", "parallel_settle"):
         parts = ", ".join(f"results[{index}]" for index in range(1, len(node.names) + 1))
         walk.error(
@@ -83,7 +69,7 @@ def declaration(walk: Walk, node: p.Declare, values: list[Value]) -> None:
             f"{name} returns one list: '{node.names[1]}' gets nothing",
             f"write: local results = {name}…, then {parts}",
         )
-    elif isinstance(called, ToolValue) and node.names[0] in ("ok", "success", "status"):
+    elif isinstance(called, v.ToolValue) and node.names[0] in ("ok", "success", "status"):
         walk.error(
             node.at,
             f"a tool returns one value, and raises an error if it fails: '{node.names[1]}' gets nothing",
@@ -91,13 +77,13 @@ def declaration(walk: Walk, node: p.Declare, values: list[Value]) -> None:
         )
 
 
-def condition(walk: Walk, node: p.Expression | p.Statement, value: Value) -> None:
+def condition(walk: Walk, node: p.Expression | p.Statement, value: v.Value) -> None:
     """A condition that is always true: 0 counts as true in Lua. In Rhai only truth values are conditions."""
     if walk.words.only_truth_values:
-        kinds = kinds_of(value) if isinstance(value, Data | Scalar) else None
+        kinds = v.kinds_of(value) if isinstance(value, v.Data | v.Scalar) else None
         if kinds and "boolean" not in kinds and isinstance(node, _QUOTABLE):
             text = walk.text(node)
-            empty = "> 0" if kinds <= NUMBERS else "!= ()"
+            empty = "> 0" if kinds <= v.NUMBERS else "!= ()"
             walk.about(value, node.at, f"'{text}' is not a truth value", f"write: {text} {empty}")
     elif type(node) is p.Length:
         text = walk.text(node.value)
@@ -106,18 +92,15 @@ def condition(walk: Walk, node: p.Expression | p.Statement, value: Value) -> Non
         walk.note(node.at, "0 is true in Lua")
 
 
-def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: Value) -> None:
+def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: v.Value) -> None:
     """`not x.approved` and `x.approved ~= true`, where null is possible beside false."""
-    if not isinstance(value, Data) or value.facts.kinds != TRUTH or not isinstance(node, _QUOTABLE):
+    if not isinstance(value, v.Data) or value.facts.kinds != v.TRUTH or not isinstance(node, _QUOTABLE):
         return
     kinds = value.document.kinds(value.schema)
     if kinds is not None and "null" in kinds:
         text, nothing = walk.text(node), "nil" if walk.language.runtime is None else "()"
-        walk.note(
-            at,
-            f"{reads.described(walk, value, node)} can be null: this counts null like false",
-            f"where only one is meant, write: {text} == false, or {text} == {nothing}",
-        )
+        hint = f"where only one is meant, write: {text} == false, or {text} == {nothing}"
+        walk.note(at, f"{reads.described(walk, value, node)} can be null: this counts null like false", hint)
 
 
 def filled_from_zero(walk: Walk, block: p.Block) -> None:
@@ -130,14 +113,14 @@ def filled_from_zero(walk: Walk, block: p.Block) -> None:
             if type(target) is p.Item and type(target.key) is p.Name:
                 keys.setdefault(target.key.name, target)
         counter = statement.targets[0]
-        if type(counter) is not p.Name or counter.name not in keys or walk.program.assigned.get(counter.name) != 1:
+        if type(counter) is not p.Name or counter.name not in keys or walk.outline.assigned.get(counter.name) != 1:
             continue
         variable, filled = walk.lookup(counter.name), keys[counter.name].value
         if variable is not None and variable.starts_at == 0 and _adds_one(statement.values[0], counter.name):
             text = walk.text(filled)
             walk.note(
                 keys[counter.name].at,
-                f"lists start at 1: the first element goes to {text}[0], which # and ipairs do not see",
+                f"{FACTS['first_element']}: the first element goes to {text}[0], which # and ipairs do not see",
                 f"write: {text}[#{text} + 1] = …",
             )
 
@@ -154,11 +137,7 @@ def _adds_one(value: p.Expression, name: str) -> bool:
 
 def lost_variable(walk: Walk, name: str, at: int) -> None:
     """`local total = total + x` in a loop, whose result nobody reads."""
-    walk.error(
-        at,
-        f"this '{name}' is a new variable in each round of the loop: the one outside does not change",
-        f"write: {walk.words.form('assign', name)}",
-    )
+    walk.fact(at, "new_variable", name=name)
 
 
 def count_from_zero(walk: Walk, node: p.Count) -> None:
@@ -173,12 +152,9 @@ def count_from_zero(walk: Walk, node: p.Count) -> None:
     if type(counted) is not p.Name or not _reads_at(node.body, counted.name, node.name):
         return
     name = counted.name
-    message = f"lists start at 1: this loop reads {name}[0], which is nil, and not {name}[#{name}]"
-    hint = f"write: for {node.name} = 1, #{counted.name} do"
-    if isinstance(walk.quiet(counted), Data | Results):
-        walk.error(node.at, message, hint)
-    else:
-        walk.note(node.at, message, hint)
+    message = f"{FACTS['first_element']}: this loop reads {name}[0], which is nil, and not {name}[#{name}]"
+    report = walk.error if isinstance(walk.quiet(counted), v.Data | v.Results) else walk.note
+    report(node.at, message, f"write: for {node.name} = 1, #{name} do")
 
 
 def _reads_at(node: Any, list_: str, index: str) -> bool:
@@ -191,8 +167,8 @@ def _reads_at(node: Any, list_: str, index: str) -> bool:
             return True
         if isinstance(part, tuple):
             waiting.extend(part)
-        elif is_dataclass(part):
-            waiting.extend(getattr(part, field.name) for field in fields(part))
+        elif isinstance(part, p.Node):
+            waiting.extend(p.parts(part))
     return False
 
 
@@ -206,10 +182,7 @@ def comparator(walk: Walk, function: p.Function) -> None:
     if type(last) is p.Give and len(last.values) == 1 and type(last.values[0]) is p.Operation:
         operation = last.values[0]
         if operation.operator in ("<=", ">="):
-            walk.note(
-                operation.at,
-                f"table.sort needs {operation.operator[0]}, not {operation.operator}: equal elements make it fail",
-            )
+            walk.fact(operation.at, "comparator", certain=False, sign=operation.operator[0])
 
 
 def sort_key(walk: Walk, node: p.Expression) -> None:
@@ -230,11 +203,11 @@ def f_string(walk: Walk, target: p.Name, node: p.Call) -> bool:
     text = node.arguments[0].value
     if not isinstance(text, str) or "{" not in text:
         return False
-    walk.error(target.at, "there are no f-strings", 'join the parts with ..: "total: " .. x')
+    walk.fact(target.at, "f_string")
     return True
 
 
-def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) -> None:
+def library_call(walk: Walk, name: str, node: p.Call, arguments: list[v.Value]) -> None:
     """What library functions are given."""
     for argument, value in zip(node.arguments, arguments, strict=False):
         if name != "print":
@@ -255,29 +228,24 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[Value]) ->
         pattern(walk, node.arguments[1], plain=len(node.arguments) > 3)
 
 
-def _first_argument(walk: Walk, name: str, node: p.Call, first: Value) -> None:
+def _first_argument(walk: Walk, name: str, node: p.Call, first: v.Value) -> None:
     """A value of the wrong kind."""
     at = node.arguments[0]
-    kinds = kinds_of(first) if isinstance(first, Data) else None
-    if isinstance(first, ToolValue) and name not in _TAKE_TOOLS:
-        walk.error(
-            at.at, f"'{first.name}' is a tool that is not called", f"write: {walk.words.form('call', first.name)}"
-        )
-    elif name in ("json.decode", "json.parse") and kinds and kinds <= TABLES:
-        walk.about(first, at.at, f"{reads.described(walk, first, at)} is data already", f"use it without {name}")  # type: ignore[arg-type]
-    elif name in ("json.decode", "json.parse") and isinstance(first, Results):
-        walk.error(at.at, f"'{walk.text(at)}' is a list already", f"use it without {name}")
-    elif name in _LIST_FUNCTIONS and kinds == OBJECT and isinstance(first, Data):
-        what = reads.described(walk, first, at)
-        walk.about(first, at.at, f"{what} is an object, not a list", reads.lists_within(walk, first))
-    elif name in _TEXT_FUNCTIONS and kinds and kinds <= TABLES and isinstance(first, Data):
-        walk.about(first, at.at, f"{reads.described(walk, first, at)} is not a string")
-    elif name == "table.concat" and isinstance(first, Data) and kinds == LIST:
+    kinds = v.kinds_of(first) if isinstance(first, v.Data) else None
+    if isinstance(first, v.ToolValue) and name not in _TAKE_TOOLS:
+        walk.fact(at.at, "not_called", tool=first.name)
+    elif name in ("json.decode", "json.parse") and (isinstance(first, v.Results) or (kinds and kinds <= v.TABLES)):
+        what = reads.described(walk, first, at) if isinstance(first, v.Data) else f"'{walk.text(at)}'"
+        walk.about(first, at.at, walk.words.fact("decoded", what=what, function=name).message)
+    elif name in _LIST_FUNCTIONS and kinds == v.OBJECT and isinstance(first, v.Data):
+        walk.about_result(first, at, at.at, "is an object, not a list", reads.lists_within(walk, first))
+    elif name in _TEXT_FUNCTIONS and kinds and kinds <= v.TABLES and isinstance(first, v.Data):
+        walk.about_result(first, at, at.at, "is not a string")
+    elif name == "table.concat" and isinstance(first, v.Data) and kinds == v.LIST:
         items = first.part(first.facts.items)
-        inner = kinds_of(items)
-        if inner and inner <= TABLES:
-            what = reads.described(walk, first, at)
-            walk.about(first, at.at, f"{what} is not a list of strings", "put the field to join into a list first")
+        inner = v.kinds_of(items)
+        if inner and inner <= v.TABLES:
+            walk.about_result(first, at, at.at, "is not a list of strings", "put the field to join into a list first")
     elif name in ("math.max", "math.min") and len(node.arguments) == 1 and node.exact:
         _extreme(walk, name, at, first, kinds)
 
@@ -296,13 +264,13 @@ def _two_values_of_gsub(walk: Walk, name: str, node: p.Call) -> None:
         walk.error(at.at, problem, f"write: table.insert({walk.text(at)}, ({text}))")
 
 
-def _extreme(walk: Walk, name: str, at: p.Expression, first: Value, kinds: frozenset[str] | None) -> None:
+def _extreme(walk: Walk, name: str, at: p.Expression, first: v.Value, kinds: frozenset[str] | None) -> None:
     hint = f"write: {name}(table.unpack({walk.text(at)}))"
-    if isinstance(first, Made):
+    if isinstance(first, v.Made):
         walk.note(at.at, f"{name} takes numbers, not a table", hint)
-    elif isinstance(first, Data) and kinds == LIST:
+    elif isinstance(first, v.Data) and kinds == v.LIST:
         walk.about(first, at.at, f"{name} takes numbers, not a list", hint)
-    elif isinstance(first, Results):
+    elif isinstance(first, v.Results):
         walk.error(at.at, f"{name} takes numbers, not a list", hint)
 
 

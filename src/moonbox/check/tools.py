@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moonbox.check.values import Data, ToolSpace, ToolValue
+from moonbox.check import values as v
+from moonbox.languages.facts import unknown_tool
 from moonbox.languages.program import Constant, Record
-from moonbox.suggest import did_you_mean, nearest
 from moonbox.tools.document import Document
 from moonbox.tools.problems import REST, UNKNOWN
 
 if TYPE_CHECKING:
-    from moonbox.check.values import Value
     from moonbox.languages.language import Language
     from moonbox.languages.program import Expression
     from moonbox.tools.learned import LearnedShapes
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolView", "literal"]
 
-_FEW = 12
 _DEEPEST = 12
 
 
@@ -33,29 +31,29 @@ class ToolView:
         self.learned = toolbox.learned if learned is None else learned
         self._language = language
         self._aliases = toolbox.aliases()
-        self._results: dict[str, tuple[Any, Data]] = {}
+        self._results: dict[str, tuple[Any, v.Data]] = {}
         assert language.vocabulary is not None
-        self._find_tools = language.vocabulary().forms["search"] + " finds tools"
-        self.root = ToolSpace(self._tree(), "")
+        self._search = language.vocabulary().forms["search"]
+        self.root = v.ToolSpace(self._tree(), "")
 
     def written(self, path: str) -> str:
         """A tool as scripts of the language write it."""
         return self._language.tool_name(self._aliases.get(path, path))
 
-    def member(self, space: ToolSpace, name: str) -> Value:
+    def member(self, space: v.ToolSpace, name: str) -> v.Value:
         """What `space.name` is; None where there is nothing of that name."""
         entry = space.members.get(name)
         path = f"{space.path}.{name}" if space.path else name
         if isinstance(entry, dict):
-            return ToolSpace(entry, path)
-        return None if entry is None else ToolValue(entry, self.written(entry.path))
+            return v.ToolSpace(entry, path)
+        return None if entry is None else v.ToolValue(entry, self.written(entry.path))
 
-    def named(self, name: str) -> ToolValue | None:
+    def named(self, name: str) -> v.ToolValue | None:
         """The tool that a bare name means, in a language whose tools are functions."""
         entry = self.root.members.get(name)
-        return ToolValue(entry, self.written(entry.path)) if entry is not None and type(entry) is not dict else None
+        return v.ToolValue(entry, self.written(entry.path)) if entry is not None and type(entry) is not dict else None
 
-    def result(self, tool: Tool) -> Data | None:
+    def result(self, tool: Tool) -> v.Data | None:
         """What is known of the tool's result."""
         schema, learned = tool.returns, False
         if schema is None:
@@ -64,7 +62,7 @@ class ToolView:
             return None
         known = self._results.get(tool.path)
         if known is None or known[0] is not schema:
-            known = schema, Data(schema, Document(schema), self.written(tool.path), learned, {})
+            known = schema, v.Data(schema, Document(schema), self.written(tool.path), learned, {})
             self._results[tool.path] = known
         return known[1]
 
@@ -74,18 +72,7 @@ class ToolView:
         if tool is not None and tool.policy == "direct":
             return f"the tool '{path}' cannot be called from a script: it is called directly", None
         callable_ = [name for item, name in self._aliases.items() if self._callable(item)]
-        close = nearest(path, callable_, count=3) or nearest(path, callable_, parts=True, count=3)
-        if not close and "." in path:
-            last = path.rpartition(".")[2]
-            close = [name for name in callable_ if name.rpartition(".")[2] == last][:3]
-        if close:
-            return f"unknown tool '{path}'", did_you_mean([self._language.tool_name(name) for name in close])
-        if not callable_:
-            return f"unknown tool '{path}'", "there are no tools here"
-        if len(callable_) <= _FEW:
-            listed = ", ".join(map(self._language.tool_name, callable_))
-            return f"unknown tool '{path}'", f"the tools are: {listed}"
-        return f"unknown tool '{path}'", self._find_tools
+        return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, self._search)
 
     def is_name(self, name: str) -> str | None:
         """The tool, as scripts write it, that has this bare name; None where none or more than one has."""

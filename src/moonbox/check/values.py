@@ -6,8 +6,9 @@ to again, or assigned to exactly once; anything else is unknown, and of the unkn
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from moonbox.languages import program as p
 
@@ -17,31 +18,6 @@ if TYPE_CHECKING:
     from moonbox.languages.program import Record
     from moonbox.tools.document import Document, Kinds, Schema
     from moonbox.tools.tool import Tool
-
-__all__ = [
-    "LIST",
-    "NUMBERS",
-    "OBJECT",
-    "TABLES",
-    "TEXT",
-    "TRUTH",
-    "Data",
-    "Facts",
-    "Library",
-    "Made",
-    "Mapped",
-    "Results",
-    "Scalar",
-    "Scopes",
-    "Script",
-    "ToolSpace",
-    "ToolValue",
-    "Value",
-    "Variable",
-    "caught_functions",
-    "element",
-    "kinds_of",
-]
 
 _MOST_BRANCHES = 50
 LIST, OBJECT, TEXT, TRUTH, NULL = (frozenset({kind}) for kind in ("array", "object", "string", "boolean", "null"))
@@ -271,6 +247,7 @@ class Scopes:
 
     def __init__(self, program: p.Program) -> None:
         self.program = program
+        self.outline = program.outline
         self.loops = 0
         self.scopes: list[dict[str, Variable]] = [{}]
         self._globals: dict[str, Variable] = {}
@@ -286,14 +263,14 @@ class Scopes:
         return any(name in scope for scope in self.scopes)
 
     def declare(self, name: str, value: Value, at: int, *, replaces: bool = False) -> None:
-        assigned = self.program.assigned.get(name, 0)
+        assigned = self.outline.assigned.get(name, 0)
         known = None if assigned else value
-        if name in self.program.filled:
+        if name in self.outline.filled:
             known = Made(replace(value.record, exact=False)) if isinstance(value, Made) and not assigned else None
         self.scopes[-1][name] = Variable(known, at, self.loops, replaces)
 
     def assign(self, target: p.Name, value: Value) -> None:
-        once = self.program.assigned.get(target.name) == 1 and target.name not in self.program.filled
+        once = self.outline.assigned.get(target.name) == 1 and target.name not in self.outline.filled
         variable = self.lookup(target.name)
         if variable is None:
             self._globals[target.name] = Variable(value if once else None, target.at, self.loops)
@@ -310,7 +287,7 @@ class Scopes:
         variable = self.lookup(target.name) if type(target) is p.Name else None
         if variable is None or not isinstance(variable.value, Made) or variable.value.record.entries:
             return
-        if self.program.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
+        if self.outline.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
             numbered = keys is not None and keys <= NUMBERS
             variable.value = Results((), value) if numbered else Mapped(value) if keys == TEXT else variable.value
 
@@ -340,8 +317,8 @@ def caught_functions(body: p.Block) -> frozenset[str]:
             waiting.append((node.function, mentions.setdefault(node.target.name, set())))
         elif type(node) is p.Declare and len(node.names) == 1:
             waiting.append((node.values, mentions.setdefault(node.names[0], set())))
-        elif is_dataclass(node):
-            waiting.extend((getattr(node, field.name), names) for field in fields(node))
+        elif isinstance(node, p.Node):
+            waiting.extend((part, names) for part in p.parts(node))
     reached = list(caught)
     while reached:
         for name in mentions.get(reached.pop(), ()):

@@ -6,17 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from moonbox.check import calls, operators, reads, slips
-from moonbox.check.values import (
-    Data,
-    Library,
-    Made,
-    Scalar,
-    Scopes,
-    Script,
-    ToolSpace,
-    caught_functions,
-    kinds_of,
-)
+from moonbox.check import values as v
 from moonbox.findings import Finding
 from moonbox.languages import program as p
 from moonbox.suggest import did_you_mean, nearest
@@ -25,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.check.tools import ToolView
-    from moonbox.check.values import Value
     from moonbox.languages.language import Language
 
 __all__ = ["TooMuch", "Walk"]
@@ -39,7 +28,7 @@ class TooMuch(Exception):
     """There is nothing more to say that anybody would read."""
 
 
-class Walk(Scopes):
+class Walk(v.Scopes):
     """One look at one script."""
 
     def __init__(
@@ -64,7 +53,7 @@ class Walk(Scopes):
         """Above 0 where an error is caught, or a field only tried: what is found there is a note."""
         self.quietly = False
         self._tested: set[str] = set()
-        self._given: list[list[Value]] = []
+        self._given: list[list[v.Value]] = []
         self._within: list[str] = []
         """The script's own functions, by name, that are being looked at."""
         self._parameters: set[str] = set()
@@ -78,18 +67,27 @@ class Walk(Scopes):
 
     @cached_property
     def _caught(self) -> frozenset[str]:
-        return caught_functions(self.program.body)
+        return v.caught_functions(self.outline.body)
 
     def note(self, at: int, message: str, hint: str | None = None) -> None:
         """Something that is likely a mistake."""
         self._report("note", at, message, hint)
 
-    def about(self, data: Value, at: int, message: str, hint: str | None = None) -> None:
+    def about(self, data: v.Value, at: int, message: str, hint: str | None = None) -> None:
         """Something about a tool's result: certain where the tool has promised the result's schema."""
-        if isinstance(data, Data) and data.learned:
+        if isinstance(data, v.Data) and data.learned:
             self.note(at, message, hint)
         else:
             self.error(at, message, hint)
+
+    def about_result(self, data: v.Data, node: p.Expression, at: int, what: str, hint: str | None = None) -> None:
+        """Something about the part of a tool's result that `node` reads."""
+        self.about(data, at, f"{reads.described(self, data, node)} {what}", hint)
+
+    def fact(self, at: int, which: str, /, *, certain: bool = True, more: str = "", **texts: str) -> None:
+        """One of the facts that the explanations of errors know too."""
+        fact = self.words.fact(which, **texts)
+        (self.error if certain else self.note)(at, fact.message + more, fact.hint)
 
     def _report(self, severity: Any, at: int, message: str, hint: str | None, code: str = "", tool: str = "") -> None:
         if self.quietly:
@@ -152,7 +150,7 @@ class Walk(Scopes):
                 self.value(target.value)
             elif type(target) is p.Item:
                 self.value(target.value)
-                self.fill(target.value, kinds_of(self.value(target.key)), value)
+                self.fill(target.value, v.kinds_of(self.value(target.key)), value)
 
     def _join(self, name: str, value: p.Expression | None) -> None:
         """`text = text .. more`."""
@@ -169,9 +167,9 @@ class Walk(Scopes):
         self._within.pop()
         if type(target) is p.Name:
             if node.is_local:
-                self.declare(target.name, Script(result), node.at)
+                self.declare(target.name, v.Script(result), node.at)
             else:
-                self.assign(target, Script(result))
+                self.assign(target, v.Script(result))
 
     def _evaluate(self, node: p.Evaluate) -> None:
         self.value(node.value)
@@ -199,14 +197,14 @@ class Walk(Scopes):
         slips.count_from_zero(self, node)
         for bound in node.bounds:
             self.value(bound)
-        self._rounds({node.name: Scalar("number", f"'{node.name}' counts")}, node.at, node.body)
+        self._rounds({node.name: v.Scalar("number", f"'{node.name}' counts")}, node.at, node.body)
 
     def _each(self, node: p.Each) -> None:
         given = reads.iteration(self, node)
         names = dict(zip(node.names, [*given, *[None] * len(node.names)], strict=False))
         self._rounds(names, node.at, node.body)
 
-    def _rounds(self, names: dict[str, Value], at: int, body: p.Block) -> None:
+    def _rounds(self, names: dict[str, v.Value], at: int, body: p.Block) -> None:
         self.loops += 1
         self.scopes.append({})
         for name, value in names.items():
@@ -217,14 +215,14 @@ class Walk(Scopes):
 
     # Values
 
-    def value(self, node: p.Expression | p.Statement) -> Value:
+    def value(self, node: p.Expression | p.Statement) -> v.Value:
         handler = _EXPRESSIONS.get(type(node))
         if handler is not None:
             return handler(self, node)
         _STATEMENTS[type(node)](self, node)
         return None
 
-    def function(self, node: p.Function, given: tuple[Value, ...] = ()) -> Value:
+    def function(self, node: p.Function, given: tuple[v.Value, ...] = ()) -> v.Value:
         """Look at a function that is called with these values; what it returns."""
         outer, self.loops = self.loops, 0
         self.scopes.append({})
@@ -238,24 +236,27 @@ class Walk(Scopes):
         first = results[0] if results else None
         return first if all(result == first for result in results) else None
 
-    def name(self, node: p.Name, *, indexed: bool = False) -> Value:
+    def name(self, node: p.Name, *, indexed: bool = False) -> v.Value:
         """What a variable is; of one that nothing sets, a finding."""
         name = node.name
         variable = self.lookup(name)
         if variable is not None:
             variable.is_read = True
             return variable.value
-        if name in self.program.assigned:
+        if name in self.outline.assigned:
             return None
         if name == "tools":
             return self.view.root
         if name in self.words.globals:
-            return Library(name)
+            return v.Library(name)
         if not self._may_exist(name) and name not in self._tested:
             word = self.words.constant(name)
             advice = self.words.advice(name, False, ()) if indexed else None
             if word is not None:
-                self.error(node.at, f"'{name}' is not defined", f"write {word}, not {name}")
+                fact = self.words.fact(
+                    "alternative_constant", language=self.language.name.capitalize(), word=word, name=name
+                )
+                self.error(node.at, f"'{name}' is not defined", str(fact))
             elif advice is not None:
                 self.error(node.at, f"there is no '{name}'", advice)
             else:
@@ -269,7 +270,7 @@ class Walk(Scopes):
         known = {
             *self.names,
             *self.words.globals,
-            *self.program.assigned,
+            *self.outline.assigned,
             *(name for scope in self.scopes for name in scope),
         }
         close = nearest(node.name, known)
@@ -279,7 +280,7 @@ class Walk(Scopes):
             did_you_mean([f"'{item}'" for item in close]),
         )
 
-    def quiet(self, node: p.Expression) -> Value:
+    def quiet(self, node: p.Expression) -> v.Value:
         """What a name or a chain of fields is, without a finding; None for anything else."""
         path: list[str] = []
         while type(node) is p.Field and len(path) < _LONGEST_CHAIN:
@@ -293,10 +294,10 @@ class Walk(Scopes):
         value = self.name(node)
         self.quietly = outer
         for name in reversed(path):
-            if isinstance(value, ToolSpace):
+            if isinstance(value, v.ToolSpace):
                 value = self.view.member(value, name)
-            elif isinstance(value, Library) and name in self.words.libraries.get(value.name, ()):
-                value = Library(f"{value.name}.{name}")
+            elif isinstance(value, v.Library) and name in self.words.libraries.get(value.name, ()):
+                value = v.Library(f"{value.name}.{name}")
             else:
                 return None
         return value
@@ -313,7 +314,7 @@ class Walk(Scopes):
         """Whether nothing gives a global of that name a value."""
         return (
             self.lookup(name) is None
-            and name not in self.program.assigned
+            and name not in self.outline.assigned
             and name not in self._tested
             and name not in self.words.globals
             and not self._may_exist(name)
@@ -322,31 +323,31 @@ class Walk(Scopes):
     def _may_exist(self, name: str) -> bool:
         return self.open_names or name in self.names
 
-    def _constant(self, node: p.Constant) -> Value:
+    def _constant(self, node: p.Constant) -> v.Value:
         value = node.value
         if isinstance(value, str):
-            return Scalar("string")
+            return v.Scalar("string")
         if isinstance(value, bool):
-            return Scalar("boolean")
-        return Scalar("number") if isinstance(value, int | float) else None
+            return v.Scalar("boolean")
+        return v.Scalar("number") if isinstance(value, int | float) else None
 
-    def _function(self, node: p.Function) -> Value:
-        return Script(self.function(node))
+    def _function(self, node: p.Function) -> v.Value:
+        return v.Script(self.function(node))
 
-    def _record(self, node: p.Record) -> Value:
+    def _record(self, node: p.Record) -> v.Value:
         for _, item in node.entries:
             self.value(item)
-        return Made(node)
+        return v.Made(node)
 
-    def _other(self, node: p.Other) -> Value:
+    def _other(self, node: p.Other) -> v.Value:
         values = [self.value(part) for part in node.parts]
         if node.what == "not" and node.parts:
             slips.condition(self, node.parts[0], values[0])
             slips.negation(self, node.at, node.parts[0], values[0])
-        return Scalar("string") if node.what == "text" else Scalar("boolean") if node.what == "not" else None
+        return v.Scalar("string") if node.what == "text" else v.Scalar("boolean") if node.what == "not" else None
 
 
-_EXPRESSIONS: dict[type, Callable[[Walk, Any], Value]] = {
+_EXPRESSIONS: dict[type, Callable[[Walk, Any], v.Value]] = {
     p.Name: Walk.name,
     p.Constant: Walk._constant,
     p.Field: reads.field,

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from moonbox.limits import Limits
 
 __all__ = [
-    "completeness_of",
+    "LONGEST_MESSAGE",
+    "LONGEST_NAME",
     "explain_translated",
+    "failed_call",
     "limit_hint",
     "limit_message",
+    "name_in",
     "pointed",
     "syntax_error",
     "without_line",
@@ -33,68 +36,54 @@ __all__ = [
 
 _LONG_PATH = r"^(\S{60})\S{20,}(\S{20} (?:is|has) )"
 _LONGEST_LINE = 200
-_LONGEST_MESSAGE = 4_000
+LONGEST_MESSAGE = 4_000
+LONGEST_NAME = 200
+
+
+_MESSAGES = {
+    "time": "the script ran longer than timeout = {timeout:g} seconds",
+    "calls": "the script made more than max_tool_calls = {max_tool_calls} tool calls",
+    "memory": "the script needed more memory than max_memory = {max_memory} bytes",
+    "operations": "the script used more than max_operations = {max_operations} operations",
+    "output": "the script printed more than max_output = {max_output} bytes",
+    "string": "a string is longer than max_string = {max_string} bytes",
+    "array": "an array has more than max_array = {max_array} elements",
+    "depth": "a value is nested deeper than max_depth = {max_depth}",
+    "source": "the script is longer than max_source = {max_source} bytes",
+    "cancelled": "the run was cancelled",
+}
+_HINTS = {
+    "time": "do less in one run, or split the work over several runs",
+    "operations": (
+        "do less in one run: filter in the tool calls, work on fewer items, or split the work over several runs"
+    ),
+    "calls": (
+        "a run may make {calls} (max_tool_calls): ask for more with each call, or split the work over several runs"
+    ),
+    "memory": "process the data in parts and keep only what is needed",
+    "output": "print less: return the result as a value and print only a summary",
+    "string": "make shorter strings: work on parts, or keep the parts in a list",
+    "array": "send less in one call: pass the data in parts",
+    "depth": "return a flatter value: only the fields that are needed",
+    "source": "write a shorter script: loop instead of repeating, and get data from tools",
+}
 
 
 def limit_message(limit: str, reported: str, limits: Limits) -> str:
     """The message of a stop: the engine's own where it has one."""
     if reported and not reported.startswith("the script needed more memory"):
         return re.sub(_LONG_PATH, r"\1…\2", reported)
-    match limit:
-        case "time" if limits.timeout is not None:
-            return f"the script ran longer than timeout = {limits.timeout:g} seconds"
-        case "time":
-            return "the script ran out of time"
-        case "calls":
-            return f"the script made more than max_tool_calls = {limits.max_tool_calls} tool calls"
-        case "memory":
-            return f"the script needed more memory than max_memory = {limits.max_memory} bytes"
-        case "operations":
-            return f"the script used more than max_operations = {limits.max_operations} operations"
-        case "output":
-            return f"the script printed more than max_output = {limits.max_output} bytes"
-        case "string":
-            return f"a string is longer than max_string = {limits.max_string} bytes"
-        case "array":
-            return f"an array has more than max_array = {limits.max_array} elements"
-        case "depth":
-            return f"a value is nested deeper than max_depth = {limits.max_depth}"
-        case "source":
-            return f"the script is longer than max_source = {limits.max_source} bytes"
-        case "cancelled":
-            return "the run was cancelled"
-    return "the run was stopped"
+    if limit == "time" and limits.timeout is None:
+        return "the script ran out of time"
+    return _MESSAGES.get(limit, "the run was stopped").format(**limits.to_dict())
 
 
 def limit_hint(limit: str, limits: Limits, message: str) -> str | None:
     """What to change in the script."""
-    match limit:
-        case "time":
-            return "do less in one run, or split the work over several runs"
-        case "operations":
-            return (
-                "do less in one run: filter in the tool calls, work on fewer items, or split the work over several runs"
-            )
-        case "calls":
-            return (
-                f"a run may make {_calls(limits)} (max_tool_calls): "
-                "ask for more with each call, or split the work over several runs"
-            )
-        case "memory":
-            return "process the data in parts and keep only what is needed"
-        case "output":
-            return "print less: return the result as a value and print only a summary"
-        case "string":
-            return "make shorter strings: work on parts, or keep the parts in a list"
-        case "array" if message.startswith("value"):
-            return "return less: filter or summarise the data in the script, and return the result"
-        case "array":
-            return "send less in one call: pass the data in parts"
-        case "depth":
-            return "return a flatter value: only the fields that are needed"
-        case "source":
-            return "write a shorter script: loop instead of repeating, and get data from tools"
-    return None
+    if limit == "array" and message.startswith("value"):
+        return "return less: filter or summarise the data in the script, and return the result"
+    hint = _HINTS.get(limit)
+    return None if hint is None else hint.format(calls=_calls(limits))
 
 
 def _calls(limits: Limits) -> str:
@@ -117,59 +106,46 @@ def explain_translated(
         "traceback": pointed(source, line, column),
         "frames": tuple(Frame(at if at > 0 else None, name) for chunk, at, name in error.frames if chunk == "script"),
     }
-    message = error.message[:_LONGEST_MESSAGE]
+    message = error.message[:LONGEST_MESSAGE]
     if error.kind == "stop":
         kind: ErrorKind = "limit" if limit else "cancelled"
         return ScriptError(kind, limit_message(error.limit, message, limits), limit=limit, **fields)
     if error.kind == "tool" and isinstance(error.data, dict):
-        code, tool = error.data.get("code"), error.data.get("tool")
-        fields.update(
-            code=code if isinstance(code, str) else None,
-            tool=tool if isinstance(tool, str) else None,
-            retryable=error.data.get("retryable") is True,
-            data=error.data.get("data"),
-        )
-        return ScriptError("denied" if is_denial(code) else "tool", message, **fields)
+        failed = failed_call(error)
+        return ScriptError("denied" if is_denial(failed["code"]) else "tool", message, **failed, **fields)
     known = cast(ErrorKind, error.kind if error.kind in ("syntax", "tool") else "runtime")
     return ScriptError(known, message, data=error.data, **fields)
 
 
-def completeness_of(runtime: Callable[[], str]) -> Callable[[str], bool]:
-    """Whether a text is complete, for a language whose compiler says where it stopped; it is asked in this process."""
-    engine = _compiler(runtime)
+def failed_call(error: EngineError) -> dict[str, Any]:
+    """What an error of a tool says of the call. The script may have changed it: names are cut."""
+    data: dict[str, Any] = error.data if isinstance(error.data, dict) else {}
+    return {
+        "code": name_in(data.get("code")),
+        "tool": name_in(data.get("tool")),
+        "retryable": data.get("retryable") is True,
+        "data": data.get("data"),
+    }
 
-    def is_complete(text: str) -> bool:
-        report = engine.check(text.encode("utf-8", "replace"))
-        if report.kind != "syntax":
-            return True
-        where = json.loads(report.extra)
-        lines = text.rstrip().split("\n")
-        at_end = (where.get("line") or 1, where.get("column") or 1) > (len(lines), len(lines[-1]))
-        return not at_end or b"string" in report.message
 
-    return is_complete
+def name_in(value: Any) -> str | None:
+    return value[:LONGEST_NAME] if isinstance(value, str) else None
 
 
 def syntax_error(source: str, runtime: Callable[[], str] | None) -> EngineError | None:
     """Why a text does not compile, asked in this process; None when it does."""
-    from moonbox.languages.language import EngineError
-
-    report = _compiler(runtime).check(source.encode("utf-8", "replace"))
-    if report.kind != "syntax":
-        return None
-    return EngineError.from_report("syntax", report.message.decode("utf-8", "replace"), extra=json.loads(report.extra))
-
-
-def _compiler(runtime: Callable[[], str] | None) -> Any:
-    """An engine that scripts are compiled by and not run in."""
     from moonbox.languages.engine import create_engine
+    from moonbox.languages.language import EngineError
 
     engine = create_engine()
     environment: dict[str, Any] = {"tools": [], "functions": [], "values": [], "features": []}
     if runtime is not None:
         environment["runtime"] = runtime().encode()
     engine.configure(environment)
-    return engine
+    report = engine.check(source.encode("utf-8", "replace"))
+    if report.kind != "syntax":
+        return None
+    return EngineError.from_report("syntax", report.message.decode("utf-8", "replace"), extra=json.loads(report.extra))
 
 
 def pointed(source: str, line: int | None, column: int | None) -> str:

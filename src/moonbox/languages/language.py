@@ -5,15 +5,16 @@ scripts (`docs.toml`, and `library.toml` for each function of its libraries) are
 Python, so that a host in another language can read them.
 
 Lua's engine runs Lua as it is. A language that is compiled to Lua brings its compiler and its runtime as Lua files,
-which both run in the worker; see `translation.py`. A language with an engine of its own brings that engine under the
+which both run in the worker; see `explanations.py`. A language with an engine of its own brings that engine under the
 protocols of `engine.py`, and its own `explain`; nothing else here depends on what runs a script.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -38,8 +39,7 @@ def is_identifier(text: str) -> bool:
     return text.isascii() and text.isidentifier() and text not in RESERVED_WORDS
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(Struct, frozen=True, kw_only=True):
     """What a model is told about the code tool of one language, and about the values of its scripts."""
 
     name: str
@@ -87,8 +87,7 @@ class Texts:
         return alias.replace(".", self.separator)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineError:
+class EngineError(Struct, frozen=True):
     """What an engine reports of a run that failed."""
 
     kind: str
@@ -104,7 +103,7 @@ class EngineError:
     """The fields of a tool's error; of a table that the script raised, its data."""
     names: Collection[str] = ()
     """Globals that exist, where the message speaks of a nil value."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = {}
     """What else the language's own runtime reported, such as `line`, `column` and `hint`."""
 
     @classmethod
@@ -148,8 +147,7 @@ def _no_libraries(features: Collection[str]) -> dict[str, list[str]]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(Struct, frozen=True, kw_only=True):
     """One language."""
 
     name: str
@@ -174,7 +172,7 @@ class Language:
     """Offered as completions at the prompt."""
     parameter_aliases: frozenset[str] = frozenset()
     """What models call the code tool's parameter when they forget its name, beside the usual words for code."""
-    features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    features: Mapping[str, tuple[str, ...]] = {}
     """Optional parts of the language, and the globals that each opens."""
     libraries: Callable[[Collection[str]], dict[str, list[str]]] = _no_libraries
     """The members of its libraries when these features are open."""

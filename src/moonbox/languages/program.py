@@ -1,103 +1,81 @@
-"""A script as the checker sees it: one small tree for every language.
+"""The tree of a script: one for every language, made by its parser and read by the checker.
 
-A language turns its scripts into a `Program`; `at` is the index of the word at which a node begins. What the checker
-need not understand is `Other`, whose parts are looked at in order.
+`at` is where a node begins and `stop` where its text ends, in the numbers of `Program.place`; `stop` is 0 in nodes that
+messages do not quote. What the checker does not follow is an `Other`, whose parts are looked at in order.
+
+A compiler that runs in Lua hands the same tree over as JSON arrays, which start with the node's name in lower case.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+
+from moonbox.languages.facts import FACTS, Fact, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "Assign",
-    "Block",
-    "Branches",
-    "Call",
-    "Constant",
-    "Count",
-    "Declare",
-    "Define",
-    "Each",
-    "Evaluate",
-    "Expression",
-    "Field",
-    "Function",
-    "Give",
-    "Guarded",
-    "Item",
-    "Length",
-    "Loop",
-    "Method",
-    "Name",
-    "Operation",
-    "Other",
-    "Program",
-    "Record",
-    "Statement",
-    "Vocabulary",
-    "root",
-]
+
+class Node(Struct, array_like=True, tag=str.lower, eq=False):
+    """A part of a script."""
 
 
-@dataclass(slots=True, eq=False)
-class Name:
+class Name(Node):
     """A variable or a function, by its name."""
 
     at: int
     name: str
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Constant:
+class Constant(Node):
     """Text, a number, a truth value, or nothing (None)."""
 
     at: int
     value: Any
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Field:
+class Field(Node):
     """`value.name`; `key` is where the name stands."""
 
     at: int
     value: Expression
     name: str
     key: int
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Item:
+class Item(Node):
     """`value[key]`."""
 
     at: int
     value: Expression
     key: Expression
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Length:
+class Length(Node):
     """`#value` in Lua."""
 
     at: int
     value: Expression
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(Node):
     """A call; `exact` is False where the last argument may stand for any number of them."""
 
     at: int
     function: Expression
     arguments: tuple[Expression, ...]
     exact: bool
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Method:
+class Method(Node):
     """`value:name(…)` in Lua, `value.name(…)` in Rhai."""
 
     at: int
@@ -105,10 +83,10 @@ class Method:
     name: str
     arguments: tuple[Expression, ...]
     key: int
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Record:
+class Record(Node):
     """A table, map or array as it is written: (name, value) pairs, elements without a name.
 
     `exact` is False where there are keys that only the run knows.
@@ -118,54 +96,51 @@ class Record:
     entries: tuple[tuple[str | None, Expression], ...]
     exact: bool
     is_list: bool
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Function:
+class Function(Node):
     """A function or closure."""
 
     at: int
     parameters: tuple[str, ...]
     body: Block
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Operation:
+class Operation(Node):
     """Two values and an operator."""
 
     at: int
     operator: str
     left: Expression
     right: Expression
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Other:
-    """A value that the checker does not follow, made from these parts."""
+class Other(Node):
+    """A value that the checker does not follow, made from these parts; `what` is "not", "text", "…" or an operator."""
 
     at: int
     parts: tuple[Expression | Statement, ...]
     what: str = ""
-    """"not" where it is one; else nothing."""
+    stop: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Block:
+class Block(Node):
     """Statements that share a scope."""
 
     statements: tuple[Statement, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Guarded:
+class Guarded(Node):
     """A block whose errors the script catches."""
 
     at: int
     body: Block
 
 
-@dataclass(slots=True, eq=False)
-class Declare:
+class Declare(Node):
     """New local variables."""
 
     at: int
@@ -173,8 +148,7 @@ class Declare:
     values: tuple[Expression, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Assign:
+class Assign(Node):
     """Assignments to what exists, or in Lua to globals."""
 
     at: int
@@ -182,8 +156,7 @@ class Assign:
     values: tuple[Expression, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Define:
+class Define(Node):
     """A function with a name of its own; `target` is its name, or the field that it goes to."""
 
     at: int
@@ -192,32 +165,28 @@ class Define:
     is_local: bool
 
 
-@dataclass(slots=True, eq=False)
-class Evaluate:
+class Evaluate(Node):
     """A value that is not used."""
 
     at: int
     value: Expression
 
 
-@dataclass(slots=True, eq=False)
-class Give:
+class Give(Node):
     """`return`."""
 
     at: int
     values: tuple[Expression, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Branches:
+class Branches(Node):
     """Conditions with their blocks; the last may have none."""
 
     at: int
     branches: tuple[tuple[Expression | None, Block], ...]
 
 
-@dataclass(slots=True, eq=False)
-class Loop:
+class Loop(Node):
     """A loop with a condition."""
 
     at: int
@@ -225,8 +194,7 @@ class Loop:
     body: Block
 
 
-@dataclass(slots=True, eq=False)
-class Count:
+class Count(Node):
     """`for i = 1, 10`, `for i in 0..10`."""
 
     at: int
@@ -235,8 +203,7 @@ class Count:
     body: Block
 
 
-@dataclass(slots=True, eq=False)
-class Each:
+class Each(Node):
     """A loop over what these values give."""
 
     at: int
@@ -250,38 +217,47 @@ Statement: TypeAlias = Block | Guarded | Declare | Assign | Define | Evaluate | 
 
 
 def root(value: Expression) -> str:
-    """The variable from which a value is read, such as `r` of `r.items[1].name`; nothing where there is none."""
+    """The variable from which a value is read, such as `r` of `r.items[1].name`; "" where there is none."""
     while type(value) in (Field, Item, Method):
         value = value.value  # type: ignore[union-attr]  # the three have one
     return value.name if type(value) is Name else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A whole script."""
+def parts(node: Node) -> list[Any]:
+    """What a node is made of."""
+    return [getattr(node, name) for name in node.__struct_fields__]
+
+
+class Outline(Struct, frozen=True):
+    """A whole script, as its parser gives it."""
 
     body: Block
-    place: Callable[[int], tuple[int, int]]
-    """The line and column of a word."""
-    text: Callable[[Expression], str]
-    """How the script writes a value, on one line; "…" where that is long."""
-    assigned: Mapping[str, int]
+    assigned: dict[str, int]
     """How often the script assigns to each name, declarations aside."""
     fields: frozenset[str]
     """Names of all fields that it assigns to."""
     defines: frozenset[str]
     """Globals that exist once it has run."""
-    filled: Mapping[str, int]
+    filled: dict[str, int]
     """Variables in which it assigns to keys that only the run knows, or adds elements: in how many places."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Program(Struct, frozen=True):
+    """A whole script, with the places and the text of its parts."""
+
+    outline: Outline
+    place: Callable[[int], tuple[int, int]]
+    """The line and column of a number in `at`."""
+    text: Callable[[Expression], str]
+    """How the script writes a value, on one line; "…" where that is long."""
+
+
+class Vocabulary(Struct, frozen=True, kw_only=True):
     """The words of one language, for messages and for what is known without looking at the script."""
 
     globals: frozenset[str]
     """What every script finds."""
-    libraries: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    libraries: Mapping[str, frozenset[str]] = {}
     """Tables of functions among them, with their members."""
     constant: Callable[[str], str | None] = lambda name: None
     """What to write for a constant of another language; None if unknown."""
@@ -296,7 +272,7 @@ class Vocabulary:
     """Methods of lists, in languages that have any."""
     any_methods: frozenset[str] = frozenset()
     """Methods of every value."""
-    methods: Mapping[str, str] = field(default_factory=dict)
+    methods: Mapping[str, str] = {}
     """List methods that call a function with the elements: "map", "same", "one", "sort", "fold" or "each"."""
     no_value: frozenset[str] = frozenset()
     """Dotted names of functions that return nothing."""
@@ -304,8 +280,12 @@ class Vocabulary:
     """Conditions take nothing else."""
     nothing: str = "nil"
     """What an unset variable is."""
-    forms: Mapping[str, str] = field(default_factory=dict)
-    """How things are written, with {} for the script's own text."""
+    forms: Mapping[str, str] = {}
+    """What to write for each fact, and how other things are written."""
 
-    def form(self, name: str, text: str) -> str:
-        return self.forms[name].replace("{}", text)
+    def fact(self, which: str, /, **texts: str) -> Fact:
+        """One of the facts, about these texts of the script."""
+        return Fact(filled(FACTS[which], texts), self.form(which, **texts))
+
+    def form(self, which: str, /, **texts: str) -> str:
+        return filled(self.forms.get(which, ""), texts)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .fuzz import inputs, own_scripts
-from .machine import Machine, NoScript
+from .machine import CASES, Machine, NoScript
 
 _SCRIPTS = sorted((Path(__file__).parents[2] / "scripts" / "rhai").glob("*.rhai"))
 _STRING = re.compile(r'"(?:[ !#-\[\]-~]|\\[0-9]{3})*"')
@@ -62,48 +62,8 @@ def test_chunks_of_twisted_scripts(machine: Machine, helpers: set[str]) -> None:
     assert sum(_checked(machine, helpers, next(source)) for _ in range(2_000)) > 500
 
 
-_PAYLOADS = (
-    '"] = 1 os.exit() --',
-    "]] os.exit() --[[",
-    "]=] os.exit() --[=[",
-    '" .. os.exit() .. "',
-    "\\",
-    '\\"',
-    '\\\\" os.exit() --',
-    "\n",
-    "\r\nos.exit()\r\n",
-    "\0",
-    "\x1bLua",
-    "\u2028os.exit()\u2029",
-    "\\z  x",
-    "\\x22",
-    "\\120",
-    "end end end os.exit()",
-    "%s%d%%",
-    "é\ufeff",
-    "\x7f\x80",
-    "a" * 5_000,
-)
-_PLACES = (
-    "{0}",
-    "let x = {0}; x",
-    "const X = {0}; fn f() {{ X }} X",
-    "#{{{0}: 1}}",
-    "let m = #{{}}; m[{0}] = {0}; m[{0}] += {0}; m",
-    "switch {0} {{ {0} => 1, _ => 2 }}",
-    "switch x {{ [{0}] => 1, #{{a: {0}}} => 2 }}",
-    "`a${{{0}}}b`",
-    "fn {0}.f() {{ this }} 1.f()",
-    "throw {0};",
-    "f({0}, |x| x + {0})",
-    "x.f({0}).g[{0}]?.h",
-    "import {0} as y;",
-    "is_def_var({0})",
-    "Fn({0}).call({0})",
-    "[{0}, {0}, [{0}]]",
-    "for c in {0} {{ print(c); }}",
-    "try {{ f({0}) }} catch (e) {{ throw {0}; }}",
-)
+_PAYLOADS = [*CASES["payloads"], "a" * 5_000]
+_PLACES = CASES["places"]
 
 
 @pytest.mark.parametrize("payload", _PAYLOADS)

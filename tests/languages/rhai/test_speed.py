@@ -6,14 +6,6 @@ import pytest
 
 from .machine import Machine
 
-_COUNTED = """
-local script = ...
-local steps = 0
-debug.sethook(function() steps = steps + 1 end, "", 100)
-local value = script()
-debug.sethook()
-return steps, value
-"""
 _FIB = "fn fib(n) { if n < 2 { n } else { fib(n - 1) + fib(n - 2) } } fib(20)"
 _BARE_FIB = "local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end return fib(20)"
 _LOOP = "let a = []; let s = 0; for i in 0..50000 { a.push(i); s += a[i]; } s"
@@ -32,7 +24,7 @@ _BARE_MAPS = (
 def test_instructions_of_bare_lua(rhai: str, bare: str, most: float) -> None:
     machine = Machine({"max_operations": 1_000_000_000, "max_array": 10_000_000, "max_string": 10_000_000})
     script = machine.lua.eval("function(R, S, source) return function() return R.run(S, source) end end")
-    counted = machine.lua.execute(f"return function(...) {_COUNTED} end")
+    counted = machine.helpers.counted
     steps, value = counted(script(machine.runtime, machine.state, rhai))
     bare_steps, bare_value = counted(machine.lua.eval("load")(bare))
     assert value == bare_value

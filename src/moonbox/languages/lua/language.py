@@ -57,7 +57,7 @@ def _completeness() -> Callable[[str], bool]:
 
 
 def _program(source: str) -> Program | None:
-    from moonbox.languages.lua.program import lua_program
+    from moonbox.languages.lua.syntax.listing import lua_program
 
     return lua_program(source)
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.languages.language import is_identifier
 from moonbox.languages.program import Vocabulary
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
 __all__ = [
     "BASE",
-    "LENGTHS",
     "LIBRARIES",
     "Equivalents",
-    "Tools",
     "equivalents",
     "fill_form",
     "library_of",
     "lua_vocabulary",
+    "message_hint",
+    "tool_name",
 ]
 
 BASE = frozenset(
@@ -63,12 +62,7 @@ def library_of(member: str) -> str | None:
     return libraries[0] if len(libraries) == 1 else None
 
 
-LENGTHS = frozenset({"length", "len", "Length"})
-"""Fields that other languages read a length from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Equivalents:
+class Equivalents(NamedTuple):
     """What other languages have and Lua has not, each with its Lua form; see equivalents.toml."""
 
     functions: dict[str, str]
@@ -77,6 +71,8 @@ class Equivalents:
     methods: dict[str, str]
     members: dict[str, dict[str, str]]
     modules: dict[str, dict[str, str]]
+    statements: dict[str, str]
+    messages: list[tuple[str, str]]
 
 
 @cache
@@ -86,6 +82,14 @@ def equivalents() -> Equivalents:
 
     text = (Path(__file__).parent / "explain" / "equivalents.toml").read_text(encoding="utf-8")
     return Equivalents(**tomllib.loads(text))
+
+
+def message_hint(message: str) -> str | None:
+    """The hint for a message of Lua that needs no look at the script."""
+    for pattern, hint in equivalents().messages:
+        if match := re.match(pattern, message):
+            return match.expand(hint)
+    return None
 
 
 def fill_form(form: str, arguments: Sequence[str] = (), receiver: str = "") -> str:
@@ -142,46 +146,9 @@ _SIMPLE = r"[A-Za-z_][\w.]*(?:\[[\w.]+\]|\([\w., ]*\))?"
 _LITERAL = r"[0-9.]+|\"[^\"]*\"|'[^']*'|\{[^{}]*\}"
 
 
-class Tools:
-    """The tools' paths, such as `add` and `github.create_issue`."""
-
-    def __init__(self, paths: Collection[str]) -> None:
-        self._paths = frozenset(path.replace("\x1f", ".") for path in paths)
-
-    def __len__(self) -> int:
-        return len(self._paths)
-
-    def called(self, name: str) -> list[str]:
-        """Paths whose whole or last part is that name."""
-        return sorted(path for path in self._paths if path == name or path.rpartition(".")[2] == name)
-
-    def within(self, space: str) -> list[str]:
-        return sorted(path for path in self._paths if path.startswith(f"{space}."))
-
-    def nearest(self, path: str) -> list[str]:
-        """Paths that were probably meant: one spelled alike, one of that name elsewhere, one with the same words."""
-        same = [known for known in self.called(path.rpartition(".")[2]) if known != path]
-        if same:
-            return same[:3]
-        return (
-            nearest(path, self._paths, count=3)
-            or self._by_last_part(path)
-            or nearest(path, self._paths, parts=True, count=3)
-        )
-
-    def _by_last_part(self, path: str) -> list[str]:
-        last = path.rpartition(".")[2]
-        ends = {known.rpartition(".")[2]: known for known in sorted(self._paths, reverse=True)}
-        return [ends[end] for end in nearest(last, ends, count=3)]
-
-    def some(self, most: int = 12) -> list[str]:
-        """All paths if there are few, else none."""
-        return sorted(self._paths) if len(self._paths) <= most else []
-
-    @staticmethod
-    def written(path: str) -> str:
-        """How a script names that tool."""
-        return f"tools.{path}" if all(map(is_identifier, path.split("."))) else f'tools["{path}"]'
+def tool_name(path: str) -> str:
+    """How a script names the tool with that path."""
+    return f"tools.{path}" if all(map(is_identifier, path.split("."))) else f'tools["{path}"]'
 
 
 @cache
@@ -197,20 +164,29 @@ def lua_vocabulary() -> Vocabulary:
         string_methods=LIBRARIES["string"],
         no_value=frozenset({"table.sort", "table.insert"}),
         forms={
-            "call": "{}{…}",
+            "call": "{tool}{…}",
+            "called_too_early": "{function}({tool}, {arguments})",
+            "closure": "function() return {value} end",
+            "colon_call": "{tool}{…}",
+            "element": "{value}[1]",
+            "f_string": '"total: " .. x',
+            "first_element": "{value}[1]",
+            "last_element": "{value}[#{value}]",
+            "length": "#{value}",
+            "library_member": "{library}.{name}({arguments})",
+            "loop": "for {names} in {function}({value}) do",
+            "new_variable": "{name} = …, without local",
+            "not_called": "{tool}{…}",
+            "number": "tonumber({value})",
             "search": 'docs.search("words")',
-            "closure": "function() return {} end",
-            "length": "#{}",
-            "element": "{}[1]",
-            "number": "tonumber({})",
-            "assign": "{} = …, without local",
+            "tool_name": "{tool}{…}",
         },
     )
 
 
 _BARE = {
     **dict.fromkeys(("insert", "concat", "remove", "sort"), "table"),
-    **dict.fromkeys(("floor", "ceil", "abs", "sqrt"), "math"),
+    **dict.fromkeys(("floor", "ceil", "abs", "sqrt", "max", "min"), "math"),
     **dict.fromkeys(("gsub", "gmatch"), "string"),
 }
 """Functions of libraries that scripts call as if they were global."""
@@ -220,10 +196,12 @@ def _advice(name: str, called: bool, arguments: tuple[str, ...]) -> str | None:
     words = equivalents()
     if name in words.absent:
         return words.absent[name]
-    if called and name in ("max", "min"):
-        return f"{name} belongs to a library; write: math.{name}({', '.join(arguments) or '…'})"
-    if called and arguments and (library := _BARE.get(name)) is not None:
-        return f"{name} belongs to a library; write: {library}.{name}({', '.join(arguments)})"
+    if called and name in _BARE and (arguments or name in ("max", "min")):
+        given = arguments
+        if name in ("max", "min") and len(arguments) == 1:
+            given = (f"table.unpack({arguments[0]})",)
+        texts = {"library": _BARE[name], "name": name, "arguments": ", ".join(given) or "…"}
+        return str(lua_vocabulary().fact("library_member", **texts))
     if called and name in words.functions:
         return f"Lua has no {name}; {fill_form(words.functions[name], arguments)}"
     if not called and name in words.modules:
@@ -243,5 +221,6 @@ def _member_advice(library: str, name: str, arguments: tuple[str, ...]) -> str |
     form = forms.get(name) or forms.get("")
     if form is not None:
         return fill_form(form, arguments)
-    close = nearest(name, LIBRARIES[library])
-    return did_you_mean([f"{library}.{member}" for member in close])
+    close = [f"{library}.{member}" for member in nearest(name, LIBRARIES[library], count=2)]
+    elsewhere = library_of(name)
+    return did_you_mean(close or ([f"{elsewhere}.{name}"] if elsewhere else []))

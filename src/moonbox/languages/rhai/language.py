@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from moonbox.languages.program import Program, Vocabulary
     from moonbox.limits import Limits
 
-__all__ = ["COMPILER", "RHAI", "RUNTIME", "runtime_source"]
+__all__ = ["COMPILER", "PARSER", "RHAI", "RUNTIME", "folder_source", "runtime_source"]
 
 # The files of each folder, in the order in which they build on each other.
+PARSER = ("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements")
 COMPILER = (
-    *("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements"),
+    *PARSER,
     *("constants", "purity", "folding", "optimizer", "scopes", "types"),
     *("writer", "write_operators", "write_calls", "write_chains", "write_expressions"),
     *("write_branches", "write_statements", "compile"),
@@ -41,18 +42,30 @@ end
 
 def runtime_source() -> str:
     """The Lua files as one chunk, which returns `function(host) … return R end`."""
-    parts = ["local compiler,runtime={},{}"]
-    for folder, names in (("compiler", COMPILER), ("runtime", RUNTIME)):
-        for name in names:
-            text = (RHAI.folder / folder / f"{name}.lua").read_text(encoding="utf-8")
-            parts.append(f"{folder}[#{folder}+1]=(function()\n{text}\nend)()")
-    return "\n".join([*parts, _END])
+    return "\n".join([folder_source("compiler", COMPILER), folder_source("runtime", RUNTIME), _END])
+
+
+def folder_source(folder: str, names: Collection[str]) -> str:
+    """Lua files of a folder as statements, which make a list of what each returns."""
+    parts = [f"local {folder}={{}}"]
+    for name in names:
+        text = (RHAI.folder / folder / f"{name}.lua").read_text(encoding="utf-8")
+        parts.append(f"{folder}[#{folder}+1]=(function()\n{text}\nend)()")
+    return "\n".join(parts)
 
 
 def _completeness() -> Callable[[str], bool]:
-    from moonbox.languages.explanations import completeness_of
+    from moonbox.languages.rhai.program import SyntaxProblem, rhai_outline
 
-    return completeness_of(runtime_source)
+    def is_complete(text: str) -> bool:
+        problem = rhai_outline(text)
+        if not isinstance(problem, SyntaxProblem):
+            return True
+        lines = text.rstrip().split("\n")
+        at_end = (problem.line or 1, problem.column or 1) > (len(lines), len(lines[-1]))
+        return not at_end or "string" in problem.message
+
+    return is_complete
 
 
 def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:

@@ -1,53 +1,111 @@
-"""A Rhai script as the checker sees it.
+"""Rhai scripts as the checker sees them, read by the compiler's own parser in a Lua state of the host.
 
-The compiler runs in the worker, behind the wall; this is a small reader for the host, which takes time in proportion to
-the script's length and gives up (None) on anything that it does not know.
+That state only parses. It has no globals, no library but those for text, tables and numbers, and no way to load code or
+to reach Python. Memory and instructions are bounded, so that no text can exhaust or hang the host.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moonbox.languages import program as p
-from moonbox.languages.rhai.parser import Reader
-from moonbox.languages.rhai.scanner import Unreadable, tokenize
+import msgspec
+from lupa import lua54
 
-__all__ = ["rhai_program"]
+from moonbox.languages.program import Expression, Outline, Program
+from moonbox.languages.rhai.language import PARSER, folder_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["SyntaxProblem", "parser_state", "rhai_outline", "rhai_program"]
 
 _LONGEST_QUOTE = 100
+_MOST_MEMORY = 64 * 2**20
+_MOST_INSTRUCTIONS = 5_000_000
+_STATE = """
+local sethook, pcall, error, type, next, globals = debug.sethook, pcall, error, type, next, _G
+local most = %d
+local lib = {
+  string = string, table = table, math = math, utf8 = utf8, tonumber = tonumber, tostring = tostring, type = type,
+  next = next,
+}
+local C = {}
+function C.raise(message, line, column) error({ message = message, line = line, column = column }) end
+for i = 1, #compiler do compiler[i](C, lib) end
+string.dump = nil
+for name in next, globals do globals[name] = nil end
+local function too_long() error("the script takes too long to read", 0) end
+return function(text)
+  sethook(too_long, "", most)
+  local fine, result = pcall(C.outline, text)
+  sethook()
+  if fine then return result, nil, nil, nil end
+  if type(result) ~= "table" then return nil, nil, nil, nil end
+  return nil, result.message, result.line, result.column
+end
+"""
 
 
-def rhai_program(source: str) -> p.Program | None:
-    """The script's program; None where it cannot be read."""
-    try:
-        tokens = tokenize(source)
-        reader = Reader(tokens)
-        body = reader.program()
-    except (Unreadable, IndexError):
+class SyntaxProblem(NamedTuple):
+    """Why a text is no script."""
+
+    message: str
+    line: int | None
+    column: int | None
+
+
+def rhai_program(source: str) -> Program | None:
+    """The script's program; None where it cannot be followed."""
+    outline = rhai_outline(source)
+    if not isinstance(outline, Outline):
         return None
-    starts = [0, *(match.end() for match in re.finditer("\n", source))]
+    starts = [0, 0, *(match.end() for match in re.finditer("\n", source))]
 
-    def place(at: int) -> tuple[int, int]:
-        from bisect import bisect_right
+    def offset(position: int) -> int:
+        line = min(position >> 16, len(starts) - 1)  # the lexer knows more line ends than this one
+        return starts[line] + (position & 0xFFFF) - 1
 
-        start = tokens[min(at, len(tokens) - 1)].start
-        line = bisect_right(starts, start)
-        return line, start - starts[line - 1] + 1
-
-    def text(value: p.Expression) -> str:
-        stop = reader.stops.get(id(value))
-        if stop is None:
+    def text(value: Expression) -> str:
+        if not value.stop:
             return "…"
-        quoted = " ".join(source[tokens[value.at].start : tokens[stop - 1].end].split())
+        quoted = " ".join(source[offset(value.at) : offset(value.stop)].split())
         return quoted if len(quoted) <= _LONGEST_QUOTE else "…"
 
-    defines = {name for statement in body.statements if type(statement) is p.Declare for name in statement.names}
-    return p.Program(
-        body,
-        place,
-        text,
-        reader.assigned,
-        frozenset(reader.fields),
-        frozenset(defines | reader.assigned.keys()),
-        reader.filled,
+    return Program(outline, _place, text)
+
+
+def rhai_outline(source: str) -> Outline | SyntaxProblem | None:
+    """The script's outline, or why it has none; None where it is too long."""
+    _, parse = parser_state()
+    try:
+        outline, message, line, column = parse(source.encode())
+    except (UnicodeEncodeError, lua54.LuaError):
+        return None
+    if outline is not None:
+        return _decoder().decode(outline)
+    return None if message is None else SyntaxProblem(message.decode("utf-8", "replace"), line, column)
+
+
+def _place(at: int) -> tuple[int, int]:
+    return at >> 16, at & 0xFFFF
+
+
+@cache
+def parser_state() -> tuple[Any, Callable[[bytes], tuple[bytes | None, bytes | None, int | None, int | None]]]:
+    """A Lua state, and its function that reads a script: the outline, or the message, line and column of a problem."""
+    state = lua54.LuaRuntime(
+        encoding=None,
+        register_eval=False,
+        register_builtins=False,
+        unpack_returned_tuples=True,
+        max_memory=_MOST_MEMORY,
     )
+    source = "\n".join([folder_source("compiler", (*PARSER, "outline")), _STATE % _MOST_INSTRUCTIONS])
+    return state, state.execute(source.encode())
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Outline]:
+    return msgspec.json.Decoder(Outline)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from moonbox.languages.program import Vocabulary
 from moonbox.suggest import did_you_mean, nearest
@@ -43,8 +44,7 @@ _FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RhaiWords:
+class RhaiWords(Struct, frozen=True, kw_only=True):
     """What `vocabulary.toml` holds."""
 
     functions: frozenset[str]
@@ -106,12 +106,13 @@ def rhai_vocabulary() -> Vocabulary:
         only_truth_values=True,
         nothing="unknown, and reading it is an error",
         forms={
-            "call": "{}(#{…})",
-            "closure": "|| {}",
-            "length": "{}.len()",
-            "element": "{}[0]",
-            "number": "parse_float({})",
-            "assign": "{} = …; without let",
+            "call": "{tool}(#{…})",
+            "closure": "|| {value}",
+            "element": "{value}[0]",
+            "length": "{value}.len()",
+            "new_variable": "{name} = …; without let",
+            "not_called": "{tool}(#{…})",
+            "number": "parse_float({value})",
             "search": 'docs_search("words")',
         },
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.languages.language import EngineError
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 3_000_000
 """Calls of functions, Python's own among them, that the explanation of any script may take."""
+CASES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
 TOOLS = ("echo", "github.create_issue", "github.list_issues", "weather.get_forecast")
 
 
@@ -37,6 +41,7 @@ class Bench:
         self.limits = limits or Limits()
         self.vm = LuaVM()
         self.sources: dict[str, str] = {}
+        self.printed = threading.Event()
         self._failures = dict(failures or {})
         self.vm.connect(self)
         entries = [[path.replace(".", "\x1f"), f"tools.{path}"] for path in (*self.tools, *self._failures)]
@@ -91,7 +96,7 @@ class Bench:
         pass
 
     def emit(self, text: bytes) -> None:
-        pass
+        self.printed.set()
 
 
 def calls_made(work: Callable[[], object]) -> int:

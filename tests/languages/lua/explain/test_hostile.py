@@ -117,7 +117,7 @@ WORDS = st.lists(
     max_size=20,
 ).map(" ".join)
 REPORTS = st.builds(
-    EngineError,
+    lambda **fields: EngineError(**fields),
     kind=st.sampled_from(["syntax", "runtime", "tool", "stop", "nonsense"]),
     message=st.sampled_from(MESSAGES) | TEXT | TEXT.map(lambda text: f"script:1: {text} near '{text}'"),
     limit=st.sampled_from(["", "time", "memory", "cancelled", "nonsense"]),

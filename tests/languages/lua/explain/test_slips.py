@@ -10,7 +10,7 @@ import pytest
 
 from moonbox.languages.lua.syntax.lexer import tokenize
 from moonbox.languages.lua.vocabulary import equivalents
-from tests.languages.lua.explain.bench import Bench
+from tests.languages.lua.explain.bench import CASES, Bench
 from tests.script_cases import Boxes, read_case, read_cases
 
 if TYPE_CHECKING:
@@ -89,37 +89,7 @@ def test_most_hints_show_code() -> None:
     assert len(shown) >= 150
 
 
-FOLLOWED = {
-    "x = 1 if True else 2\nreturn x": 1,
-    "local y = 0\nlocal x = None if y == 0 else 1\nreturn x == nil": True,
-    "local a, b = false, true\nreturn 'yes' if a or b else 'no'": "yes",
-    "local a, b = true, false\nreturn a ? b : 5": False,
-    "local n = 3\nlocal size = n > 2 ? 'big' : 'small'\nreturn size": "big",
-    "local x\nif x == None: return 1": 1,
-    "local x\nif not x: return 1": 1,
-    "local x = 5\nif x != 4 && x !== 3: return x": 5,
-    "local n = 0\nwhile n < 3: n += 1\nreturn n": 3,
-    "local x = 2\nif (x == 1) { return 1 } else { return 2 }": 2,
-    "local n = 0\nfor i in range(4): n = n + i\nreturn n": 6,
-    "local t = {b = 2}\nfor k, v in t.items(): return v": 2,
-    "local list = {3, 1}\ntable.sort(list, function(a, b) { return a < b })\nreturn list[1]": 1,
-    "local x = 4\nreturn x is not None": True,
-    "return True": True,
-    "local done = False\nreturn done": False,
-    "local list = {1, 2}\nif len(list) == 2: return 'two'": "two",
-    "const n = 4\nreturn n": 4,
-    "local n = 1\nn += 2 * 3\nreturn n": 7,
-    "local n = 1\nn++\nreturn n": 2,
-    "local x = 7\nif x = 7 then return 1 end": 1,
-    "local s = 'a' + 'b'\nreturn s": "ab",
-    "return 'a' + 'b'": "ab",
-    "local s = '1.5'\nlocal t = {s}\nreturn\ns:replace('.', ',')": "1,5",
-    "local s, old = 'a-b-', '-'\nlocal t = {s}\nreturn\ns:replace(old, '+')": "a+b+",
-    "local s = 'abc'\nreturn\ns[3]": "c",
-}
-
-
-@pytest.mark.parametrize(("source", "value"), FOLLOWED.items())
+@pytest.mark.parametrize(("source", "value"), CASES["followed"])
 def test_a_script_with_its_hints_followed_does_what_was_meant(source: str, value: object) -> None:
     """Each line that a hint says to write takes the place of the line that failed, until the script runs."""
     lines = source.split("\n")

@@ -8,26 +8,14 @@ import pytest
 
 from moonbox.errors import Frame
 from moonbox.languages.language import EngineError
-from tests.languages.lua.explain.bench import Bench
+from tests.languages.lua.explain.bench import CASES, Bench
 
 
 def shown(text: str) -> str:
     return dedent(text).strip("\n")
 
 
-@pytest.mark.parametrize(
-    ("source", "traceback"),
-    [
-        ("local x = 1\nif x != 2 then end", "2 | if x != 2 then end\n  |      ^"),
-        ("return order.items", "1 | return order.items\n  |        ^"),
-        ("local t = {}\nreturn t.a.b", "2 | return t.a.b\n  |          ^"),
-        ("local t = {}\n\tt:go()", "2 |  t:go()\n  |    ^"),
-        ('return "a" + 1', '1 | return "a" + 1\n  |            ^'),
-        ("  error('x')", "1 |   error('x')\n  |   ^"),
-        ("print(1\n\n", "3 | (end of the script)\n  | ^"),
-        ("local a = string.upper(nil)", "1 | local a = string.upper(nil)\n  |                  ^"),
-    ],
-)
+@pytest.mark.parametrize(("source", "traceback"), CASES["tracebacks"])
 def test_source_line_and_caret(source: str, traceback: str, bench: Bench) -> None:
     assert bench.fails(source).traceback == traceback
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moonbox.languages.lua.syntax.lexer import tokenize
+from moonbox.languages.lua.syntax.listing import lua_program
 from moonbox.languages.lua.syntax.parser import expression_end, expressions_end, parse
-from moonbox.languages.lua.syntax.tree import (
+from moonbox.languages.program import (
     Call,
-    CallStatement,
-    FunctionStatement,
-    GenericFor,
-    Index,
-    Local,
+    Constant,
+    Declare,
+    Each,
+    Evaluate,
+    Field,
+    Give,
+    Method,
     Name,
-    Table,
-    TableField,
-    Unary,
+    Node,
+    Operation,
+    Record,
+    parts,
 )
 from moonbox.limits import Limits
 from tests.languages.lua.explain.bench import Bench
@@ -34,71 +37,12 @@ if TYPE_CHECKING:
 
 SLIPS = Path(__file__).parents[3] / "scripts" / "lua" / "errors"
 SCRIPTS = [path.read_text() for path in sorted(SLIPS.parent.rglob("*.lua"))]
-WORDS = [
-    *(
-        "if",
-        "then",
-        "else",
-        "elseif",
-        "end",
-        "for",
-        "in",
-        "do",
-        "while",
-        "repeat",
-        "until",
-        "function",
-        "local",
-        "return",
-    ),
-    *(
-        "break",
-        "not",
-        "and",
-        "or",
-        "nil",
-        "true",
-        "x",
-        "y",
-        "f",
-        "t",
-        "(",
-        ")",
-        "{",
-        "}",
-        "[",
-        "]",
-        ".",
-        ":",
-        ",",
-        ";",
-        "=",
-    ),
-    *(
-        "==",
-        "~=",
-        "!=",
-        "!",
-        "&&",
-        "||",
-        "+=",
-        "++",
-        "+",
-        "-",
-        "*",
-        "/",
-        "//",
-        "%",
-        "^",
-        "#",
-        "..",
-        "...",
-        "<",
-        ">",
-        "<=",
-    ),
-    *(">=", "'a'", '"b"', "1", "2.5", "`a`", "?", "=>", "->", "--", "const", "continue", "elif", "\n"),
-]
+SPELLED = """
+    if then else elseif end for in do while repeat until function local return break not and or nil true x y f t
+    ( ) { } [ ] . : , ; = == ~= != ! && || += ++ + - * / // % ^ # .. ... < > <= >= 'a' "b" 1 2.5 `a` ? => -> --
+    const continue elif
+"""
+WORDS = [*SPELLED.split(), "\n"]
 ENGINE = Bench(limits=Limits(max_operations=2_000))
 
 
@@ -187,56 +131,101 @@ def test_ends_of_expressions() -> None:
     assert expressions_end(tokenize("1, 2 x"), 0) == 3
 
 
-def test_the_tree_of_every_script_that_is_lua() -> None:
+def test_every_name_of_a_tree_is_one_in_the_script() -> None:
     trees = 0
     for source in SCRIPTS:
         for step in re.split(r"^-- next run\n", source, flags=re.MULTILINE):
             tokens = tokenize(step)
             parsed = parse(tokens)
             assert parsed is not None
-            assert (parsed.tree is None) == (parsed.failure is not None)
-            if parsed.tree is None:
+            assert (parsed.outline is None) == (parsed.failure is not None)
+            if parsed.outline is None:
                 continue
             trees += 1
-            seen = [node for node in nodes(parsed.tree) if isinstance(node, Name)]
-            assert all(tokens[name.first].kind == "name" for name in seen)
-            declared = {*parsed.locals, *parsed.parameters}
-            keys = {node.key.first for node in nodes(parsed.tree) if isinstance(node, Index | TableField) and node.key}
-            methods = {node.method for node in nodes(parsed.tree) if isinstance(node, Call | FunctionStatement)}
-            named = {name.first for name in seen} | declared | keys | methods
-            left = [index for index, token in enumerate(tokens) if token.kind == "name" and index not in named]
-            assert all(tokens[index - 1].text in ("goto", "::", "<") for index in left), step
+            found = [node for node in nodes(parsed.outline.body) if isinstance(node, Name)]
+            assert all(tokens[node.at].text == node.name for node in found), step
     assert trees > 500
 
 
 def nodes(node: object) -> Iterator[Any]:
     """All nodes of a tree, from the outside in."""
-    parts: Any = node if isinstance(node, tuple) else ()
-    if is_dataclass(node):
+    if isinstance(node, Node):
         yield node
-        parts = [getattr(node, field.name) for field in fields(node)]
-    for part in parts:
+    for part in parts(node) if isinstance(node, Node) else node if isinstance(node, tuple) else ():
         yield from nodes(part)
 
 
 def test_what_a_tree_holds() -> None:
     source = 'local r = tools.gh.list{state = "open", [1] = -x}\nfor _, i in ipairs(r) do print(i.a["b"], r:len()) end'
-    tokens = tokenize(source)
-    parsed = parse(tokens)
-    assert parsed is not None and parsed.tree is not None
-    local, loop = parsed.tree.statements
-    assert isinstance(local, Local) and isinstance(loop, GenericFor)
-    call = local.values[0]
-    assert isinstance(call, Call) and isinstance(call.function, Index) and call.method is None
-    assert tokens[call.function.key.first].text == "list" and call.function.dotted
+    program = lua_program(source)
+    assert program is not None
+    local, loop = program.outline.body.statements
+    assert isinstance(local, Declare) and isinstance(loop, Each)
+    (call,) = local.values
+    assert isinstance(call, Call) and call.exact and program.text(call.function) == "tools.gh.list"
     (table,) = call.arguments
-    assert isinstance(table, Table)
-    assert [tokens[field.key.first].text for field in table.fields if field.key] == ["state", "1"]
-    assert isinstance(table.fields[1].value, Unary)
-    assert [tokens[index].text for index in loop.names] == ["_", "i"]
+    assert isinstance(table, Record) and not table.exact
+    assert [name for name, _ in table.entries] == ["state", ""]
+    assert loop.names == ("_", "i")
     (statement,) = loop.body.statements
-    assert isinstance(statement, CallStatement) and isinstance(statement.call, Call)
-    first, second = statement.call.arguments
-    assert isinstance(first, Index) and not first.dotted and tokens[first.first].text == "i"
-    assert isinstance(second, Call) and second.method is not None and tokens[second.method].text == "len"
-    assert (tokens[second.first].line, tokens[second.first].column) == (2, 42)
+    assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
+    first, second = statement.value.arguments
+    assert isinstance(first, Field) and first.name == "b" and program.text(first) == 'i.a["b"]'
+    assert isinstance(second, Method) and second.name == "len" and program.place(second.at) == (2, 42)
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("0x10", 16),
+        ("0xffffffffffffffff", -1),
+        ("9223372036854775808", 2.0**63),
+        ("0x.8p1", 1.0),
+        ("0x1p99999", float("inf")),
+        ("-7", -7),
+        (r"'\65\x42\u{43}\z  \n'", "ABC\n"),
+        ("[==[\na]]]==]", "a]]"),
+        ("nil", None),
+        ("true", True),
+    ],
+)
+def test_literals(source: str, value: object) -> None:
+    program = lua_program(f"return {source}")
+    assert program is not None
+    (statement,) = program.outline.body.statements
+    assert isinstance(statement, Give) and isinstance(statement.values[0], Constant)
+    assert statement.values[0].value == value
+
+
+@pytest.mark.parametrize(
+    ("source", "grouped"),
+    [
+        ("a or b and c == d", "(a or (b and (c == d)))"),
+        ("a .. b .. c", "(a .. (b .. c))"),
+        ("a - b - c * d", "((a - b) - (c * d))"),
+        ("(a + b) * c", "((a + b) * c)"),
+    ],
+)
+def test_precedence(source: str, grouped: str) -> None:
+    def written(value: object) -> str:
+        if isinstance(value, Operation):
+            return f"({written(value.left)} {value.operator} {written(value.right)})"
+        assert isinstance(value, Name)
+        return value.name
+
+    program = lua_program(source)
+    assert program is not None
+    (statement,) = program.outline.body.statements
+    assert isinstance(statement, Give)
+    assert written(statement.values[0]) == grouped
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exact"), [("1, f()", False), ("f(), 1", True), ("(f())", True), ("...", False), ("{f()}", True)]
+)
+def test_a_last_call_gives_any_number_of_arguments(arguments: str, exact: bool) -> None:
+    program = lua_program(f"g({arguments})")
+    assert program is not None
+    (statement,) = program.outline.body.statements
+    assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
+    assert statement.value.exact == exact

@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
 -- message: attempt to perform arithmetic on a nil value (field 'length')
--- hint: the length of a list or string is #list, not list.length
+-- hint: write: #list
 
 local list = {1, 2}
 return list.length + 1

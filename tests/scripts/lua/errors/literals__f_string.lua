@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
 -- message: attempt to call a nil value (global 'f')
--- hint: Lua has no f-strings; join the parts with ..; write: "Hello " .. name .. "!"
+-- hint: there are no f-strings: join the parts with ..; write: "Hello " .. name .. "!"
 
 local name = "Ada"
 return f"Hello {name}!"

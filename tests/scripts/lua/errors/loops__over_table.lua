@@ -1,7 +1,7 @@
 -- error: runtime
 -- line: 7
 -- message: attempt to call a table value (for iterator)
--- hint: loop over a list with ipairs, over a map with pairs; write: for _, x in ipairs(list) do
+-- hint: a loop needs ipairs around a list, and pairs around an object; write: for _, x in ipairs(list) do
 
 local list = {1, 2}
 for x in list do

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
-from moonbox.languages.explanations import limit_hint, limit_message
+from moonbox.languages.explanations import LONGEST_MESSAGE, failed_call, limit_hint, limit_message, name_in
 from moonbox.languages.lua.explain.location import Location, frames_of, locate, render, split_prefix
 from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied, with_value
 from moonbox.languages.lua.explain.syntax_errors import explain_syntax
 from moonbox.languages.lua.explain.values import RuntimeFailure
 from moonbox.languages.lua.syntax.listing import Listing
-from moonbox.languages.lua.vocabulary import Tools
+from moonbox.languages.lua.vocabulary import lua_vocabulary, tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["LONGEST_MESSAGE", "LONGEST_NAME", "compose", "explain"]
+__all__ = ["compose", "explain"]
 
-LONGEST_MESSAGE = 4_000
-LONGEST_NAME = 200
 _STRINGS = "build long strings with table.concat, not with .. in a loop"
 
 
@@ -54,7 +52,8 @@ def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection
         return _stopped(error, message_text, location, listings, current, limits)
     if error.kind == "tool":
         return _tool(error, message_text, location, listings, current)
-    return _runtime(error, message_text, location, listings, current, Tools(tools))
+    paths = frozenset(path.replace("\x1f", ".") for path in tools)
+    return _runtime(error, message_text, location, listings, current, paths)
 
 
 def _bare(error: EngineError) -> ScriptError:
@@ -86,7 +85,7 @@ def _runtime(
     location: Location,
     listings: Mapping[str, Listing],
     current: str,
-    tools: Tools,
+    tools: Collection[str],
 ) -> ScriptError:
     listing = listings.get(location.chunk) or Listing("")
     earlier = [other for name, other in reversed(list(listings.items())) if name not in (location.chunk, current)]
@@ -112,25 +111,22 @@ def _runtime(
         column=column,
         hint=hint,
         data=error.data,
-        code=_code(error.data),
+        code=name_in(error.data.get("code")) if isinstance(error.data, dict) else None,
     )
 
 
 def _tool(
     error: EngineError, message_text: str, location: Location, listings: Mapping[str, Listing], current: str
 ) -> ScriptError:
-    fields: dict[str, Any] = error.data if isinstance(error.data, dict) else {}
-    code, tool = _text(fields.get("code")), _text(fields.get("tool"))
-    retryable = fields.get("retryable") is True
-    denied = is_denial(code)
+    failed = failed_call(error)
+    tool, denied = failed["tool"], is_denial(failed["code"])
+    name = tool_name(tool) if tool else "tools.name"
     hint = None
     if denied:
         hint = "do not repeat this call: continue without it, or ask for permission"
     elif _called_at_once(listings.get(location.chunk), location.at):
-        name = Tools.written(tool) if tool else "tools.name"
-        hint = f"pcall must make the call itself; write: pcall({name}, {{…}})"
-    elif retryable:
-        name = Tools.written(tool) if tool else "tools.name"
+        hint = str(lua_vocabulary().fact("called_too_early", function="pcall", tool=name, arguments="{…}"))
+    elif failed["retryable"]:
         hint = f"a retry may succeed; to continue without it write: local ok, result = pcall({name}, {{…}})"
     column = _tool_column(listings.get(location.chunk), location.at, tool)
     return _error(
@@ -141,10 +137,7 @@ def _tool(
         current,
         column=column,
         hint=hint,
-        code=code,
-        tool=tool,
-        retryable=retryable,
-        data=fields.get("data"),
+        **failed,
     )
 
 
@@ -245,12 +238,3 @@ def _called_at_once(listing: Listing | None, line: int | None) -> bool:
         if end < len(words) and words[end].text in ("{", "("):
             return True
     return False
-
-
-def _text(value: Any) -> str | None:
-    """A name in an error that the script may have changed: no longer than names are."""
-    return value[:LONGEST_NAME] if isinstance(value, str) else None
-
-
-def _code(data: Any) -> str | None:
-    return _text(data.get("code")) if isinstance(data, dict) else None

@@ -115,18 +115,13 @@ def _parses(source: str) -> bool:
 
 def block_colon(listing: Listing, span: range) -> int | None:
     """The colon that opens a block in Python: the last word of its line, or one with a space behind it alone."""
-    tokens, depth = listing.tokens, 0
-    for index in range(span.start + 1, span.stop):
-        token = tokens[index]
-        if token.text in ("(", "[", "{"):
-            depth += 1
-        elif token.text in (")", "]", "}"):
-            depth -= 1
-        elif token.text == ":" and depth == 0:
-            if index == span.stop - 1:
-                return index
-            if tokens[index - 1].end == token.start and token.end < tokens[index + 1].start:
-                return index
+    tokens = listing.tokens
+    for index in listing.outer(span.start + 1, span.stop):
+        alone = index == span.stop - 1 or (
+            tokens[index - 1].end == tokens[index].start and tokens[index].end < tokens[index + 1].start
+        )
+        if tokens[index].text == ":" and alone:
+            return index
     return None
 
 

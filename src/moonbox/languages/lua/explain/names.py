@@ -1,4 +1,4 @@
-"""Hints for unknown names: globals, members of libraries, tools, methods."""
+"""Hints for what is missing: unknown globals, members of libraries, tools and methods; values that are nil or null."""
 
 from __future__ import annotations
 
@@ -6,18 +6,38 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from moonbox.languages.facts import FACTS, Fact, nearest_tools, unknown_tool
 from moonbox.languages.lua.explain.corrections import corrected, with_line
 from moonbox.languages.lua.explain.rewrites import lua_loop
 from moonbox.languages.lua.explain.slips.literals import concatenated
-from moonbox.languages.lua.explain.slips.statements import TRY
-from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
-from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, equivalents, fill_form, library_of
+from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, declared, fields_of
+from moonbox.languages.lua.vocabulary import (
+    BASE,
+    LIBRARIES,
+    equivalents,
+    fill_form,
+    library_of,
+    lua_vocabulary,
+    tool_name,
+)
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["foreign_constant", "unknown_field", "unknown_global", "unknown_method"]
+__all__ = [
+    "foreign_constant",
+    "given_to_library",
+    "is_assigned",
+    "loop_of",
+    "nil_name",
+    "nil_parent",
+    "null_parent",
+    "pcall_result",
+    "unknown_field",
+    "unknown_global",
+    "unknown_method",
+]
 
 _FEW = 12
 _UNDEFINED = re.compile(r"'(\w{1,40})' is not defined")
@@ -44,7 +64,7 @@ def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
     root, path = value.root, value.path
     name = value.token.text
     if root == "tools" and not value.is_of_result and not failure.is_local("tools"):
-        return _unknown_tool(failure, value)
+        return unknown_tool(_full_path(value), failure.tools, tool_name, lua_vocabulary().form("search"))
     if root in LIBRARIES and len(path) == 2:
         hiding = next(failure.declarations(root), None) or failure.parameter(root)
         if hiding is not None:
@@ -109,7 +129,7 @@ def _try_block(failure: RuntimeFailure, *, called: bool) -> str | None:
         if tokens[index].text in ("try", "finally") and tokens[index + 1].text == "{":
             close = listing.closing(index + 1)
             if close is not None and close > value.start:
-                return TRY
+                return equivalents().statements["try"]
     return None
 
 
@@ -124,28 +144,26 @@ def _prefixed_string(failure: RuntimeFailure, name: str) -> str | None:
     if "f" not in name:
         return "strings have no prefix letters in Lua: remove it"
     written = concatenated(literal.text[1:-1])
-    return f"Lua has no f-strings; join the parts with ..{f'; write: {written}' if written else ''}"
+    return with_line(FACTS["f_string"], written)
 
 
 def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
-    if name in equivalents().absent:
-        return equivalents().absent[name]
     counts = name == "range" or (name == "len" and any(word.text == "range" for word in failure.line_words()))
-    if counts and (loop := _loop(failure)):
+    if counts and (loop := loop_of(failure)):
         return f"Lua counts in the loop's header; write: {loop}"
-    if name == "enumerate" and (loop := _loop(failure)):
+    if name == "enumerate" and (loop := loop_of(failure)):
         return f"ipairs gives index and value; write: {loop}"
-    if name in ("max", "min") and failure.value is not None:
-        arguments = failure.value.arguments()
-        inner = ", ".join(arguments) if len(arguments) > 1 else f"table.unpack({arguments[0]})" if arguments else "…"
-        return f"{name} belongs to a library; write: math.{name}({inner})"
-    form = equivalents().functions.get(name)
-    if form is None and _behind_new(failure):
+    if _behind_new(failure) and name not in equivalents().functions:
         form = equivalents().modules.get(name, {"": "call the function that creates the value"})[""]
         return f"Lua has no new; {fill_form(form)}"
-    if form is None or failure.tools.called(name):
+    if name not in equivalents().absent and _tools_called(failure, name):
         return None
-    return f"Lua has no {name}; {fill_form(form, failure.value.arguments() if failure.value else ())}"
+    return lua_vocabulary().advice(name, True, tuple(failure.value.arguments() if failure.value else ()))
+
+
+def _tools_called(failure: RuntimeFailure, name: str) -> list[str]:
+    """Paths of tools whose last part is that name."""
+    return sorted(path for path in failure.tools if path.rpartition(".")[2] == name)
 
 
 def _behind_new(failure: RuntimeFailure) -> bool:
@@ -154,7 +172,7 @@ def _behind_new(failure: RuntimeFailure) -> bool:
     return value is not None and value.start > 0 and failure.listing.tokens[value.start - 1].text == "new"
 
 
-def _loop(failure: RuntimeFailure) -> str | None:
+def loop_of(failure: RuntimeFailure) -> str | None:
     """The loop header of the line, as Lua writes it."""
     listing, line = failure.listing, failure.line
     if line is None or not listing.whole:
@@ -166,14 +184,9 @@ def _loop(failure: RuntimeFailure) -> str | None:
 
 
 def _foreign_table(failure: RuntimeFailure, name: str) -> str | None:
-    if name in equivalents().absent:
-        return equivalents().absent[name]
-    forms = equivalents().modules.get(name)
-    if forms is None:
-        return None
-    value = failure.value
-    if value is None or value.following().text != ".":
-        return f"there is no {name} here; {fill_form(forms[''])}"
+    forms, value = equivalents().modules.get(name), failure.value
+    if forms is None or value is None or value.following().text != ".":
+        return lua_vocabulary().advice(name, False, ())
     member = failure.listing.tokens[value.stop + 1].text
     call = type(value)(failure.listing, value.start, value.stop + 1, value.stop + 2)
     if name == "Math" and member not in forms and member.lower() in LIBRARIES["math"]:
@@ -187,22 +200,23 @@ def foreign_constant(failure: RuntimeFailure) -> str | None:
     if match is None or match[1] not in equivalents().constants:
         return None
     written = corrected(failure.listing, failure.line) if failure.line is not None else None
-    return with_line(f"Lua writes {equivalents().constants[match[1]]}, not {match[1]}", written)
+    texts = {"language": "Lua", "word": equivalents().constants[match[1]], "name": match[1]}
+    return with_line(lua_vocabulary().fact("alternative_constant", **texts).message, written)
 
 
 def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
     """`get_weather{…}` and `github.create_issue{…}` without `tools.` in front."""
-    paths = failure.tools.called(name) if called else failure.tools.within(name)
-    if not paths:
-        return None
-    written = failure.tools.written(paths[0]) + "{…}" if called else f"tools.{name}.…"
-    return f"tools are called through the table `tools`; write: {written}"
+    within = sorted(path for path in failure.tools if path.startswith(f"{name}."))
+    paths = _tools_called(failure, name) if called else within
+    return str(lua_vocabulary().fact("tool_name", name=name, tool=tool_name(paths[0]))) if paths else None
 
 
 def _member_name(name: str, *, called: bool) -> str | None:
-    """`insert(t, x)` for `table.insert(t, x)`."""
+    """`format(x)` for `string.format(x)`."""
     library = library_of(name)
-    return f"{name} belongs to a library; write: {library}.{name}" if library and called else None
+    if library is None or not called:
+        return None
+    return str(lua_vocabulary().fact("library_member", name=name, library=library, arguments="…"))
 
 
 def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
@@ -213,29 +227,12 @@ def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | 
     )
     if close_names:
         return did_you_mean(close_names)
-    close = failure.tools.nearest(name) if called and len(name) > 3 else []
-    return did_you_mean([failure.tools.written(path) for path in close])
-
-
-def _unknown_tool(failure: RuntimeFailure, value: ScriptValue) -> str | None:
-    """`tools.creat_issue{}`, `tools.githb.create_issue{}`."""
-    path = _full_path(value)
-    if not path:
-        return 'no tool has that name; docs.search("words") finds tools'
-    tools = failure.tools
-    if not len(tools):
-        return "there are no tools here"
-    close = tools.nearest(path)
-    if close:
-        return did_you_mean([tools.written(path) for path in close])
-    everything = tools.some(_FEW)
-    if everything:
-        return f"the tools are: {', '.join(map(tools.written, everything))}"
-    return 'no tool has that name; docs.search("words") finds tools'
+    close = nearest_tools(name, failure.tools) if called and len(name) > 3 else []
+    return did_you_mean(list(map(tool_name, close)))
 
 
 def _full_path(value: ScriptValue) -> str:
-    """The whole dotted name that follows `tools.`, also behind the part that is nil."""
+    """The whole dotted name that follows `tools.`, also behind the part that is nil: `tools.githb.create_issue`."""
     tokens = value.listing.tokens
     stop = value.stop
     while tokens[stop].text == "." and tokens[stop + 1].kind == "name":
@@ -247,25 +244,164 @@ def _full_path(value: ScriptValue) -> str:
 
 
 def _unknown_member(value: ScriptValue, library: str, name: str) -> str | None:
-    forms = equivalents().members.get(library, {})
-    form = forms.get(name) or forms.get("")
-    if form is not None:
-        return f"there is no {library}.{name}; {fill_form(form, value.arguments())}"
-    members = nearest(name, LIBRARIES[library], count=2)
-    if members:
-        return did_you_mean([f"{library}.{member}" for member in members])
-    elsewhere = library_of(name)
-    return f"did you mean {elsewhere}.{name}?" if elsewhere else None
+    advice = lua_vocabulary().member_advice(library, name, tuple(value.arguments()))
+    return advice if advice is None or advice.startswith("did you mean") else f"there is no {library}.{name}; {advice}"
 
 
 def _method(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """`list.push(x)`, `text:split(",")`: methods of other languages."""
-    form = equivalents().methods.get(value.token.text)
-    if form is None or value.receiver == "…":
+    if value.receiver == "…":
         return None
     arguments = value.arguments()
     if arguments and arguments[0] == value.receiver and value.listing.tokens[value.index - 1].text == ".":
         arguments = arguments[1:]
-    if "{0}" in form and not arguments:
+    advice = lua_vocabulary().method_advice(value.token.text, value.receiver, tuple(arguments))
+    return f"there is no method {value.token.text}; {advice}" if advice else None
+
+
+# Values that are nil or null
+
+
+def nil_name(failure: RuntimeFailure) -> str | None:
+    """Something named that is nil: unknown globals, tools, wrong ways to a length or to an element."""
+    complaint, value = failure.complaint, failure.value
+    assert complaint is not None
+    if complaint.type != "nil":
         return None
-    return f"there is no method {value.token.text}; {fill_form(form, arguments, value.receiver)}"
+    if complaint.role == "global":
+        return _comment_word(failure) or unknown_global(failure, complaint.name, called=False)
+    if complaint.role in ("local", "upvalue"):
+        return _uninitialised(failure, complaint.name)
+    if complaint.role != "field" or value is None:
+        return None
+    if value.token.text in ("length", "len", "Length") and value.index > value.start:
+        return f"write: {lua_vocabulary().form('length', value=value.receiver)}"
+    if complaint.action == "index" and (hint := unknown_field(failure, called=False)):
+        return hint
+    return _zero_based(value)
+
+
+def _comment_word(failure: RuntimeFailure) -> str | None:
+    """`x = 1 // comment`, read as a division."""
+    value = failure.value
+    if value is None or value.start == 0 or value.listing.tokens[value.start - 1].text != "//":
+        return None
+    return "comments begin with -- in Lua; // divides"
+
+
+def _uninitialised(failure: RuntimeFailure, name: str) -> str | None:
+    """A local that was declared without a value, or with a word that is none."""
+    tokens = failure.listing.tokens
+    declarations = list(failure.declarations(name))
+    if len(declarations) != 1:
+        return None
+    index = tokens.index(declarations[0])
+    following = tokens[index + 1 : index + 3]
+    if [token.text for token in following] == ["=", "await"]:
+        return equivalents().statements["await"]
+    alone = tokens[index - 1].text == "local" and following[0].text not in ("=", ",", "<")
+    if alone and not _is_assigned_again(failure, index, name):
+        assert failure.complaint is not None
+        value = {"perform arithmetic on": "0", "concatenate": '""', "index": "{}", "get length of": "{}"}.get(
+            failure.complaint.action
+        )
+        return (
+            f"{name} is declared without a value on line {declarations[0].line}; write: local {name} = {value}"
+            if value
+            else None
+        )
+    return None
+
+
+def _is_assigned_again(failure: RuntimeFailure, declared: int, name: str) -> bool:
+    """Whether it gets a value elsewhere that does not need its own: `n = n + 1` gives it none."""
+    tokens = failure.listing.tokens
+    for index, token in enumerate(tokens[:-1]):
+        if token.text != name or token.kind != "name" or tokens[index + 1].text not in ("=", ",") or index == declared:
+            continue
+        own = any(word.text == name for word in tokens[index + 1 : failure.listing.span(token.line).stop])
+        if not own:
+            return True
+    return False
+
+
+def _zero_based(value: ScriptValue) -> str | None:
+    """`list[0]`, and `list[i]` in a loop that counts from 0."""
+    tokens = value.listing.tokens
+    if value.index == value.start or tokens[value.index - 1].text != "[":
+        return None
+    if [token.text for token in tokens[value.index : value.stop]] == ["-", "1", "]"]:
+        return str(lua_vocabulary().fact("last_element", value=value.receiver))
+    if value.stop != value.index + 2:
+        return None
+    key = value.token.text
+    if key == "0":
+        return str(lua_vocabulary().fact("first_element", value=value.receiver))
+    for index in range(value.index - 1, 2, -1):
+        words = [token.text for token in tokens[index - 3 : index + 2]]
+        if words[:4] == ["for", key, "=", "0"] and words[4] == ",":
+            return str(Fact(FACTS["first_element"], f"for {key} = 1, #{value.receiver} do"))
+    return None
+
+
+def nil_parent(failure: RuntimeFailure) -> str | None:
+    """`a.b.c` where `a.b` is nil."""
+    complaint, value = failure.complaint, failure.value
+    assert complaint is not None
+    if not complaint.role:
+        return given_to_library(failure)
+    if complaint.role != "field" or value is None or value.text == "…":
+        return None
+    if is_assigned(failure):
+        return f"{value.text} is nil; make it a table first: {value.text} = {{}}"
+    return f"{value.text} is nil; check it before using its fields: if {value.text} then … end"
+
+
+def given_to_library(failure: RuntimeFailure) -> str | None:
+    """ipairs(nil) and table.unpack(nil), which Lua reports without naming them."""
+    complaint = failure.complaint
+    assert complaint is not None
+    for function in ("ipairs", "unpack"):
+        calls = calls_of(failure.listing, failure.line, function)
+        arguments = calls[0].arguments() if len(calls) == 1 else []
+        if arguments and arguments[0] not in ("…", "nil", "null"):
+            what = "nil" if complaint.type == "nil" else f"a {complaint.type}"
+            return f"{calls[0].text} needs a list, but {arguments[0]} is {what}"
+    return None
+
+
+def null_parent(failure: RuntimeFailure) -> str | None:
+    """`x.y` where `x` is json.null; the message names `y`."""
+    complaint = failure.complaint
+    assert complaint is not None
+    receivers = {value.receiver for value in fields_of(failure.listing, failure.line, complaint.name)} - {"…", "null"}
+    if len(receivers) != 1:
+        return "json.null has no fields: it is only for sending a null"
+    what = receivers.pop()
+    return f"{what} is json.null, which has no fields: it is only for sending a null"
+
+
+def pcall_result(failure: RuntimeFailure) -> str | None:
+    """`local result = pcall(f)`, whose first value only says whether it went well."""
+    complaint = failure.complaint
+    assert complaint is not None
+    tokens = failure.listing.tokens
+    for index, token in enumerate(tokens[:-2]):
+        named = token.text == complaint.name and token.kind == "name"
+        if named and tokens[index + 1].text == "=" and tokens[index + 2].text in ("pcall", "xpcall"):
+            written = f"local ok, {complaint.name} = {tokens[index + 2].text}(…)"
+            return f"the first result of pcall is true or false; write: {written}"
+    return None
+
+
+def is_assigned(failure: RuntimeFailure) -> bool:
+    """Whether the line assigns to a field of the value."""
+    value = failure.value
+    if value is None:
+        return False
+    tokens = value.listing.tokens
+    stop = value.stop + 2
+    if tokens[value.stop].text == "[":
+        close = value.listing.closing(value.stop)
+        stop = close + 1 if close is not None else stop
+    return tokens[min(stop, len(tokens) - 1)].text == "="

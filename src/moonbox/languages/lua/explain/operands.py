@@ -7,7 +7,7 @@ import re
 from moonbox.languages.lua.explain.corrections import LONGEST_LINE, is_lua
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, operand_before
 from moonbox.languages.lua.syntax.parser import expression_end
-from moonbox.languages.lua.vocabulary import LIBRARIES
+from moonbox.languages.lua.vocabulary import LIBRARIES, lua_vocabulary
 
 __all__ = ["argument_hint", "comparison_hint", "operation_hint", "text_arithmetic_hint"]
 
@@ -142,10 +142,6 @@ _LOOP = re.compile(
 )
 _LEAVES = re.compile(r"(?P<path>(?:value|argument|[\w.]+: argument|json\.encode: value)[^\s]*) is (?P<what>.+)")
 _GOT = re.compile(r"(?P<wanted>[\w ]{1,40}) expected, got (?P<got>[\w ]{1,40})")
-_PATTERN = (
-    "( ) . % + - * ? [ ^ $ are special in Lua patterns: put % before them, "
-    "or search for plain text with s:find(text, 1, true)"
-)
 _INSERT = "write table.insert(list, value) to append, table.insert(list, position, value) to insert"
 
 
@@ -159,18 +155,8 @@ def argument_hint(failure: RuntimeFailure) -> str | None:
         return _not_joined(match["type"], match["index"])
     if match := _LOOP.fullmatch(message):
         return _loop_bound(failure, match["part"] or "", match["got"] or "")
-    if message.startswith("wrong number of arguments to 'insert'"):
-        return _INSERT
     if message.startswith("invalid order function for sorting"):
-        return "the function must return true only if a comes before b: use <, not <="
-    if message.startswith(
-        ("malformed pattern", "unfinished capture", "invalid pattern capture", "invalid capture index")
-    ):
-        return _PATTERN
-    if message.startswith("invalid use of '%' in replacement string"):
-        return "% is special in gsub's replacement: write %% for a percent sign"
-    if message.startswith("invalid conversion '%"):
-        return "write %% for a percent sign; numbers take %d, %.2f or %g, all else %s"
+        return lua_vocabulary().fact("comparator", sign="<").message
     if match := _LEAVES.match(message):
         return _cannot_leave(failure, match["path"], match["what"])
     return None
@@ -255,7 +241,7 @@ def _loop_bound(failure: RuntimeFailure, part: str, got: str) -> str | None:
     words = failure.line_words()
     for index, token in enumerate(words):
         if token.text == "length" and index > 1 and words[index - 1].text == "." and got == "nil":
-            return f"the length of a list or string is #{words[index - 2].text}, not {words[index - 2].text}.length"
+            return f"write: {lua_vocabulary().form('length', value=words[index - 2].text)}"
     match got:
         case "string":
             return "loop bounds must be numbers: convert the string with tonumber(s)"

@@ -171,8 +171,8 @@ class Choice(NamedTuple):
         condition, yes, no = edited(*self.condition), edited(*self.yes), edited(*self.no)
         if not (condition and yes and no):
             return None
-        if _is_true(tokens, *self.yes):
-            either = any(token.text in ("or", "|") for token in _outer(tokens, *self.condition))
+        if _is_true(listing, *self.yes):
+            either = any(tokens[index].text in ("or", "|") for index in listing.outer(*self.condition))
             before = edited(span.start, self.first) if self.first > span.start else ""
             after = edited(self.stop, span.stop) if self.stop < span.stop else ""
             value = f"{f'({condition})' if either else condition} and {yes} or {no}"
@@ -254,25 +254,12 @@ def _ends_value(token: Token) -> bool:
     return token.kind in ("name", "number", "string") or token.text in (")", "]", "}", "nil", "true", "false")
 
 
-def _is_true(tokens: Sequence[Token], first: int, stop: int) -> bool:
+def _is_true(listing: Listing, first: int, stop: int) -> bool:
     """Whether the value can be neither nil nor false, whatever the names in it hold."""
-    outer = _outer(tokens, first, stop)
-    if any(token.text in _LOGIC for token in outer):
+    outer = {listing.tokens[index].text for index in listing.outer(first, stop)}
+    if outer & _LOGIC:
         return False
-    head = tokens[first]
+    head = listing.tokens[first]
     if stop == first + 1:
         return head.kind in ("number", "string") or head.text in _TRUE
-    return head.text in ("{", "function", "#", "-") or any(token.text in _ARITHMETIC for token in outer)
-
-
-def _outer(tokens: Sequence[Token], first: int, stop: int) -> list[Token]:
-    """The words that are in no brackets."""
-    outer, depth = [], 0
-    for token in tokens[first:stop]:
-        if token.text in (")", "]", "}"):
-            depth -= 1
-        if depth == 0 and token.kind != "string":
-            outer.append(token)
-        if token.text in ("(", "[", "{"):
-            depth += 1
-    return outer
+    return head.text in ("{", "function", "#", "-") or bool(outer & _ARITHMETIC)

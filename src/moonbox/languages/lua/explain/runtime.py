@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from moonbox.languages.lua.explain.missing import (
+from msgspec.structs import replace
+
+from moonbox.languages.facts import FACTS, LENGTHS
+from moonbox.languages.lua.explain.corrections import with_line
+from moonbox.languages.lua.explain.names import (
+    foreign_constant,
     given_to_library,
     is_assigned,
+    loop_of,
     nil_name,
     nil_parent,
     null_parent,
     pcall_result,
+    unknown_field,
+    unknown_global,
+    unknown_method,
 )
-from moonbox.languages.lua.explain.names import foreign_constant, unknown_field, unknown_global, unknown_method
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
-from moonbox.languages.lua.explain.rewrites import lua_loop
 from moonbox.languages.lua.explain.values import RuntimeFailure, calls_of, fields_of, read_complaint, values_meant
-from moonbox.languages.lua.vocabulary import BASE, LENGTHS, LIBRARIES
+from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
 
 __all__ = ["column_of", "runtime_hint", "tidied", "with_value"]
 
@@ -140,26 +146,16 @@ def _loop_over(failure: RuntimeFailure) -> str | None:
     """`for x in list do`."""
     complaint = failure.complaint
     assert complaint is not None
-    if complaint.type not in ("table", "nil"):
+    if complaint.type != "table":
         return None
-    listing, line = failure.listing, failure.line
-    fallback = "loop over a list with ipairs: for _, item in ipairs(list) do … end"
-    if line is None or not listing.whole:
-        return fallback if complaint.type == "table" else None
-    span = listing.span(line)
-    keyword = next((index for index in span if listing.tokens[index].text == "for"), None)
-    stop = next((index for index in span if listing.tokens[index].text == "do"), None)
-    loop = lua_loop(listing, keyword, stop) if keyword is not None and stop is not None and stop > keyword else None
-    if complaint.type == "nil":
-        return None
-    return f"loop over a list with ipairs, over a map with pairs; write: {loop}" if loop else fallback
+    return with_line(FACTS["loop"], loop_of(failure) or "for _, item in ipairs(list) do")
 
 
 def _namespace(failure: RuntimeFailure, space: str) -> str | None:
-    members = failure.tools.within(space)
+    members = sorted(path for path in failure.tools if path.startswith(f"{space}."))
     if not members:
         return None
-    shown = [failure.tools.written(path) for path in members[:8]]
+    shown = [tool_name(path) for path in members[:8]]
     more = f" and {len(members) - 8} more" if len(members) > 8 else ""
     return f"tools.{space} holds several tools; call one of them: {', '.join(shown)}{more}"
 
@@ -209,7 +205,7 @@ def _colon_call(failure: RuntimeFailure) -> str | None:
     name = match["call"]
     if ":" + name.rpartition(".")[2] not in "".join(token.text for token in failure.line_words()):
         return None
-    return f"tools are called with a dot, not with a colon; write: {name}{{…}}"
+    return str(lua_vocabulary().fact("colon_call", tool=name))
 
 
 def _no_such_field(failure: RuntimeFailure) -> str | None:
@@ -221,8 +217,8 @@ def _no_such_field(failure: RuntimeFailure) -> str | None:
     receivers = {value.receiver for value in fields_of(failure.listing, failure.line, name)}
     receiver = receivers.pop() if len(receivers) == 1 else ""
     written = receiver if _PATH.fullmatch(receiver) else "list" if kind == "list" else "text"
-    if name in LENGTHS or name in ("size", "count"):
-        return f"write: #{written}"
+    if name in LENGTHS:
+        return f"write: {lua_vocabulary().form('length', value=written)}"
     if kind == "string":
         return f"{written} is text; if it is JSON, write: json.decode({written}).{name}"
     if name in _WRAPPERS:
@@ -253,24 +249,5 @@ def _other(failure: RuntimeFailure) -> str | None:
         who = f"the {name}" if name else "a function"
         return f"{who} calls itself endlessly: add a case that returns without another call"
     if message == "json.decode expects a string, got table":
-        return "the value is a table already: use it without json.decode"
-    if message.startswith("attempt to yield"):
-        return "coroutine.yield works only inside a function that coroutine.wrap or coroutine.create runs"
-    if message == "error object is a nil value: nil":
-        return 'give error a message: error("what went wrong")'
-    if message in (
-        "attempt to divide by zero",
-        "attempt to perform 'n//0'",
-        "attempt to perform 'n%%0'",
-        "attempt to perform 'n%0'",
-    ):
-        return "integers cannot be divided by 0: check the divisor first"
-    if message.startswith("number has no integer representation"):
-        return "an integer is needed: use math.floor(x) or x // 1"
-    if message.startswith("table index is nil"):
-        return "a table key must not be nil: check it before t[key] = value"
-    if message.startswith("table index is NaN"):
-        return "a table key must not be NaN (the result of 0/0): check it first"
-    if message.startswith("invalid key to 'next'"):
-        return "do not add fields to a table during pairs: collect the keys in a list first"
-    return None
+        return lua_vocabulary().fact("decoded", what="the value", function="json.decode").message
+    return message_hint(message)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.languages.lua.explain.slips import Advice, FailurePoint, blocks, literals, operators, statements, tables
 from moonbox.languages.lua.explain.slips.operators import elsewhere
+from moonbox.languages.lua.vocabulary import message_hint
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.explain.slips import Rule
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "explain_syntax"]
 
 _LONGEST_NEAR = 60
-_GOTO = re.compile(r"no visible label '(\w{1,80})' for <?goto>?")
-_JUMP = re.compile(r"<goto (\w{1,80})> at line \d+ jumps into the scope of local '(\w{1,80})'")
 _AT_LINE = re.compile(r"^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})")
-_CONST = re.compile(r"attempt to assign to const variable '(\w{1,80})'")
 
 _RULES: tuple[Rule, ...] = (
     *literals.RULES,
@@ -48,10 +46,10 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
     what, _, near = message.rpartition(" near ")
     if not what:
         named = _AT_LINE.search(message)
-        return Finding(message, int(named[1]) if named else line, hint=_by_message(message))
+        return Finding(message, int(named[1]) if named else line, hint=message_hint(message))
     failure = _located(listing, line, near)
     if failure is None:
-        return Finding(_shortened(what, near), line, _column_of(listing, line, near), _by_message(message))
+        return Finding(_shortened(what, near), line, _column_of(listing, line, near), message_hint(message))
     token = listing.tokens[failure.index]
     if token.last_line != line or failure is not _plain(listing):
         what, near, line = failure.text, _near(listing, failure), token.last_line
@@ -122,22 +120,3 @@ def _trusted(listing: Listing, failure: Failure) -> bool:
         return False
     rest = listing.tokens[failure.index :]
     return all(word.kind != "bad" and word.text not in ("`", "#", "//") for word in rest)
-
-
-def _by_message(message: str) -> str | None:
-    """Hints for what Lua's parser refuses for its meaning."""
-    if match := _GOTO.search(message):
-        return f"put ::{match[1]}:: on a line of its own before the loop's end; a goto cannot leave its function"
-    if match := _JUMP.search(message):
-        return f"move ::{match[1]}:: to the very end of the block, or declare {match[2]} before the goto"
-    if match := _CONST.search(message):
-        return f"{match[1]} is declared <const>: remove <const>, or use another name"
-    if message.startswith("break outside"):
-        return "break leaves a for, while or repeat loop; to end the script write return"
-    if message.startswith("C stack overflow") or "too many syntax levels" in message:
-        return "the script is nested too deeply: put fewer brackets and blocks inside each other"
-    if "too many local variables" in message:
-        return "keep the values in a table instead of one local for each"
-    if "cannot use '...' outside a vararg function" in message:
-        return "only a function declared with ... has them: function f(...)"
-    return None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
-    from moonbox.languages.lua.vocabulary import Tools
 
 __all__ = [
     "Complaint",
@@ -40,8 +40,7 @@ _MOST_VALUES = 50
 _ROLES = frozenset({"global", "local", "upvalue", "field", "method"})
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(Struct, frozen=True):
     """What Lua says about a value that cannot do what was asked of it."""
 
     action: str
@@ -50,8 +49,7 @@ class Complaint:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptValue:
+class ScriptValue(Struct, frozen=True):
     """A value in the script: its words from `start` up to before `stop`; `index` is the word that names it."""
 
     listing: Listing
@@ -225,15 +223,15 @@ def _opener(tokens: Sequence[Token], close: int) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeFailure:
+class RuntimeFailure(Struct, frozen=True):
     """Where a runtime error happened and what is known there."""
 
     listing: Listing
     """The script in whose line it happened."""
     line: int | None
     message: str
-    tools: Tools
+    tools: Collection[str]
+    """Their paths, such as `add` and `github.create_issue`."""
     names: Collection[str] = ()
     """Globals, as far as the engine told them."""
     earlier: Sequence[Listing] = ()

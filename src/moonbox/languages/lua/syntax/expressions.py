@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.syntax.tree import (
-    Call,
-    Index,
-    Literal,
-    Name,
-    Operation,
-    Parentheses,
-    Table,
-    TableField,
-    Unary,
-)
+from moonbox.languages import program as p
+from moonbox.languages.lua.syntax.lexer import number_value, string_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from moonbox.languages.lua.syntax.lexer import Token
-    from moonbox.languages.lua.syntax.tree import Expression, Function
 
 __all__ = ["ExpressionParser", "NotLua", "TooDeep"]
 
 _DEEPEST = 60  # levels of nesting; each costs a few Python frames
-_ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^", "//", "&", "|", "~", "<<", ">>"})
-_BINARY = _ARITHMETIC | {"..", "==", "~=", "<", "<=", ">", ">=", "and", "or"}
+_PRECEDENCE = {
+    "or": 1, "and": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "~=": 3, "==": 3, "|": 4, "~": 5, "&": 6, "<<": 7, ">>": 7,
+    "..": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "^": 12,
+}  # fmt: skip
+_RIGHT = frozenset({"..", "^"})
 _UNARY = frozenset({"not", "-", "~", "#"})
 _SUFFIXES = frozenset({".", "[", ":", "(", "string", "{"})
 _SPELLED = frozenset({"keyword", "op", "eof"})
 _CONSTANTS = frozenset({"number", "string", "nil", "true", "false", "..."})
+_WORDS = {"nil": None, "true": True, "false": False}
 
 
 class NotLua(Exception):
@@ -52,9 +46,13 @@ class ExpressionParser:
         self.at = at
         self.text = ""
         self.brackets: list[int] = []
+        self.filled: dict[str, int] = {}
+        self.ends_with = ""
+        """What the latest expression ends with: "call" or "..." (any number of values), "place" (what can be assigned
+        to) or "value"."""
         self._depth = 0
 
-    def function_value(self) -> Function:
+    def function_value(self) -> p.Function:
         """A function as a value, from `function` on."""
         raise NotImplementedError
 
@@ -110,30 +108,48 @@ class ExpressionParser:
     def leave(self) -> None:
         self._depth -= 1
 
+    def fill(self, name: str) -> None:
+        """The variable gets an element under a key that only the run knows."""
+        self.filled[name] = self.filled.get(name, 0) + 1
+
     # Expressions
 
-    def expressions(self) -> tuple[Expression, ...]:
+    def expressions(self) -> tuple[p.Expression, ...]:
         """A list of at least one."""
         values = [self.expression()]
         while self.accept(","):
             values.append(self.expression())
         return tuple(values)
 
-    def expression(self) -> Expression:
+    def expression(self) -> p.Expression:
         self.enter()
-        first = self.at
         value = self._operand()
-        if self.text in _BINARY:
-            operands, operators = [value], []
-            while self.text in _BINARY:
-                operators.append(self.at)
-                self.next()
-                operands.append(self._operand())
-            value = Operation(first, tuple(operands), tuple(operators))
+        if self.text in _PRECEDENCE:
+            value = self._operation(value)
         self._depth -= 1
         return value
 
-    def _operand(self) -> Expression:
+    def _operation(self, first: p.Expression) -> p.Expression:
+        """Operands joined by operators, grouped by precedence."""
+        values, waiting = [first], list[tuple[int, int]]()
+        while (rank := _PRECEDENCE.get(self.text)) is not None:
+            operator, at = self.text, self.at
+            self.next()
+            while waiting and (waiting[-1][0] > rank or (waiting[-1][0] == rank and operator not in _RIGHT)):
+                self._join(values, waiting)
+            waiting.append((rank, at))
+            values.append(self._operand())
+        while waiting:
+            self._join(values, waiting)
+        self.ends_with = "value"
+        return values[0]
+
+    def _join(self, values: list[p.Expression], waiting: list[tuple[int, int]]) -> None:
+        _, at = waiting.pop()
+        right, left = values.pop(), values.pop()
+        values.append(p.Operation(at, self.tokens[at].text, left, right))
+
+    def _operand(self) -> p.Expression:
         if self.text not in _UNARY:
             return self._simple()
         unary: list[int] = []
@@ -141,58 +157,93 @@ class ExpressionParser:
             unary.append(self.at)
             self.next()
         value = self._simple()
-        for operator in reversed(unary):
-            value = Unary(operator, value)
+        for at in reversed(unary):
+            operator = self.tokens[at].text
+            if operator == "#":
+                value = p.Length(at, value)
+            elif operator == "-" and type(value) is p.Constant and type(value.value) in (int, float):
+                value = p.Constant(at, -value.value)
+            else:
+                value = p.Other(at, (value,), operator)
+        self.ends_with = "value"
         return value
 
-    def _simple(self) -> Expression:
-        if self.text == "name":
+    def _simple(self) -> p.Expression:
+        text = self.text
+        if text == "name":
             return self.suffixed()
-        if self.text in _CONSTANTS:
-            self.next()
-            return Literal(self.at - 1)
-        if self.text == "{":
+        if text in _CONSTANTS:
+            return self._constant()
+        if text == "{":
             return self._table()
-        if self.text == "function":
-            return self.function_value()
+        if text == "function":
+            function = self.function_value()
+            self.ends_with = "value"
+            return function
         return self.suffixed()
 
-    def suffixed(self) -> Expression:
+    def _constant(self) -> p.Expression:
+        at, kind = self.at, self.text
+        self.next()
+        if kind == "...":
+            self.ends_with = kind
+            return p.Other(at, (), kind, at + 1)
+        self.ends_with = "value"
+        if kind == "string":
+            return p.Constant(at, string_value(self.tokens[at].text), at + 1)
+        if kind == "number":
+            return p.Constant(at, number_value(self.tokens[at].text), at + 1)
+        return p.Constant(at, _WORDS[kind], at + 1)
+
+    def suffixed(self) -> p.Expression:
         """A name or a value in parentheses, with all the fields, indexes and calls behind it."""
         first = self.at
-        value: Expression
+        value: p.Expression
         if self.text == "name":
             self.next()
-            value = Name(first)
+            value, ends_with = p.Name(first, self.tokens[first].text, first + 1), "place"
         elif self.text == "(":
             self._open()
-            inner = self.expression()
+            value, ends_with = self.expression(), "value"
             self._shut(")", first)
-            value = Parentheses(first, inner, self.at)
         else:
             raise NotLua("unexpected symbol")
         while self.text in _SUFFIXES:
+            ends_with = "place"
             match self.text:
                 case ".":
                     self.next()
-                    value = Index(first, value, Literal(self.name()), True, self.at)
+                    key = self.name()
+                    value = p.Field(first, value, self.tokens[key].text, key, self.at)
                 case "[":
-                    key = self._key()
-                    value = Index(first, value, key, False, self.at)
+                    value = self._index(first, value, self._key())
                 case ":":
                     self.next()
-                    method = self.name()
+                    key = self.name()
                     arguments = self._arguments()
-                    value = Call(first, value, method, arguments, self.at)
+                    value = p.Method(first, value, self.tokens[key].text, arguments, key, self.at)
+                    ends_with = "call"
                 case _:
-                    arguments = self._arguments()
-                    value = Call(first, value, None, arguments, self.at)
+                    value = self._call(first, value)
+                    ends_with = "call"
+        self.ends_with = ends_with
         return value
 
-    def _arguments(self) -> tuple[Expression, ...]:
+    def _index(self, first: int, value: p.Expression, key: p.Expression) -> p.Expression:
+        if type(key) is p.Constant and isinstance(key.value, str):
+            return p.Field(first, value, key.value, key.at, self.at)
+        return p.Item(first, value, key, self.at)
+
+    def _call(self, first: int, function: p.Expression) -> p.Expression:
+        self.ends_with = "value"
+        arguments = self._arguments()
+        if type(function) is p.Field and function.name == "insert" and arguments:
+            self.fill(p.root(arguments[0]))
+        return p.Call(first, function, arguments, self.ends_with not in ("call", "..."), self.at)
+
+    def _arguments(self) -> tuple[p.Expression, ...]:
         if self.text == "string":
-            self.next()
-            return (Literal(self.at - 1),)
+            return (self._constant(),)
         if self.text == "{":
             return (self._table(),)
         if self.text != "(":
@@ -202,28 +253,39 @@ class ExpressionParser:
         self._shut(")", opener)
         return arguments
 
-    def _table(self) -> Table:
+    def _table(self) -> p.Record:
         self.enter()
         opener = self._open()
-        fields: list[TableField] = []
+        entries: list[tuple[str | None, p.Expression]] = []
+        exact = True
         while self.text != "}":
             first = self.at
-            key: Expression | None = None
+            name: str | None = None
+            key: p.Expression | None = None
             if self.text == "name" and self.tokens[self.at + 1].text == "=":
-                key = Literal(first)
+                name = self.tokens[first].text
                 self.next()
                 self.next()
             elif self.text == "[":
                 key = self._key()
                 self.expect("=")
-            fields.append(TableField(first, key, self.expression()))
+                if type(key) is p.Constant and isinstance(key.value, str):
+                    name, key = key.value, None
+            value = self.expression()
+            if key is not None:
+                exact, name, value = False, "", p.Other(first, (key, value))
+            entries.append((name, value))
             if not (self.accept(",") or self.accept(";")):
                 break
+        if entries and entries[-1][0] is None and self.ends_with in ("call", "..."):
+            exact = False
         self._shut("}", opener)
         self.leave()
-        return Table(opener, tuple(fields), self.at)
+        self.ends_with = "value"
+        is_list = bool(entries) and all(name is None for name, _ in entries)
+        return p.Record(opener, tuple(entries), exact, is_list, self.at)
 
-    def _key(self) -> Expression:
+    def _key(self) -> p.Expression:
         """`[expression]`."""
         self._open()
         key = self.expression()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from moonbox.languages.language import RESERVED_WORDS
 
-__all__ = ["Token", "bad_escape", "tokenize"]
+__all__ = ["Token", "bad_escape", "number_value", "string_value", "tokenize"]
 
 
 class Token(NamedTuple):
@@ -67,6 +67,52 @@ def bad_escape(text: str) -> str:
             if escape.lastgroup is None:
                 return escape.group()
     return ""
+
+
+def string_value(text: str) -> str:
+    """What a string literal stands for."""
+    if text[0] == "[":
+        level = text.index("[", 1) + 1
+        inner = text[level:-level]
+        return inner[1:] if inner.startswith("\n") else inner
+    inner = text[1:-1]
+    return _ESCAPE.sub(_unescaped, inner) if "\\" in inner else inner
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    text = escape.group()[1:]
+    match escape.lastgroup:
+        case "hex":
+            return chr(int(text[1:], 16))
+        case "code":
+            return chr(min(int(text), 255))
+        case "unicode":
+            number = int(text[2:-1], 16)
+            return chr(number) if number <= _LAST_CODE_POINT and not 0xD800 <= number < 0xE000 else "\ufffd"
+        case "skip":
+            return ""
+    return _PLAIN_ESCAPES.get(text, text)
+
+
+def number_value(text: str) -> int | float:
+    """What a number literal stands for."""
+    try:
+        if text[:2] in ("0x", "0X"):
+            whole = int(text, 16)
+            return (whole + 2**63) % 2**64 - 2**63
+        if text.isdigit():
+            whole = int(text) if len(text) < 30 else 2**63  # longer ones are floats
+            return whole if whole < 2**63 else float(text)
+        return float(text)
+    except ValueError:
+        return _hexadecimal_float(text)
+
+
+def _hexadecimal_float(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return float("inf")
 
 
 def _word(group: str, match: re.Match[str], line: int, column: int) -> Token:
@@ -134,6 +180,8 @@ _NUMBER = re.compile(
     r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 )
 _ESCAPE = re.compile(
-    r"\\(?:(?P<plain>[abfnrtv\\'\"\n\r])|(?P<skip>z)|(?P<hex>x[0-9a-fA-F]{2})|(?P<code>[0-9]{1,3})"
+    r"\\(?:(?P<plain>[abfnrtv\\'\"\n\r])|(?P<skip>z\s*+)|(?P<hex>x[0-9a-fA-F]{2})|(?P<code>[0-9]{1,3})"
     r"|(?P<unicode>u\{[0-9a-fA-F]{1,8}\})|[\s\S])"
 )
+_PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_LAST_CODE_POINT = 0x10FFFF

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from moonbox.languages.lua.syntax.lexer import Token, tokenize
 from moonbox.languages.lua.syntax.parser import Parsed, parse
+from moonbox.languages.program import Expression, Program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["Listing"]
+__all__ = ["Listing", "lua_program"]
 
 MOST_READ = 64_000
 MOST_WORDS = 12_000
@@ -25,6 +26,17 @@ _OPENERS = {"(": ")", "[": "]", "{": "}"}
 _CLOSERS = frozenset(_OPENERS.values())
 _DEEPER = frozenset({*_OPENERS, "function", "if", "do", "repeat"})
 _HIGHER = frozenset({*_CLOSERS, "end", "until"})
+
+
+def lua_program(source: str) -> Program | None:
+    """The script's program; None where it is not Lua, or too long or too deep to follow."""
+    listing = Listing(source)
+    parsed = listing.parsed
+    if parsed is not None and parsed.outline is None:
+        parsed = listing.parsed_as_value
+    if parsed is None or parsed.outline is None:
+        return None
+    return Program(parsed.outline, listing.place, listing.text_of)
 
 
 class Listing:
@@ -92,6 +104,15 @@ class Listing:
             return ""
         return self.quote(self.tokens[first].start, self.tokens[stop - 1].end)
 
+    def place(self, index: int) -> tuple[int, int]:
+        """The line and column of a word."""
+        token = self.tokens[min(index, len(self.tokens) - 1)]
+        return token.line, token.column
+
+    def text_of(self, value: Expression) -> str:
+        """The script's own text of a value, as far as its end is known."""
+        return self.text(value.at, value.stop) if value.stop else "…"
+
     def quote(self, start: int, end: int) -> str:
         if end - start > 4 * LONGEST_QUOTE:
             return "…"
@@ -119,6 +140,18 @@ class Listing:
                 else:
                     open_.clear()
         return pairs
+
+    def outer(self, first: int, stop: int) -> Iterator[int]:
+        """Indexes of the words from `first` up to before `stop` that are in no brackets there."""
+        depth = 0
+        for index in range(first, stop):
+            text = self.tokens[index].text if self.tokens[index].kind == "op" else ""
+            if text in _OPENERS:
+                depth += 1
+            elif text in _CLOSERS:
+                depth -= 1
+            elif depth == 0:
+                yield index
 
     def closing(self, opener: int) -> int | None:
         """The bracket that closes the one at `opener`; None when there is none or they do not match."""

@@ -6,10 +6,11 @@ It follows the reference parser step by step, so that its verdict names the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from moonbox.languages.lua.syntax import tree
+from msgspec import Struct
+
+from moonbox.languages import program as p
 from moonbox.languages.lua.syntax.expressions import ExpressionParser, NotLua, TooDeep
 
 if TYPE_CHECKING:
@@ -22,16 +23,14 @@ __all__ = ["Failure", "OpenBlock", "Parsed", "expression_end", "expressions_end"
 _BLOCK_END = frozenset({"else", "elseif", "end", "until"})
 
 
-@dataclass(frozen=True, slots=True)
-class OpenBlock:
+class OpenBlock(Struct, frozen=True):
     """A block that is not closed yet: its keyword and where that stands."""
 
     keyword: str
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """Where the script stops being Lua."""
 
     index: int
@@ -46,11 +45,10 @@ class Failure:
     """Whether the last statement before was a return, so that the block had to end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """What the parser saw, up to the failure if there is one."""
+class Parsed(Struct, frozen=True, kw_only=True):
+    """What the parser saw, up to the failure if there is one. Numbers are indexes of words, in the tree too."""
 
-    tree: tree.Block | None
+    outline: p.Outline | None
     """None where there is a failure."""
     failure: Failure | None
     pairs: tuple[tuple[int, int], ...]
@@ -67,21 +65,21 @@ class Parsed:
 def parse(tokens: Sequence[Token], *, as_value: bool = False) -> Parsed | None:
     """Parse a script, or with `as_value` what follows a `return`. None when it is nested too deeply to say."""
     parser = _Parser(tokens)
-    block = failure = None
+    outline = failure = None
     try:
-        block = parser.chunk(as_value)
+        outline = parser.outline(as_value)
     except NotLua as problem:
         failure = parser.failure(problem.text)
     except TooDeep:
         return None
     return Parsed(
-        block,
-        failure,
-        tuple(parser.pairs),
-        tuple(parser.locals),
-        tuple(parser.parameters),
-        tuple(parser.functions),
-        tuple(parser.returns),
+        outline=outline,
+        failure=failure,
+        pairs=tuple(parser.pairs),
+        locals=tuple(parser.locals),
+        parameters=tuple(parser.parameters),
+        functions=tuple(parser.functions),
+        returns=tuple(parser.returns),
     )
 
 
@@ -120,21 +118,41 @@ class _Parser(ExpressionParser):
         self.functions: list[int] = []
         self.returns: list[int] = []
         self._function_depth = 0
+        self._assigned: dict[str, int] = {}
+        self._fields: set[str] = set()
+        self._globals: set[str] = set()
+        self._script_locals: set[str] = set()
+        """Locals of the main block that are declared so far. Those of inner blocks count as globals."""
 
     def failure(self, text: str) -> Failure:
-        return Failure(self.at, text, self.statement_at, tuple(self.blocks), tuple(self.brackets), self.after_return)
+        return Failure(
+            index=self.at,
+            text=text,
+            statement=self.statement_at,
+            blocks=tuple(self.blocks),
+            brackets=tuple(self.brackets),
+            after_return=self.after_return,
+        )
 
-    def chunk(self, as_value: bool) -> tree.Block:
+    def outline(self, as_value: bool) -> p.Outline:
         self.look()
-        block = tree.Block(0, (tree.Return(0, self._return_values()),), self.at) if as_value else self._block()
+        body = p.Block((p.Give(0, self._return_values()),)) if as_value else self._block()
         if self.text != "<eof>":
             raise NotLua("<eof> expected")
-        return block
+        return p.Outline(
+            body=body,
+            assigned=self._assigned,
+            fields=frozenset(self._fields),
+            defines=frozenset(self._globals),
+            filled=self.filled,
+        )
 
-    def _block(self) -> tree.Block:
+    def _text_of(self, index: int) -> str:
+        return self.tokens[index].text
+
+    def _block(self) -> p.Block:
         self.enter()
-        first = self.at
-        statements: list[tree.Statement] = []
+        statements: list[p.Statement] = []
         self.after_return = False
         while self.text != "<eof>" and self.text not in _BLOCK_END:
             self.statement_at = self.at
@@ -142,37 +160,41 @@ class _Parser(ExpressionParser):
                 if self._function_depth == 0:
                     self.returns.append(self.at)
                 self.next()
-                statements.append(tree.Return(self.statement_at, self._return_values()))
+                statements.append(p.Give(self.statement_at, self._return_values()))
                 self.after_return = True
                 break
             if self.text == ";":
                 self.next()
-            else:
-                statements.append(self._statement())
+            elif (statement := self._statement()) is not None:
+                statements.append(statement)
             self.after_return = False
         self.leave()
-        return tree.Block(first, tuple(statements), self.at)
+        return p.Block(tuple(statements))
 
-    def _return_values(self) -> tuple[tree.Expression, ...]:
+    def _return_values(self) -> tuple[p.Expression, ...]:
         ends = self.text in _BLOCK_END or self.text in ("<eof>", ";")
         values = () if ends else self.expressions()
         self.accept(";")
         return values
 
-    def _statement(self) -> tree.Statement:
+    def _statement(self) -> p.Statement | None:
+        """One statement; None for a jump or a label."""
         first = self.at
         match self.text:
             case "if":
                 return self._if()
             case "while":
-                return self._while()
+                self.next()
+                condition = self.expression()
+                return p.Loop(first, condition, self._do(first))
             case "do":
-                return tree.Do(first, self._block_until("end"))
+                return self._block_until("end")
             case "for":
                 return self._for()
             case "repeat":
                 body = self._block_until("until")
-                return tree.Repeat(first, body, self.expression())
+                # The condition sees the block's locals.
+                return p.Loop(first, None, p.Block((*body.statements, p.Evaluate(first, self.expression()))))
             case "function":
                 return self._function_statement()
             case "local":
@@ -189,12 +211,12 @@ class _Parser(ExpressionParser):
                 self.name()
             case _:
                 return self._expression_statement()
-        return tree.Jump(first)
+        return None
 
-    def _block_until(self, end: str, opener: int | None = None) -> tree.Block:
+    def _block_until(self, end: str, opener: int | None = None) -> p.Block:
         """The block behind the current word, up to the `end` of the statement that began at `opener`."""
         opener = self.at if opener is None else opener
-        self.blocks.append(OpenBlock(self.tokens[opener].text, opener))
+        self.blocks.append(OpenBlock(self._text_of(opener), opener))
         self.next()
         block = self._block()
         self._finish_block(end, opener)
@@ -207,9 +229,9 @@ class _Parser(ExpressionParser):
         self.after_return = False
         self.blocks.pop()
 
-    def _if(self) -> tree.If:
+    def _if(self) -> p.Branches:
         opener = self.at
-        branches: list[tuple[tree.Expression | None, tree.Block]] = []
+        branches: list[tuple[p.Expression | None, p.Block]] = []
         self.blocks.append(OpenBlock("if", opener))
         while True:
             self.statement_at, self.after_return = self.at, False
@@ -222,20 +244,14 @@ class _Parser(ExpressionParser):
         if self.accept("else"):
             branches.append((None, self._block()))
         self._finish_block("end", opener)
-        return tree.If(opener, tuple(branches))
+        return p.Branches(opener, tuple(branches))
 
-    def _while(self) -> tree.While:
-        opener = self.at
-        self.next()
-        condition = self.expression()
-        return tree.While(opener, condition, self._do(opener))
-
-    def _do(self, opener: int) -> tree.Block:
+    def _do(self, opener: int) -> p.Block:
         if self.text != "do":
             raise NotLua("'do' expected")
         return self._block_until("end", opener)
 
-    def _for(self) -> tree.NumericFor | tree.GenericFor:
+    def _for(self) -> p.Count | p.Each:
         opener = self.at
         self.next()
         names = [self.name()]
@@ -247,7 +263,7 @@ class _Parser(ExpressionParser):
             bounds.append(self.expression())
             if self.accept(","):
                 bounds.append(self.expression())
-            return tree.NumericFor(opener, names[0], tuple(bounds), self._do(opener))
+            return p.Count(opener, self._text_of(names[0]), tuple(bounds), self._do(opener))
         if self.text not in (",", "in"):
             raise NotLua("'=' or 'in' expected")
         while self.accept(","):
@@ -255,32 +271,34 @@ class _Parser(ExpressionParser):
             self.locals.append(names[-1])
         self.expect("in")
         values = self.expressions()
-        return tree.GenericFor(opener, tuple(names), values, self._do(opener))
+        return p.Each(opener, tuple(map(self._text_of, names)), values, self._do(opener))
 
-    def _function_statement(self) -> tree.FunctionStatement:
+    def _function_statement(self) -> p.Define:
         opener = self.at
         self.next()
         first = name = self.name()
-        method = None
-        target: tree.Expression = tree.Name(name)
+        target: p.Expression = p.Name(name, self._text_of(name), name + 1)
         while self.accept("."):
             name = self.name()
-            target = tree.Index(first, target, tree.Literal(name), True, self.at)
-        if self.accept(":"):
-            name = method = self.name()
+            target = p.Field(first, target, self._text_of(name), name, self.at)
+        is_method = self.accept(":")
+        if is_method:
+            name = self.name()
+            target = p.Field(opener, target, self._text_of(name), name)
         self.functions.append(name)
-        return tree.FunctionStatement(opener, target, method, self._function(opener))
+        self._assign_to(target)
+        return p.Define(opener, target, self._function(opener, ("self",) if is_method else ()), False)
 
-    def _function(self, opener: int) -> tree.Function:
-        parameters: list[int] = []
+    def _function(self, opener: int, implied: tuple[str, ...] = ()) -> p.Function:
+        parameters = list(implied)
         self.expect("(")
         while self.text != ")":
             if self.accept("..."):
                 break
             if self.text != "name":
                 raise NotLua("<name> or '...' expected")
-            parameters.append(self.name())
-            self.parameters.append(parameters[-1])
+            self.parameters.append(self.name())
+            parameters.append(self._text_of(self.parameters[-1]))
             if not self.accept(","):
                 break
             if self.text == ")":
@@ -294,45 +312,66 @@ class _Parser(ExpressionParser):
         self._function_depth -= 1
         self._finish_block("end", opener)
         self.brackets = outer_brackets
-        return tree.Function(opener, tuple(parameters), body, self.at)
+        return p.Function(opener, tuple(parameters), body)
 
-    def _local(self, first: int) -> tree.Local | tree.LocalFunction:
+    def _local(self, first: int) -> p.Declare | p.Define:
         if self.text == "function":
             opener = self.at
             self.next()
             name = self.name()
             self.locals.append(name)
             self.functions.append(name)
-            return tree.LocalFunction(first, name, self._function(opener))
-        names: list[int] = []
+            target = p.Name(name, self._text_of(name))
+            definition = p.Define(first, target, self._function(opener), True)
+            self._declare((target.name,))
+            return definition
+        names: list[str] = []
         while True:
-            names.append(self.name())
-            self.locals.append(names[-1])
+            self.locals.append(self.name())
+            names.append(self._text_of(self.locals[-1]))
             if self.accept("<"):
                 self.name()
                 self.expect(">")
             if not self.accept(","):
                 break
         values = self.expressions() if self.accept("=") else ()
-        return tree.Local(first, tuple(names), values)
+        self._declare(names)
+        return p.Declare(first, tuple(names), values)
 
-    def _expression_statement(self) -> tree.Assignment | tree.CallStatement:
+    def _declare(self, names: Sequence[str]) -> None:
+        """From here on these are locals: to the end of the script, if they are not of an inner block."""
+        if self._depth == 1:
+            self._script_locals.update(names)
+
+    def _expression_statement(self) -> p.Assign | p.Evaluate:
         first = self.at
         targets = [self.suffixed()]
         if self.text not in ("=", ","):
-            if not isinstance(targets[0], tree.Call):
+            if self.ends_with != "call":
                 raise NotLua("syntax error")
-            return tree.CallStatement(first, targets[0])
+            return p.Evaluate(first, targets[0])
         while True:
-            if isinstance(targets[-1], tree.Call | tree.Parentheses):
+            if self.ends_with != "place":
                 raise NotLua("syntax error")
             if not self.accept(","):
                 break
             targets.append(self.suffixed())
         self.expect("=")
-        return tree.Assignment(first, tuple(targets), self.expressions())
+        for target in targets:
+            self._assign_to(target)
+        return p.Assign(first, tuple(targets), self.expressions())
 
-    def function_value(self) -> tree.Function:
+    def _assign_to(self, target: p.Expression) -> None:
+        if type(target) is p.Name:
+            self._assigned[target.name] = self._assigned.get(target.name, 0) + 1
+            if target.name not in self._script_locals:
+                self._globals.add(target.name)
+        elif type(target) is p.Field:
+            self._fields.add(target.name)
+        elif type(target) is p.Item and type(target.key) is not p.Constant:
+            self.fill(p.root(target))
+
+    def function_value(self) -> p.Function:
         opener, outer = self.at, (self.statement_at, self.after_return)
         self.next()
         function = self._function(opener)

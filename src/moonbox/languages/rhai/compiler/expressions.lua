@@ -95,7 +95,7 @@ return function(C, lib)
     elseif op == "??" then
       return logic(op, left, right, pos)
     elseif op == "in" or op == "!in" then
-      local contains = { t = "call", name = "contains", args = { right, left }, pos = pos }
+      local contains = { t = "call", name = "contains", args = { right, left }, pos = pos, infix = true }
       return op == "in" and contains or { t = "unary", op = "!", operand = contains, pos = pos }
     elseif op == ".." or op == "..=" then
       return { t = "range", left = left, right = right, inclusive = op == "..=", pos = pos }
@@ -187,7 +187,9 @@ return function(C, lib)
       local path = left.path and move(left.path, 1, #left.path, 1, {}) or {}
       if #path >= LONGEST_PATH then fail_taken(P, "Module path is too long", name_pos) end
       path[#path + 1] = left.name
-      return { t = "variable", name = name, pos = name_pos, path = path, path_pos = left.path_pos or left.pos }
+      return {
+        t = "variable", name = name, pos = name_pos, path = path, path_pos = left.path_pos or left.pos, stop = P.stop,
+      }
     end
     local in_scope = kind == "!"
     if in_scope then
@@ -203,7 +205,7 @@ return function(C, lib)
     local args = kind == "()" and NONE or arguments(P, level, left.pos, left.name)
     return {
       t = "call", name = left.name, args = args, pos = left.pos, path = left.path, path_pos = left.path_pos,
-      in_scope = in_scope,
+      in_scope = in_scope, stop = P.stop,
     }
   end
 
@@ -223,10 +225,14 @@ return function(C, lib)
     if following == "(" or following == "()" then
       take(P)
       local args = following == "()" and NONE or arguments(P, level, pos, name)
-      return { kind = "method", name = name, args = args, pos = pos, op_pos = op_pos, optional = optional }
+      return {
+        kind = "method", name = name, args = args, pos = pos, op_pos = op_pos, optional = optional, stop = P.stop,
+      }
     end
     if kind == "reserved" then fail(P, C.reserved_text(name), pos) end
-    return { kind = "property", name = name, args = NONE, pos = pos, op_pos = op_pos, optional = optional }
+    return {
+      kind = "property", name = name, args = NONE, pos = pos, op_pos = op_pos, optional = optional, stop = P.stop,
+    }
   end
 
   local function extended(left, step)
@@ -246,6 +252,7 @@ return function(C, lib)
       C.expect(P, "]", "for a matching [ in this index expression")
       left = extended(left, {
         kind = "index", name = "", args = { index }, pos = start_of(index), op_pos = op_pos, optional = optional,
+        stop = P.stop,
       })
       if P.kind ~= "[" and P.kind ~= "?[" then return left end
       op_pos, optional, first = P.pos, P.kind == "?[", false

@@ -27,10 +27,10 @@ return function(C, lib)
   local function name(P)
     local kind, value, pos = P.kind, P.value, P.pos
     take(P)
-    if kind == "name" then return { t = "variable", name = value, pos = pos } end
+    if kind == "name" then return { t = "variable", name = value, pos = pos, stop = P.stop } end
     local following = P.kind
     if (following == "(" or following == "!" or following == "()") and (RESERVED[value] or "") ~= "" then
-      return { t = "variable", name = value, pos = pos }
+      return { t = "variable", name = value, pos = pos, stop = P.stop }
     end
     if value == "this" then
       if P.in_function then return { t = "this", pos = pos } end
@@ -71,7 +71,7 @@ return function(C, lib)
       if P.kind == "end" then missing(P, "]", "to end this array literal") end
       if P.kind ~= "]" and not accept(P, ",") then missing(P, ",", "to separate the items of this array literal") end
     end
-    return { t = "array", items = items, pos = start }
+    return { t = "array", items = items, pos = start, stop = P.stop }
   end
 
   local TO_END = "to end this object map literal"
@@ -104,7 +104,7 @@ return function(C, lib)
       if P.kind == "name" then missing(P, ",", "to separate the items of this object map literal") end
       if P.kind ~= "}" and not accept(P, ",") then missing(P, "}", TO_END) end
     end
-    return { t = "map", names = names, items = items, pos = start }
+    return { t = "map", names = names, items = items, pos = start, stop = P.stop }
   end
 
   -- The parameters of a function, up to the token that closes them.
@@ -161,9 +161,9 @@ return function(C, lib)
 
   local function literal(kind)
     return function(P)
-      local node = { t = "literal", kind = kind, value = P.value, pos = P.pos }
+      local value, pos = P.value, P.pos
       take(P)
-      return node
+      return { t = "literal", kind = kind, value = value, pos = pos, stop = P.stop }
     end
   end
 
@@ -171,7 +171,7 @@ return function(C, lib)
     return function(P)
       local pos = P.pos
       take(P)
-      return { t = "literal", kind = kind, value = value, pos = pos }
+      return { t = "literal", kind = kind, value = value, pos = pos, stop = P.stop }
     end
   end
 

@@ -409,7 +409,7 @@ return function(C, lib)
         terminator(P, stmt, "end")
       end
     end
-    return { body = body, functions = P.functions, runs_in_scope = P.runs_in_scope }
+    return { body = body, functions = P.functions, runs_in_scope = P.runs_in_scope, words = P.taken }
   end
 
   -- The same for a text that must be a single expression.

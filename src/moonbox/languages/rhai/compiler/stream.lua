@@ -15,6 +15,7 @@ return function(C, lib)
       text = text, limits = limits,
       at = 1, line = 1, base = 1 << 16, last = (2 << 16) - 1, unary = true, -- where the lexer stands
       kind = "end", pos = 0, value = "", -- the token in sight
+      stop = 0, -- the position behind the one before it
       taken = 0, kinds = { "", "", "", "" }, values = { "", "", "", "" }, -- the last four before it, in turn
       max_level = limits.expr_depth,
       at_top = true, in_function = false, breakable = false, expression_only = false,
@@ -97,6 +98,7 @@ return function(C, lib)
   -- Takes the token in sight.
   local function take(P)
     remember(P)
+    P.stop = P.base + P.at
     advance(P)
   end
   C.take = take

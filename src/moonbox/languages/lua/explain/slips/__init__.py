@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
@@ -21,8 +22,7 @@ class Advice(NamedTuple):
     word: int
 
 
-@dataclass(frozen=True, slots=True)
-class FailurePoint:
+class FailurePoint(Struct, frozen=True):
     """A failure and the script around it. Indexes count words of the listing."""
 
     listing: Listing
@@ -91,17 +91,9 @@ class FailurePoint:
 
     def part_start(self) -> int:
         """Where the part between commas begins in which the failing word stands."""
-        opener = self.failure.brackets[-1]
-        depth, start = 0, opener + 1
-        for index in range(opener + 1, self.index):
-            text = self.tokens[index].text if self.tokens[index].kind == "op" else ""
-            if text in ("(", "[", "{"):
-                depth += 1
-            elif text in (")", "]", "}"):
-                depth -= 1
-            elif text in (",", ";") and depth == 0:
-                start = index + 1
-        return start
+        first = self.failure.brackets[-1] + 1
+        commas = [index for index in self.listing.outer(first, self.index) if self.tokens[index].text in (",", ";")]
+        return commas[-1] + 1 if commas else first
 
 
 Rule = Callable[[FailurePoint], "Advice | str | None"]

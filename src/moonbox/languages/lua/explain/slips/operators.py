@@ -10,6 +10,7 @@ from moonbox.languages.lua.syntax.parser import expression_end
 __all__ = ["RULES", "elsewhere"]
 
 _COMPOUND = frozenset({"+", "-", "*", "/", "%", "^", "..", "//", "&", "|", "<<", ">>"})
+_OF_OPERANDS = frozenset({".", ":", "nil", "true", "false"})
 _MEANINGS = {
     "~=": "not equal is ~= in Lua, not {}",
     "==": "Lua compares with ==, there is no {}",
@@ -48,20 +49,8 @@ def _lua(operator: str) -> str:
 
 def _is_operand(point: FailurePoint, first: int, stop: int) -> bool:
     """Whether the words are one value, so that no parentheses are needed around them."""
-    depth = 0
-    for index in range(first, stop):
-        token = point.tokens[index]
-        if token.text in ("(", "[", "{"):
-            depth += 1
-        elif token.text in (")", "]", "}"):
-            depth -= 1
-        elif (
-            depth == 0
-            and (token.text in ("and", "or", "not", "function") or token.kind == "op")
-            and token.text not in (".", ":")
-        ):
-            return False
-    return True
+    outer = [point.tokens[index] for index in point.listing.outer(first, stop)]
+    return not any(token.kind in ("op", "keyword") and token.text not in _OF_OPERANDS for token in outer)
 
 
 def _increment(point: FailurePoint) -> Advice | str | None:

@@ -5,39 +5,15 @@ from __future__ import annotations
 from moonbox.languages.lua.explain.corrections import DECLARATIONS, corrected, with_line
 from moonbox.languages.lua.explain.slips import Advice, FailurePoint, Rule
 from moonbox.languages.lua.syntax.parser import expression_end
+from moonbox.languages.lua.vocabulary import equivalents
 from moonbox.suggest import nearest
 
-__all__ = ["RULES", "TRY", "misspelled"]
+__all__ = ["RULES", "misspelled"]
 
-TRY = "Lua has no try; use: local ok, result = pcall(function() … end) if not ok then … end"
-_IMPORT = "nothing has to be imported: string, table, math, utf8, os, json, docs and tools are already available"
-_WAIT = "calls already wait for their results: remove {}"
-_SWITCH = "Lua has no switch; use if … elseif … else … end, or a table of values"
 _CONTINUE = "Lua has no continue; write goto continue here and ::continue:: on a line of its own before the loop's end"
 _TYPES = frozenset(
     {"int", "float", "double", "bool", "boolean", "auto", "number", "char", "dynamic", "final", "my", "mut"}
 )
-_WORDS = {
-    "try": TRY,
-    "catch": TRY,
-    "except": TRY,
-    "finally": TRY,
-    "switch": _SWITCH,
-    "case": _SWITCH,
-    "import": _IMPORT,
-    "from": _IMPORT,
-    "export": "a script has no exports: return the value at its end",
-    "async": _WAIT.format("async"),
-    "await": _WAIT.format("await"),
-    "class": "Lua has no classes; use tables and functions",
-    "pass": "Lua needs no pass: a block may be empty",
-    "global": "names that are not declared local are global: remove 'global'",
-    "nonlocal": "a function sees the locals around it: remove 'nonlocal'",
-    "with": "Lua has no with; call the functions one after the other",
-    "unless": "Lua has no unless; write: if not … then … end",
-    "foreach": "loop over a list with: for _, item in ipairs(list) do … end",
-    "yield": "Lua has no yield; collect the values in a table and return it",
-}
 
 
 def _continue(point: FailurePoint) -> Advice | None:
@@ -105,14 +81,14 @@ def _statement_word(point: FailurePoint) -> Advice | None:
     if word.kind != "name" or (point.index <= point.statement and not point.failure.after_return):
         return None
     follower = point.tokens[point.statement + 1]
-    if word.text not in _WORDS or follower.text in ("=", ".", ",", "["):
+    if word.text not in equivalents().statements or follower.text in ("=", ".", ",", "["):
         return None
     calls = follower.text in ("(", "{", ":") or follower.kind == "string"
     if calls and word.text not in ("try", "catch", "switch", "except", "finally", "import", "class", "with"):
         return None
     if not calls and point.index > point.statement + 1:
         return None
-    return Advice(_WORDS[word.text], point.statement)
+    return Advice(equivalents().statements[word.text], point.statement)
 
 
 def _raised(point: FailurePoint) -> str | None:
@@ -141,7 +117,7 @@ def _prefix_word(point: FailurePoint) -> str | None:
         return None
     match before.text:
         case "await" | "async":
-            return _WAIT.format(before.text)
+            return equivalents().statements["await"].replace("await", before.text)
         case "new":
             return "Lua has no new; call the function that creates the value"
         case "typeof":
@@ -156,9 +132,9 @@ def _semicolon_block(point: FailurePoint) -> str | None:
             continue
         word = point.tokens[opener - 1].text
         if word in ("try", "finally"):
-            return TRY
+            return equivalents().statements["try"]
         if point.tokens[point.statement].text == "switch":
-            return _SWITCH
+            return equivalents().statements["switch"]
     return None
 
 
@@ -170,7 +146,7 @@ def _import_path(point: FailurePoint) -> str | None:
         and point.after is not None
         and point.after.text == "include"
     ):
-        return _IMPORT
+        return equivalents().statements["import"]
     return None
 
 
