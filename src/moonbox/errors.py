@@ -6,7 +6,7 @@ MoonboxError
 │   ├── ToolDefinitionError  a tool cannot be made from what was given
 │   └── MissingExtra      an optional package is not installed: install it
 ├── ConversionError       a value cannot cross between host and script
-├── ScriptError           a run failed: show it to whoever wrote the script
+├── ScriptError           a run failed: show it to the author of the script
 ├── ToolError             a tool failed: raised by tools, seen by scripts
 │   ├── ArgumentError     the arguments do not fit the tool's schema
 │   └── Denied            a person, a policy or middleware refused the call
@@ -57,7 +57,7 @@ LIMIT_NAMES: tuple[str, ...] = get_args(LimitName)
 
 _KINDS_OF_CODES: Mapping[str, ErrorKind] = MappingProxyType(
     {
-        "denied": "denied",  # by middleware, a policy, or whoever raised Denied
+        "denied": "denied",  # by middleware, a policy, or a tool that raised Denied
         "not_granted": "denied",  # by the grants of a tool script
         "approval_denied": "denied",  # by a person
         "approval_unavailable": "denied",  # because no person could be asked
@@ -111,7 +111,7 @@ class ConversionError(MoonboxError):
 class ToolError(MoonboxError):
     """A tool's failure as the script sees it: `.code .message .tool .retryable .data`, and `.where` of a tool script.
 
-    Raise it inside a tool to choose what the script is told. `detail` stays in the audit trail and never
+    Raise it inside a tool to choose what the script gets. `detail` stays in the audit trail and never
     reaches the script. `where` is the file and line of a tool script that failed.
     """
 

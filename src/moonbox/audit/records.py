@@ -76,7 +76,7 @@ class Call(Struct, frozen=True):
     bytes_out: int = 0
     """Size of the result as it went to the script."""
     approval: str | None = None
-    """What the person decided: "allowed", "always", "edited", "denied"; None when nobody was asked."""
+    """What the person decided: "allowed", "always", "edited", "denied"; None when no person was asked."""
     retry_of: int | None = None
     """The index of the earlier failed call of this run with the same tool and arguments."""
     batch: int = 0

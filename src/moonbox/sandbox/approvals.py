@@ -1,4 +1,4 @@
-"""Approvals: an inbox of calls that wait for a person, whoever answers first.
+"""Approvals: an inbox of calls that wait for a person; the first answer counts.
 
     Sandbox(approve=approvals.approve)      a script's call waits in the inbox
     approvals.pending()                     the questions, oldest first
@@ -79,7 +79,7 @@ class Answered:
     id: str
     tool: str
     decision: Literal["allow", "always", "edit", "deny", "expired", "withdrawn"]
-    """`expired`: nobody answered in time. `withdrawn`: the run ended, or somebody else was asked and answered."""
+    """`expired`: no answer came in time. `withdrawn`: the run ended, or another approver answered."""
     reason: str
     answered: float
 
@@ -111,7 +111,7 @@ class Approvals:
         self._definitions: dict[str, dict[str, Any]] = {}
 
     async def approve(self, call: ToolCall) -> Decision:
-        """For `Sandbox(approve=…)`: waits for the answer; raises Denied when nobody answers in time."""
+        """For `Sandbox(approve=…)`: waits for the answer; raises Denied when no answer comes in time."""
         question, future = self._ask(call)
         outcome: Answered | None = None
         try:
@@ -188,7 +188,7 @@ class Approvals:
         return Change(names, tuple(_diff(before, now))) if names else None
 
     async def _first_answer(self, call: ToolCall, future: Future[Decision]) -> Decision:
-        """The inbox and the other approvers are asked together. One that cannot ask anybody is left out."""
+        """The inbox and the other approvers are asked together. One that cannot ask a person is left out."""
         inbox: asyncio.Future[Any] = asyncio.wrap_future(future)
         waiting: set[asyncio.Future[Any]] = {inbox, *(asyncio.ensure_future(other(call)) for other in self._others)}
         try:

@@ -91,7 +91,7 @@ class DirectCall:
             raise
 
     def answered(self, answer: Answer) -> Run:
-        """Its record with an answer that somebody else gave."""
+        """Its record with an answer that the caller gives."""
         try:
             self._calls.prepare(self._entry)
         except ToolError as error:

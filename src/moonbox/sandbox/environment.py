@@ -48,7 +48,7 @@ class Additions:
     values: Mapping[str, Any] = field(default_factory=dict)
     docs: Mapping[str, str] = field(default_factory=dict)
     revision: int = 0
-    """Rises with everything that a worker must be told."""
+    """Rises with every change that workers need to know of."""
 
     @classmethod
     def standard(cls) -> Additions:

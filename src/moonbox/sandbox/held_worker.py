@@ -22,17 +22,17 @@ __all__ = ["HeldWorker"]
 
 _FRAME_SLACK = 1 << 20
 _ANSWER_SECONDS = 10.0
-_MOST_GLOBALS = 200_000  # nodes of the answer; the engine tells at most 10 000 names
+_MOST_GLOBALS = 200_000  # elements of the answer; the engine names at most 10 000 globals
 
 
 class HeldWorker:
-    """At most one worker at a time. All but `close` is for whoever has the Repl's turn."""
+    """At most one worker at a time. Only the run that has the Repl's turn uses it; `close` comes from any thread."""
 
     link: Link | None = None
     has_state = False
     """Scripts may have defined something in it."""
     loss_unseen = False
-    """State went with a worker, and no Run has told so yet."""
+    """State was lost with a worker, and no Run has reported it yet."""
     _closed = False
 
     def __init__(self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None) -> None:
@@ -79,7 +79,7 @@ class HeldWorker:
         return protocol.pack(protocol.CONFIGURE, config) if config else b""
 
     def read_globals(self) -> dict[str, str]:
-        """Names and kinds of what scripts have defined, as the worker tells."""
+        """Names and kinds of what scripts have defined, as the worker reports them."""
         deadline = monotonic() + _ANSWER_SECONDS
         try:
             with self.acquire() as link:
@@ -107,7 +107,7 @@ class HeldWorker:
         except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
             self.lose()
             raise WorkerError(f"the worker was lost: {problem}") from None
-        except BaseException:  # cancelled: an answer may still come, which nobody would expect
+        except BaseException:  # cancelled: the answer would be taken for that of a later request
             self.lose()
             raise
 

@@ -210,12 +210,12 @@ class Repl:
 
     @property
     def may_have_globals(self) -> bool:
-        """False where a look at its scripts has shown that none of them sets a global: `globals` tells of none."""
+        """False where the check of its scripts has shown that none of them sets a global: `globals` is empty."""
         return self._check.has_globals
 
     @property
     def remembers(self) -> bool:
-        """Whether it may keep more of earlier runs than `globals` tells: values that answers have cut, approvals, and
+        """Whether it may keep more of earlier runs than `globals` lists: values that answers have cut, approvals, and
         what scripts put into the table of globals without naming it."""
         return bool(self._always) or self._check.remembers
 
@@ -240,7 +240,7 @@ class Repl:
 
     @property
     def worker_jail(self) -> tuple[Layer, ...]:
-        """The layers of its worker's jail, as the worker told when it came up; none before the first run and inline."""
+        """The layers of its worker's jail, as the worker reported them at its start; none before the first run and inline."""
         return () if (link := self._worker.link) is None else link.layers()
 
     @property

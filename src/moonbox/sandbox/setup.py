@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from moonbox.values import Packed
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
-    """Tells one environment from another: which tools, their revision, that of what was added, and the limits."""
+    """Identifies an environment: the toolbox, its revision, the revision of what was added, and the limits."""
 
 __all__ = [
     "Setup",
@@ -129,7 +129,7 @@ class Setup:
             learned.learn(tool.path, packed.value, hides=hides)
 
     def write(self, run: Run) -> None:
-        """Keep the run's record before anybody sees its result."""
+        """Write the run's record to the trail, before its result is returned."""
         if self.sink is not None:
             self.sink.write(run if self.redactor is None else self.redactor.redact(run))
 
@@ -207,7 +207,7 @@ def check_required(require: Any, isolation: Any) -> None:
 def open_sink(audit: Any) -> Sink | None:
     """The sink that `Sandbox(audit=…)` names."""
     if audit is None or hasattr(audit, "write"):
-        return audit  # type: ignore[no-any-return]  # told apart by duck type: a Sink is a protocol
+        return audit  # type: ignore[no-any-return]  # recognised by its method: a Sink is a protocol
     from moonbox.audit import sinks
 
     return sinks.open_sink(audit)

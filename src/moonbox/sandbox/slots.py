@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["RunningCall", "RunningCalls", "Slots", "ToolSlots", "Turns"]
 
 MOST_LEFT = 64
-"""So many calls of a Sandbox may still run that nobody waits for; then no other call is made."""
+"""So many calls of a Sandbox may still run after their runs gave them up; then no other call is made."""
 
 
 class Slots:
@@ -190,7 +190,7 @@ class RunningCalls:
 class RunningCall:
     """One call until its tool has ended, which may be long after its caller has given up. It then frees its slot.
 
-    Whoever carries the call out holds it: the call's own path, and the thread or task that its tool runs in.
+    It is held by what performs the call: the call's own path, and the thread or task that its tool runs in.
     """
 
     __slots__ = ("_calls", "entry", "holders", "slots")

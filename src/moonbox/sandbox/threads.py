@@ -137,7 +137,7 @@ class LoopThread:
         import asyncio  # here and below: slow to load, and most programs have no use for it
 
         with self._lock:  # also while it is handed over: `close` then finds it on the loop, and cancels it
-            if self._closed:  # a run that goes on for a moment must not start a loop that nobody ends
+            if self._closed:  # a run that goes on for a moment must not start a loop that is never ended
                 raise ToolError("the Sandbox is closed", code="cancelled")
             if self._loop is None:  # set last: Ctrl-C on the way must not leave a loop that does not run
                 loop = asyncio.new_event_loop()
@@ -212,7 +212,7 @@ async def _cancel_all() -> None:
 
 
 def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
-    """Do it in the loop's thread, from any thread; nothing happens when the loop has ended meanwhile."""
+    """Do it in the loop's thread, from any thread; nothing happens when the loop has ended."""
     try:
         loop.call_soon_threadsafe(work)
     except RuntimeError:

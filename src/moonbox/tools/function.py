@@ -65,9 +65,9 @@ class Context:
     extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """What the host's author gave to the Sandbox for its tools: a database, a user, a session."""
     progress: Callable[[str], None] = _ignore
-    """Tell whoever watches the run how far the tool is."""
+    """Report how far the tool is to those that watch the run."""
     cancelled: Callable[[], bool] = _never
-    """Whether the run has ended meanwhile; a long synchronous tool should look now and then and give up."""
+    """Whether the run has ended; a long synchronous tool should check this now and then and give up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ def _from_langchain(tool: Any, options: dict[str, Any]) -> Tool:
 
 
 def _langchain_schema(tool: Any) -> dict[str, Any]:
-    """What the model would be told: without the arguments that LangChain fills in."""
+    """The schema that the model would see: without the arguments that LangChain fills in."""
     if tool.args_schema is None and hasattr(tool, "coroutine"):  # the old kind, of one text
         return {"type": "object", "properties": tool.args, "required": list(tool.args)}
     schema = tool.tool_call_schema

@@ -150,7 +150,7 @@ class LearnedShapes:
             self._add_sizes(data.get("sizes"))
 
     def _add_sizes(self, sizes: Any) -> None:
-        """Those of a file, which anybody may have written."""
+        """Those of a file, which is not trusted."""
         for name, size in list(sizes.items())[:_MOST_TOOLS] if isinstance(sizes, dict) else ():
             match size:
                 case [int(results), int(total), bool(scripted)] if results > 0 and total >= 0:

@@ -190,7 +190,7 @@ class _Walker:
                 self.note((*path, name), "missing" + (f", expected {expected}" if expected != "any" else ""))
         rest = schema.get("additionalProperties", True)
         for name, item in value.items():
-            if len(self.problems) > MOST_PROBLEMS:  # nobody reads on, and each is compared with those before it
+            if len(self.problems) > MOST_PROBLEMS:  # more would not be read, and each is compared with those before it
                 return
             if name is REST:
                 continue

@@ -77,7 +77,7 @@ class Tool(Generic[P, R]):
     tags: tuple[str, ...] = field(default=(), repr=False)
     meta: Mapping[str, Any] = field(default_factory=lambda: types.MappingProxyType({}), repr=False)
     answered_by_caller: bool = field(default=False, repr=False)
-    """It has no function here: whoever runs the script, or handles the model's call, answers its calls."""
+    """It has no function here: the program that runs the script, or handles the model's call, answers its calls."""
     unbound: bool = field(default=False, repr=False)
     """It was defined in a class body and needs an instance: `instance.method` is the usable tool."""
     plan: CallPlan = field(default_factory=lambda: CallPlan(None), repr=False)
@@ -326,7 +326,7 @@ def _hash(part: Any) -> str:
 
 
 def _code(call: Any) -> list[str]:
-    """What the callable is, as far as that can be told: the same function defined again is the same."""
+    """What the callable is, as far as that is known: the same function defined again is the same."""
     inner = getattr(call, "__wrapped__", None) or getattr(call, "func", None) or getattr(call, "__func__", None) or call
     code = getattr(inner, "__code__", None)
     name = f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', type(inner).__qualname__)}"

@@ -300,7 +300,7 @@ class Toolbox:
         names = aliases(tools)
         by_alias = {alias: tools[path] for path, alias in names.items()}
         self._contents = _Contents(tools, names, by_alias)
-        self.revision += 1  # last: whoever reads it first and then the contents has nothing older
+        self.revision += 1  # last: code that reads it before the contents gets contents that are not older
 
     def _notify(self) -> None:
         # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.
