@@ -85,17 +85,19 @@ def _found(package: Any, module: str, name: str) -> Any:
 def _entry(path: str, item: Any) -> Iterator[str]:
     yield f"### {path.rpartition('.')[2]}"
     if item.is_class:
-        bases = ", ".join(str(base) for base in item.bases)
+        bases = ", ".join(str(base) for base in item.bases if str(base) != "Struct")
         init = item.members.get("__init__")
         fields = [member for member in _members(item) if member.is_attribute]
         is_made_here = init is not None and init.is_function and item.name not in _MADE_BY_OTHERS
         arguments = _arguments(init) if is_made_here else None
+        if "Struct" in map(str, item.bases) and item.name not in _MADE_BY_OTHERS:
+            arguments = _struct_arguments(item, fields)
         yield _code(f"class {path}" + (f"({bases})" if bases else ""), arguments)
         yield _doc(item)
         if fields:
             yield "\n".join(_field(field) for field in fields)
         for member in _members(item):
-            overridden = bool(item.bases) and member.docstring is None  # described where the base class is
+            overridden = bool(bases) and member.docstring is None  # described where the base class is
             if member.is_function and not (overridden and member.name not in _USUAL):
                 yield f"#### {item.name}.{member.name}"
                 yield _code(_head(member), _arguments(member), _returned(member))
@@ -133,6 +135,17 @@ def _arguments(function: Any) -> list[str]:
         if parameter.default is not None and not prefix:
             text += f" = {parameter.default}" if parameter.annotation is not None else f"={parameter.default}"
         arguments.append(text)
+    return arguments
+
+
+def _struct_arguments(item: Any, fields: list[Any]) -> list[str]:
+    """The arguments of a msgspec.Struct: its fields."""
+    arguments = ["*"] if "kw_only=True" in item.source.partition("):")[0] else []
+    for field in fields:
+        if "property" not in field.labels:
+            arguments.append(
+                f"{field.name}: {field.annotation}" + (f" = {field.value}" if field.value is not None else "")
+            )
     return arguments
 
 

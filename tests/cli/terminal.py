@@ -49,8 +49,11 @@ class Terminal:
         """The same without escape codes."""
         return _ESCAPES.sub("", self.raw)
 
-    def type(self, text: str) -> None:
+    def type(self, text: str, *expected: str) -> None:
+        """Type a text, and wait until each of these texts appears after it."""
         os.write(self._master, text.encode())
+        for wanted in expected:
+            self.expect(wanted)
 
     def expect(self, wanted: str, seconds: float = 100.0) -> str:
         """Wait until the text appears after what was expected before; what came until then."""

@@ -306,8 +306,7 @@ def test_on_a_terminal_prune_asks_first(
 ) -> None:
     screen = terminal("audit", "prune", "--db", str(many), "--keep", "2")
     screen.expect("Delete 3 runs (all but the latest 2)? [y/N]: ")
-    screen.type(f"{answer}\n")
-    screen.expect("3 runs deleted" if status == 0 else "nothing was deleted")
+    screen.type(f"{answer}\n", "3 runs deleted" if status == 0 else "nothing was deleted")
     assert screen.ended() == status
     assert len(ids(many)) == left
 

@@ -286,30 +286,14 @@ def test_a_person_is_asked(terminal: Open) -> None:
     question = "allow it? [y]es, [n]o, [a]lways, [e]dit: "
     screen.expect('delete needs your approval: Delete a file for good.\n  path = "a"\n')
     screen.expect(question)
-    screen.type("what\n")
-    screen.expect(question)
-    screen.type("y\n")
-    screen.expect("deleted a\n")
-    screen.expect('path = "b"')
-    screen.expect(question)
-    screen.type("n keep it\n")
-    screen.expect("delete: a person declined this call: keep it\n")
-    screen.expect('path = "c"')
-    screen.expect(question)
-    screen.type("e\n")
-    screen.expect("fields to change")
-    screen.type('{"path": \n')
-    screen.expect("invalid JSON")
-    screen.expect(question)
-    screen.type("e\n")
-    screen.expect("fields to change")
-    screen.type('{"path": "z"}\n')
-    screen.expect("deleted z\n")
-    screen.expect('path = "d"')
-    screen.expect(question)
-    screen.type("a\n")
-    screen.expect("deleted d\n")
-    screen.expect("deleted e\n")
+    screen.type("what\n", question)
+    screen.type("y\n", "deleted a\n", 'path = "b"', question)
+    screen.type("n keep it\n", "delete: a person declined this call: keep it\n", 'path = "c"', question)
+    screen.type("e\n", "fields to change")
+    screen.type('{"path": \n', "invalid JSON", question)
+    screen.type("e\n", "fields to change")
+    screen.type('{"path": "z"}\n', "deleted z\n", 'path = "d"', question)
+    screen.type("a\n", "deleted d\n", "deleted e\n")
     assert screen.ended() == 0
 
 
@@ -317,11 +301,8 @@ def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
     screen = terminal("run", "-t", "kit", "-e", "tools.delete{path = ('x'):rep(2500) .. '\\27[2J'}")
     screen.expect("xxx … 511 more characters not shown")
     screen.expect("[v]iew all: ")
-    screen.type("v\n")
-    screen.expect('xxx\\u001b[2J"\n')
-    screen.expect("[v]iew all: ")
-    screen.type("\x04")
-    screen.expect("denied: you denied the call of 'delete'\n")
+    screen.type("v\n", 'xxx\\u001b[2J"\n', "[v]iew all: ")
+    screen.type("\x04", "denied: you denied the call of 'delete'\n")
     assert screen.ended() == 1
     assert "do not repeat" not in screen.text
 
@@ -329,8 +310,7 @@ def test_an_approval_shows_all_or_says_what_is_missing(terminal: Open) -> None:
 def test_a_denial_is_told_to_the_one_who_denied(terminal: Open) -> None:
     screen = terminal("run", "-t", "kit", "-e", "return tools.delete{path = 'a'}")
     screen.expect("[e]dit: ")
-    screen.type("n it is {needed}\n")
-    screen.expect("line 1: denied: you denied the call of 'delete': it is {needed}\n")
+    screen.type("n it is {needed}\n", "line 1: denied: you denied the call of 'delete': it is {needed}\n")
     assert screen.ended() == 1
     assert "hint" not in screen.text
 
@@ -339,8 +319,7 @@ def test_ctrl_c_at_a_question_ends_the_run(terminal: Open) -> None:
     screen = terminal("run", "-t", "kit", "-e", "print('before') tools.delete{path = 'a'}")
     screen.expect("before\n")
     screen.expect("[e]dit: ")
-    screen.type("\x03")
-    screen.expect("error: interrupted after 1 call")
+    screen.type("\x03", "error: interrupted after 1 call")
     assert screen.ended() == 130
 
 
@@ -348,8 +327,7 @@ def test_ctrl_c_withdraws_the_questions_of_a_whole_batch(terminal: Open) -> None
     script = "parallel.map({1, 2, 3}, function(i) return tools.delete{path = 'p' .. i} end)"
     screen = terminal("run", "-t", "kit", "-e", script)
     screen.expect("[e]dit: ")
-    screen.type("\x03")
-    screen.expect("error: interrupted after 3 calls")
+    screen.type("\x03", "error: interrupted after 3 calls")
     assert screen.ended() == 130
     assert screen.text.count("needs your approval") == 1
 
@@ -379,8 +357,7 @@ def test_no_colours_for_who_wants_none(terminal: Open) -> None:
 def test_ctrl_c_while_a_script_is_being_typed(terminal: Open) -> None:
     screen = terminal("run", "-")
     screen.expect("Type a script; Ctrl-D runs it.\n")
-    screen.type("return")
-    screen.expect("return")
+    screen.type("return", "return")
     screen.type("\x03")
     assert screen.ended() == 130
     assert screen.rest == "^C\n"

@@ -393,45 +393,6 @@ def test_each_conversation_has_its_state(mode: CodeMode) -> None:
     assert asyncio.run(mode.ahandle("lua_repl", count, conversation="b")) == "2"
 
 
-def test_the_longest_unused_conversation_makes_room(box: Sandbox) -> None:
-    with CodeMode(box, max_conversations=2) as mode:
-        for key in ("a", "b", "a", "c"):
-            mode.handle("lua_repl", code(f"x = '{key}'"), conversation=key)
-        values = {key: mode.handle("lua_repl", code("x"), conversation=key) for key in ("c", "a")}
-        assert values == {"c": "c", "a": "a"}
-        assert mode.handle("lua_repl", code("x"), conversation="b").startswith("null\n[note: ")
-
-
-def test_idle_conversations_end(box: Sandbox) -> None:
-    with CodeMode(box, idle_seconds=0.0) as mode:
-        mode.handle("lua_repl", code("x = 1"), conversation="a")
-        assert mode.handle("lua_repl", code("x"), conversation="a") == "1"
-        mode.handle("lua_repl", code("1"), conversation="b")
-        assert len(mode.conversations) == 1
-
-
-def test_a_conversation_in_use_is_not_ended_to_make_room() -> None:
-    inside, go_on = threading.Event(), threading.Event()
-
-    @tool
-    def wait() -> str:
-        """Wait."""
-        inside.set()
-        go_on.wait(30)
-        return "waited"
-
-    with Sandbox([wait]) as box, CodeMode(box, max_conversations=1, idle_seconds=0.0) as mode:
-        answers: list[str] = []
-        script = code("return tools.wait{}")
-        thread = threading.Thread(target=lambda: answers.append(mode.handle("lua_repl", script, conversation="a")))
-        thread.start()
-        inside.wait(30)
-        assert mode.handle("lua_repl", code("1"), conversation="b") == "1"
-        go_on.set()
-        thread.join()
-        assert answers == ["waited"]
-
-
 def test_ending_a_conversation_stops_its_script() -> None:
     inside, go_on = threading.Event(), threading.Event()
 

@@ -24,18 +24,22 @@ if TYPE_CHECKING:
 __all__ = [
     "LONGEST_MESSAGE",
     "LONGEST_NAME",
+    "WIDEST",
     "explain_translated",
     "failed_call",
     "limit_hint",
     "limit_message",
     "name_in",
     "pointed",
+    "pointed_line",
     "syntax_error",
+    "visible",
     "without_line",
 ]
 
 _LONG_PATH = r"^(\S{60})\S{20,}(\S{20} (?:is|has) )"
-_LONGEST_LINE = 200
+WIDEST = 100
+"""Characters of a source line that are shown."""
 LONGEST_MESSAGE = 4_000
 LONGEST_NAME = 200
 
@@ -151,13 +155,23 @@ def syntax_error(source: str, runtime: Callable[[], str] | None) -> EngineError 
 def pointed(source: str, line: int | None, column: int | None) -> str:
     """The source line with its number and a caret below the column."""
     lines = source.splitlines()
-    if line is None or not 1 <= line <= len(lines):
-        return ""
-    text = lines[line - 1].replace("\t", " ")
-    at = max(0, (column or 1) - 1)
-    start = max(0, at - _LONGEST_LINE // 2)
-    number = str(line)
-    return f"{number} | {text[start : start + _LONGEST_LINE]}\n{' ' * len(number)} | {' ' * (at - start)}^"
+    return pointed_line(lines[line - 1], line, column) if line is not None and 1 <= line <= len(lines) else ""
+
+
+def pointed_line(text: str, line: int, column: int | None) -> str:
+    """That line with its number, and a caret below the column or the first word; of a long line a part around it."""
+    text = visible(text.expandtabs(1))
+    at = min(column - 1 if column is not None else len(text) - len(text.lstrip()), len(text))
+    if len(text) > WIDEST:
+        start = max(0, min(at - WIDEST // 2, len(text) - WIDEST))
+        before, after = "…" * (start > 0), "…" * (start + WIDEST < len(text))
+        text, at = f"{before}{text[start : start + WIDEST]}{after}", at - start + len(before)
+    return f"{line} | {text}\n{' ' * len(str(line))} | {' ' * at}^"
+
+
+def visible(text: str) -> str:
+    """The text without characters that would change how a terminal shows what follows."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "·" for char in text)
 
 
 def _positive(value: Any) -> int | None:

@@ -7,8 +7,6 @@ import os
 import re
 import shutil
 import sys
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +16,7 @@ from moonbox.mcp import files
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = [
     "CLIENTS",
@@ -168,7 +166,7 @@ def snippet(client: Client, entry: Entry) -> str:
     """The entry alone, as it appears in the client's file."""
     shaped = client.shape(entry)
     if client.form == "toml":
-        return _toml(client, entry.name, shaped)
+        return files.toml_block(client.root, entry.name, shaped)
     data: dict[str, Any] = {entry.name: shaped}
     for key in reversed(client.root):
         data = {key: data}
@@ -247,54 +245,11 @@ def _edit_json(client: Client, entry: Entry, before: str, path: Path) -> tuple[s
 
 
 def _edit_toml(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
-    root = client.root[0]
-    try:
-        data = tomllib.loads(before)
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"{path} is not valid TOML ({problem}); the file was not changed") from None
-    shaped = client.shape(entry)
-    table = data.get(root, {})
-    if isinstance(table, dict) and table.get(entry.name) == shaped:
+    shaped, known = client.shape(entry), files.tables(before, client.root, path)
+    if known.get(entry.name) == shaped:
         return before, "unchanged"
-    block = _toml(client, entry.name, shaped)
-    name = re.escape(entry.name)
-    header = re.compile(rf"^\[{re.escape(root)}\.(?:{name}|\"{name}\")(?:\.[^\]]*)?\]\s*$")
-    lines, kept, inside = before.splitlines(keepends=True), [], False
-    for line in lines:
-        if line.lstrip().startswith("["):
-            inside = header.match(line.strip()) is not None
-        if not inside:
-            kept.append(line)
-    rest = "".join(kept)
-    after = rest.rstrip("\n") + ("\n\n" if rest.strip() else "") + block
-    if not _adds_only(data, after, root, entry.name, shaped):
-        raise ConfigError(f"{path} cannot be changed safely; add this by hand:\n\n{block}")
-    return after, "added" if len(kept) == len(lines) else "replaced"
-
-
-def _adds_only(before: dict[str, Any], text: str, root: str, name: str, shaped: Any) -> bool:
-    """Whether the new text contains exactly what the old one did, and our entry."""
-    try:
-        after = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
-    if not isinstance(after.get(root), dict):
-        return False
-    entry = after[root].pop(name, None)
-    others = {key: value for key, value in before.get(root, {}).items() if key != name}
-    return entry == shaped and after == {**before, root: others}
-
-
-def _toml(client: Client, name: str, shaped: Mapping[str, Any]) -> str:
-    key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-    lines = [f"[{client.root[0]}.{key}]"]
-    for field_name, value in shaped.items():
-        if isinstance(value, Mapping):
-            inner = ", ".join(f"{json.dumps(item)} = {json.dumps(text)}" for item, text in value.items())
-            lines.append(f"{field_name} = {{ {inner} }}")
-        else:
-            lines.append(f"{field_name} = {json.dumps(value, ensure_ascii=False)}")
-    return "\n".join(lines) + "\n"
+    done = "replaced" if entry.name in known else "added"
+    return files.with_tables(before, client.root, {entry.name: shaped}, path), done
 
 
 def _indent(text: str) -> int | str:

@@ -1,8 +1,10 @@
-"""Configuration files that people keep: read, copied, replaced at once, and TOML from which tables are removed."""
+"""Configuration files that people keep: read, copied, replaced at once, and tables added to and removed from TOML."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -13,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["backup", "read", "without_tables", "write"]
+__all__ = ["backup", "read", "tables", "toml_block", "with_tables", "without_tables", "write"]
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read(path: Path) -> str | None:
@@ -55,21 +59,37 @@ def write(path: Path, text: str) -> None:
         raise ConfigError(f"{path} cannot be written: {problem}") from None
 
 
+def tables(text: str, root: Sequence[str], path: Path) -> dict[str, Any]:
+    """The tables [root.name] of a TOML file, by name."""
+    table: Any = _parsed(text, path)
+    for key in root:
+        table = table.get(key, {}) if isinstance(table, dict) else {}
+    return table if isinstance(table, dict) else {}
+
+
+def with_tables(text: str, root: Sequence[str], added: Mapping[str, Mapping[str, Any]], path: Path) -> str:
+    """TOML with these tables [root.name] in place of those of the same names; ConfigError if more would change."""
+    blocks = [toml_block(root, name, table) for name, table in added.items()]
+    kept = _cut(text, root, list(added))
+    after = "\n".join([*([kept.rstrip("\n") + "\n"] if kept.strip() else []), *blocks])
+    wanted = _parsed(text, path)
+    try:
+        table = wanted
+        for key in root:
+            table = table.setdefault(key, {})
+        table.update({name: dict(item) for name, item in added.items()})
+        same = tomllib.loads(after) == wanted
+    except (tomllib.TOMLDecodeError, AttributeError):
+        same = False
+    if not same:
+        raise ConfigError(f"{path} cannot be changed safely; add this by hand:\n\n" + "\n".join(blocks))
+    return after
+
+
 def without_tables(text: str, root: Sequence[str], names: Sequence[str], path: Path) -> str:
     """TOML without the tables [root.name] and those below them; ConfigError if that would change anything else."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"{path} is not valid TOML ({problem}); the file was not changed") from None
-    kept, inside = [], False
-    for line in text.splitlines(keepends=True):
-        if line.lstrip().startswith("["):
-            parts = _table_name(line)
-            inside = parts[: len(root)] == list(root) and parts[len(root) : len(root) + 1] in [[name] for name in names]
-        if not inside:
-            kept.append(line)
-    after = "".join(kept)
-    table = data
+    data, after = _parsed(text, path), _cut(text, root, names)
+    table: Any = data
     for key in root:
         table = table.get(key, {}) if isinstance(table, dict) else {}
     for name in names:
@@ -83,6 +103,44 @@ def without_tables(text: str, root: Sequence[str], names: Sequence[str], path: P
         entries = ", ".join(f"[{'.'.join(root)}.{name}]" for name in names)
         raise ConfigError(f"{path} cannot be changed safely; remove {entries} by hand")
     return after
+
+
+def toml_block(root: Sequence[str], name: str, table: Mapping[str, Any]) -> str:
+    """A table as TOML writes it."""
+    lines = [f"[{'.'.join(root)}.{_key(name)}]", *(f"{_key(key)} = {_value(value)}" for key, value in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    # The escapes of JSON are those of TOML, but for one.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigError(f"{path} is not valid TOML ({problem}); the file was not changed") from None
+
+
+def _cut(text: str, root: Sequence[str], names: Sequence[str]) -> str:
+    """The text without the lines of the tables [root.name] and those below them."""
+    kept, inside = [], False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            parts = _table_name(line)
+            inside = parts[: len(root)] == list(root) and parts[len(root) : len(root) + 1] in [[name] for name in names]
+        if not inside:
+            kept.append(line)
+    return "".join(kept)
 
 
 def _without_empty(value: Any) -> Any:

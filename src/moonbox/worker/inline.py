@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.worker.control import CpuClock, SocketControl, socket_pairs
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["InlineSource"]
 
 
-@dataclass(frozen=True, slots=True)
 class _Thread:
     """A thread, which cannot be killed: a script that does not stop keeps its thread."""
 

@@ -6,8 +6,9 @@ import contextlib
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 
@@ -26,8 +27,7 @@ FREEZE_AFTER = 1.0
 _RETRY_AFTER = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class PoolCounts:
+class PoolCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many workers a pool has at one moment."""
 
     live: int
@@ -188,7 +188,8 @@ class Pool:
 
     def counts(self) -> PoolCounts:
         with self._lock:
-            return PoolCounts(self._live, len(self._out), tuple(link.pid for link in self._spares))
+            spare_pids = tuple(link.pid for link in self._spares)
+            return PoolCounts(live=self._live, in_use=len(self._out), spare_pids=spare_pids)
 
     def prime(self) -> None:
         """Start a spare now; raises what prevents it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
 from moonbox.languages.explanations import LONGEST_MESSAGE, failed_call, limit_hint, limit_message, name_in
@@ -14,9 +14,11 @@ from moonbox.languages.lua.syntax.listing import Listing
 from moonbox.languages.lua.vocabulary import lua_vocabulary, tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from moonbox.errors import LimitName
     from moonbox.languages.language import EngineError
+    from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.limits import Limits
 
 __all__ = ["compose", "explain"]
@@ -41,19 +43,18 @@ def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     current = next(reversed(list(sources)), "script")
     listings = {name: Listing(source) for name, source in sources.items()}
     raw = error.message[: LONGEST_MESSAGE + 200].partition("\nstack traceback:\n\t[C]")[0]
-    message_text, prefix = split_prefix(raw, current)
-    message_text = message_text if len(message_text) <= LONGEST_MESSAGE else f"{message_text[:LONGEST_MESSAGE]}…"
+    message, prefix = split_prefix(raw, current)
+    message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
     if error.kind == "syntax":
-        return _syntax(message_text, prefix, listings, current)
+        return _syntax(message, prefix, listings, current)
     if error.kind != "tool" and error.data is None:
-        message_text = tidied(message_text)
-    location = locate(error, message_text, prefix, listings, current)
+        message = tidied(message)
+    report = _Report(error, message, locate(error, message, prefix, listings, current), listings, current)
     if error.kind == "stop":
-        return _stopped(error, message_text, location, listings, current, limits)
+        return _stopped(report, limits)
     if error.kind == "tool":
-        return _tool(error, message_text, location, listings, current)
-    paths = frozenset(path.replace("\x1f", ".") for path in tools)
-    return _runtime(error, message_text, location, listings, current, paths)
+        return _tool(report)
+    return _runtime(report, frozenset(path.replace("\x1f", ".") for path in tools))
 
 
 def _bare(error: EngineError) -> ScriptError:
@@ -64,11 +65,40 @@ def _bare(error: EngineError) -> ScriptError:
     return ScriptError(cast("ErrorKind", known), error.message[:LONGEST_MESSAGE], limit=limit)
 
 
-def _syntax(
-    message_text: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str
-) -> ScriptError:
+class _Report(NamedTuple):
+    """An engine's error, and where it happened."""
+
+    error: EngineError
+    message: str
+    location: Location
+    listings: Mapping[str, Listing]
+    current: str
+    """The chunk of the run that failed."""
+
+    @property
+    def listing(self) -> Listing:
+        """The script in whose line it happened."""
+        return self.listings.get(self.location.chunk) or Listing("")
+
+    def explained(self, kind: ErrorKind, message: str, column: int | None = None, **more: Any) -> ScriptError:
+        location, current = self.location, self.current
+        frames = frames_of(location.frames, self.listings)
+        return ScriptError(
+            kind,
+            message,
+            line=location.line,
+            column=column if location.chunk == current else None,
+            traceback=render(
+                frames, self.listings, chunk=location.chunk, current=current, line=location.at, column=column
+            ),
+            frames=frames,
+            **more,
+        )
+
+
+def _syntax(message: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str) -> ScriptError:
     line = prefix[0][1] if prefix else None
-    finding = explain_syntax(listings.get(current) or Listing(""), message_text, line)
+    finding = explain_syntax(listings.get(current) or Listing(""), message, line)
     return ScriptError(
         "syntax",
         finding.message,
@@ -79,83 +109,51 @@ def _syntax(
     )
 
 
-def _runtime(
-    error: EngineError,
-    message_text: str,
-    location: Location,
-    listings: Mapping[str, Listing],
-    current: str,
-    tools: Collection[str],
-) -> ScriptError:
-    listing = listings.get(location.chunk) or Listing("")
-    earlier = [other for name, other in reversed(list(listings.items())) if name not in (location.chunk, current)]
+def _runtime(report: _Report, tools: Collection[str]) -> ScriptError:
+    error, location, listings = report.error, report.location, report.listings
+    own = (location.chunk, report.current)
     failure = RuntimeFailure(
-        listing,
+        report.listing,
         location.at,
-        message_text,
+        report.message,
         tools,
         names=error.names,
-        earlier=earlier,
+        earlier=[other for name, other in reversed(list(listings.items())) if name not in own],
         functions=tuple(frame.function for frame in frames_of(location.frames, {})),
     )
     hint = column = None
     if error.data is None:  # of a table that the script raised, the script knows best what it means
         failure = with_value(failure)
         hint, column = runtime_hint(failure), column_of(failure)
-    return _error(
-        "runtime",
-        message_text,
-        location,
-        listings,
-        current,
-        column=column,
-        hint=hint,
-        data=error.data,
-        code=name_in(error.data.get("code")) if isinstance(error.data, dict) else None,
-    )
+    code = name_in(error.data.get("code")) if isinstance(error.data, dict) else None
+    return report.explained("runtime", report.message, column, hint=hint, data=error.data, code=code)
 
 
-def _tool(
-    error: EngineError, message_text: str, location: Location, listings: Mapping[str, Listing], current: str
-) -> ScriptError:
-    failed = failed_call(error)
+def _tool(report: _Report) -> ScriptError:
+    failed = failed_call(report.error)
     tool, denied = failed["tool"], is_denial(failed["code"])
     name = tool_name(tool) if tool else "tools.name"
+    words = report.listing.words(report.location.at) if report.location.at is not None else ()
     hint = None
     if denied:
         hint = "do not repeat this call: continue without it, or ask for permission"
-    elif _called_at_once(listings.get(location.chunk), location.at):
+    elif _called_at_once(words):
         hint = str(lua_vocabulary().fact("called_too_early", function="pcall", tool=name, arguments="{…}"))
     elif failed["retryable"]:
         hint = f"a retry may succeed; to continue without it write: local ok, result = pcall({name}, {{…}})"
-    column = _tool_column(listings.get(location.chunk), location.at, tool)
-    return _error(
-        "denied" if denied else "tool",
-        message_text,
-        location,
-        listings,
-        current,
-        column=column,
-        hint=hint,
-        **failed,
+    return report.explained(
+        "denied" if denied else "tool", report.message, _tool_column(words, tool), hint=hint, **failed
     )
 
 
-def _stopped(
-    error: EngineError,
-    message_text: str,
-    location: Location,
-    listings: Mapping[str, Listing],
-    current: str,
-    limits: Limits,
-) -> ScriptError:
-    limit = error.limit if error.limit in LIMIT_NAMES else None
-    message = limit_message(error.limit, message_text, limits)
+def _stopped(report: _Report, limits: Limits) -> ScriptError:
+    limit = cast("LimitName", report.error.limit) if report.error.limit in LIMIT_NAMES else None
+    message = limit_message(report.error.limit, report.message, limits)
     if limit is None:
-        return _error("cancelled", message, location, listings, current)
-    listing = listings.get(current) or Listing("")
-    hint = _limit_hint(limit, limits, listing, location.line, message)
-    return _error("limit", message, location, listings, current, limit=limit, hint=hint)
+        return report.explained("cancelled", message)
+    listing = report.listings.get(report.current) or Listing("")
+    hint = _limit_hint(limit, limits, listing, report.location.line, message)
+    return report.explained("limit", message, limit=limit, hint=hint)
 
 
 def _limit_hint(limit: str, limits: Limits, listing: Listing, line: int | None, message: str) -> str | None:
@@ -201,34 +199,15 @@ def _time(listing: Listing, line: int | None) -> str:
     return ""
 
 
-def _error(
-    kind: str, message: str, location: Location, listings: Mapping[str, Listing], current: str, **more: Any
-) -> ScriptError:
-    column = more.pop("column", None)
-    frames = frames_of(location.frames, listings)
-    return ScriptError(
-        cast("ErrorKind", kind),
-        message,
-        line=location.line,
-        column=column if location.chunk == current else None,
-        traceback=render(frames, listings, chunk=location.chunk, current=current, line=location.at, column=column),
-        frames=frames,
-        **more,
-    )
-
-
-def _tool_column(listing: Listing | None, line: int | None, tool: str | None) -> int | None:
+def _tool_column(words: Sequence[Token], tool: str | None) -> int | None:
     """Where the line names the tool, if it does so once."""
-    if listing is None or line is None or tool is None:
-        return None
-    last = tool.rpartition(".")[2]
-    columns = [token.column for token in listing.words(line) if token.kind == "name" and token.text == last]
+    last = tool.rpartition(".")[2] if tool else ""
+    columns = [token.column for token in words if token.kind == "name" and token.text == last]
     return columns[0] if len(columns) == 1 else None
 
 
-def _called_at_once(listing: Listing | None, line: int | None) -> bool:
+def _called_at_once(words: Sequence[Token]) -> bool:
     """`pcall(tools.x{…})`, which calls the tool before pcall begins."""
-    words = listing.words(line) if listing is not None and line is not None else ()
     for index, word in enumerate(words):
         if word.text != "pcall" or [token.text for token in words[index + 1 : index + 3]] != ["(", "tools"]:
             continue

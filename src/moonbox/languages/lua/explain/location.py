@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.errors import Frame
+from moonbox.languages.explanations import WIDEST, pointed_line, visible
 from moonbox.languages.lua.syntax.parser import expression_end
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.languages.lua.syntax.listing import Listing
 
-__all__ = ["WIDEST", "Location", "frames_of", "locate", "render", "run_name", "split_prefix"]
+__all__ = ["Location", "frames_of", "locate", "render", "run_name", "split_prefix"]
 
 _PREFIX = re.compile(r"(?P<chunk>script(?:#\d{1,9})?|moonbox/\w{1,30}):(?P<line>\d{1,9}): ?")
 _FUNCTION = re.compile(
@@ -147,7 +148,6 @@ def _returns(listing: Listing) -> Iterator[int]:
             yield tokens[index].line
 
 
-WIDEST = 100
 _MOST_SHOWN = 10
 _LONGEST_NAME = 80
 _MAIN = "main chunk"
@@ -160,7 +160,7 @@ def frames_of(frames: Sequence[tuple[str, int, str]], listings: Mapping[str, Lis
     for chunk, line, function in frames:
         listing = listings.get(chunk)
         source = listing.line(line) if listing is not None and line > 0 else None
-        shown = None if source is None else _visible(source.strip())[:WIDEST]
+        shown = None if source is None else visible(source.strip())[:WIDEST]
         name = _NAMED.sub("function", function[:_LONGEST_NAME])
         shown_frames.append(Frame(line if line > 0 else None, name, shown, chunk[:_LONGEST_NAME]))
     return tuple(shown_frames)
@@ -181,9 +181,9 @@ def render(
     if line is not None and listing is not None:
         if chunk != current:
             parts.append(f"in {run_name(chunk)}, an earlier one:")
-        parts += _source(listing, line, column)
+        parts.append(_source(listing, line, column))
     calls = _calls(frames, current)
-    return "\n".join([*parts, *calls])
+    return "\n".join(filter(None, [*parts, *calls]))
 
 
 def run_name(chunk: str) -> str:
@@ -191,27 +191,13 @@ def run_name(chunk: str) -> str:
     return f"run {chunk.partition('#')[2] or 1}"
 
 
-def _source(listing: Listing, line: int, column: int | None) -> list[str]:
+def _source(listing: Listing, line: int, column: int | None) -> str:
     text = listing.line(line)
     if text is None:
-        return []
+        return ""
     if not text.strip():
         text, column = "(end of the script)" if line >= listing.line_count else "", 1
-    text = _visible(text.expandtabs(1))
-    at = (column - 1) if column is not None else len(text) - len(text.lstrip())
-    text, at = _clipped(text, min(at, len(text)))
-    number = f"{line} | "
-    return [number + text, f"{' ' * (len(number) - 2)}| {' ' * at}^"]
-
-
-def _clipped(text: str, at: int) -> tuple[str, int]:
-    """A window of a long line around the column."""
-    if len(text) <= WIDEST:
-        return text, at
-    start = max(0, min(at - WIDEST // 2, len(text) - WIDEST))
-    window = text[start : start + WIDEST]
-    before, after = "…" * (start > 0), "…" * (start + WIDEST < len(text))
-    return f"{before}{window}{after}", at - start + len(before)
+    return pointed_line(text, line, column)
 
 
 def _calls(frames: Sequence[Frame], current: str) -> list[str]:
@@ -234,9 +220,4 @@ def _frame(frame: Frame, current: str) -> str:
     if frame.chunk != current:
         source = f": {frame.source}" if frame.source else ""
         where = f"{where} of {run_name(frame.chunk)}{source}"
-    return where if frame.function == _MAIN else f"{_visible(frame.function)} ({where})"
-
-
-def _visible(text: str) -> str:
-    """The text without characters that would change how a terminal shows what follows."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else "·" for char in text)
+    return where if frame.function == _MAIN else f"{visible(frame.function)} ({where})"

@@ -25,20 +25,6 @@ from moonbox.suggest import did_you_mean, nearest
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = [
-    "foreign_constant",
-    "given_to_library",
-    "is_assigned",
-    "loop_of",
-    "nil_name",
-    "nil_parent",
-    "null_parent",
-    "pcall_result",
-    "unknown_field",
-    "unknown_global",
-    "unknown_method",
-]
-
 _FEW = 12
 _UNDEFINED = re.compile(r"'(\w{1,40})' is not defined")
 

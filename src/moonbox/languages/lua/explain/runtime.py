@@ -7,20 +7,8 @@ import re
 from msgspec.structs import replace
 
 from moonbox.languages.facts import FACTS, LENGTHS
+from moonbox.languages.lua.explain import names
 from moonbox.languages.lua.explain.corrections import with_line
-from moonbox.languages.lua.explain.names import (
-    foreign_constant,
-    given_to_library,
-    is_assigned,
-    loop_of,
-    nil_name,
-    nil_parent,
-    null_parent,
-    pcall_result,
-    unknown_field,
-    unknown_global,
-    unknown_method,
-)
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
 from moonbox.languages.lua.explain.values import RuntimeFailure, calls_of, fields_of, read_complaint, values_meant
 from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
@@ -101,7 +89,7 @@ def runtime_hint(failure: RuntimeFailure) -> str | None:
             text_arithmetic_hint(failure)
             or comparison_hint(failure)
             or argument_hint(failure)
-            or foreign_constant(failure)
+            or names.foreign_constant(failure)
             or _colon_call(failure)
             or _no_such_field(failure)
             or _no_character(failure)
@@ -114,9 +102,9 @@ def runtime_hint(failure: RuntimeFailure) -> str | None:
             return _not_indexable(failure)
         case _:
             return (
-                nil_name(failure)
+                names.nil_name(failure)
                 or operation_hint(failure)
-                or (None if failure.complaint.role else given_to_library(failure))
+                or (None if failure.complaint.role else names.given_to_library(failure))
             )
 
 
@@ -134,11 +122,11 @@ def _not_callable(failure: RuntimeFailure) -> str | None:
         return None
     match complaint.role:
         case "global":
-            return unknown_global(failure, complaint.name, called=True)
+            return names.unknown_global(failure, complaint.name, called=True)
         case "field":
-            return unknown_field(failure, called=True)
+            return names.unknown_field(failure, called=True)
         case "method":
-            return unknown_method(failure)
+            return names.unknown_method(failure)
     return None
 
 
@@ -148,7 +136,7 @@ def _loop_over(failure: RuntimeFailure) -> str | None:
     assert complaint is not None
     if complaint.type != "table":
         return None
-    return with_line(FACTS["loop"], loop_of(failure) or "for _, item in ipairs(list) do")
+    return with_line(FACTS["loop"], names.loop_of(failure) or "for _, item in ipairs(list) do")
 
 
 def _namespace(failure: RuntimeFailure, space: str) -> str | None:
@@ -182,18 +170,22 @@ def _not_indexable(failure: RuntimeFailure) -> str | None:
     assert complaint is not None
     match complaint.type:
         case "nil":
-            return nil_name(failure) or nil_parent(failure)
+            return names.nil_name(failure) or names.nil_parent(failure)
         case "null":
-            return null_parent(failure)
+            return names.null_parent(failure)
         case "function":
             value = failure.value
             return f"{value.text} is a function: call it before reading fields" if value else None
         case "boolean":
-            return pcall_result(failure)
+            return names.pcall_result(failure)
         case "number" if not complaint.role:
-            return given_to_library(failure)
+            return names.given_to_library(failure)
         case "string":
-            return "strings cannot be changed: make a new one with .. or string.gsub" if is_assigned(failure) else None
+            return (
+                "strings cannot be changed: make a new one with .. or string.gsub"
+                if names.is_assigned(failure)
+                else None
+            )
     return None
 
 
