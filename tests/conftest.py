@@ -6,11 +6,9 @@ import gc
 import os
 import signal
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from tests.environments import trust_nobody_elsewhere
 from tests.long import times
@@ -52,29 +50,6 @@ LONGEST_FIRST = (
     "tests/costs/",
 )
 """Files are given out in this order, so that no process is left with a long one while the others have ended."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let each of several processes begin with other files: what one has compiled, the others read."""
-    worker: dict[str, object] = getattr(config, "workerinput", {})
-    if worker:
-        config.pluginmanager.register(_ShortReports())
-    tests = Path(__file__).parent
-    if worker and [Path(argument).absolute() for argument in config.args] == [tests]:
-        parts = sorted(path for path in tests.iterdir() if (path / "__init__.py").is_file() or path.match("test_*.py"))
-        first = len(parts) * int(str(worker["workerid"]).removeprefix("gw")) // int(str(worker["workercount"]))
-        config.args = [str(path) for path in parts[first:] + parts[:first]]
-
-
-class _ShortReports:
-    """Sends only the reports that are printed: each of the others costs both processes as much as a small test."""
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-        for report in runtestprotocol(item, log=False, nextitem=nextitem):
-            if report.when == "call" or not report.passed:
-                item.ihook.pytest_runtest_logreport(report=report)
-        return True
 
 
 @pytest.hookimpl(trylast=True)

@@ -28,8 +28,7 @@ LUA_FOLDERS = {
 }
 RHAI_FOLDER = TESTS / "scripts" / "rhai"
 NULLS = TESTS / "scripts" / "nulls.toml"
-REFERENCE = TESTS.parents[1] / "shared" / "rhai" / "cases.json"
-GROUPS = (*LUA_FOLDERS, "nulls", "rhai", "rhai reference")
+GROUPS = (*LUA_FOLDERS, "nulls", "rhai")
 _ENOUGH_SECONDS = 200
 """What a case that is not about time may take: on a busy machine too, what it is about must end it."""
 _RHAI_NEXT = re.compile(r"^// next run\n", re.MULTILINE)
@@ -105,8 +104,6 @@ def shared_cases(groups: tuple[str, ...] = GROUPS) -> list[SharedCase]:
             cases += _null_cases()
         elif group == "rhai":
             cases += [_rhai_case(path) for path in sorted(RHAI_FOLDER.glob("*.rhai"))]
-        elif group == "rhai reference":
-            cases += _reference_cases()
         else:
             paths = sorted(LUA_FOLDERS[group].glob("*.lua"))
             checked = [path for path in paths if "-- error: check" not in path.read_bytes().decode()]
@@ -121,17 +118,6 @@ def _rhai_case(path: Path) -> RhaiCase:
         wanted = {name: value for name, value in json.loads(head[1]).items() if name in _LEAST}
         limits = {name: max(value, _LEAST[name]) for name, value in wanted.items()}
     return RhaiCase("rhai", path.stem, text, limits)
-
-
-def _reference_cases() -> Iterator[RhaiCase]:
-    """The scripts of Rhai's own tests, where they are at hand; those that are only parsed need no host."""
-    for case in json.loads(REFERENCE.read_text(encoding="utf-8")) if REFERENCE.exists() else ():
-        limits = case.get("limits") or {}
-        known = {_REFERENCE_LIMITS[key]: value[0] for key, value in limits.items() if key in _REFERENCE_LIMITS}
-        only_parsed = case.get("method", "eval").startswith("compile")
-        if only_parsed or set(limits) - set(_REFERENCE_LIMITS) or known.get("max_string", 64) < 64:
-            continue
-        yield RhaiCase("rhai reference", case["id"], case["script"], known)
 
 
 def _null_cases() -> Iterator[NullCase]:

@@ -240,7 +240,7 @@ class Repl:
 
     @property
     def worker_jail(self) -> tuple[Layer, ...]:
-        """The layers of its worker's jail, as the worker reported them at its start; none before the first run and inline."""
+        """The layers of its worker's jail, as it reported them; none before the first run and inline."""
         return () if (link := self._worker.link) is None else link.layers()
 
     @property

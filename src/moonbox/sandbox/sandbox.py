@@ -134,7 +134,7 @@ class Sandbox:
             self._prove_jail()
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
         self._repl_class: type[Repl] | None = None
-        # Also without a call of `close`: at exit, while threads still run. When __del__ is called, they do not any more.
+        # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
         self._shut_down = weakref.finalize(
             self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink
