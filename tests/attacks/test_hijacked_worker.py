@@ -104,7 +104,6 @@ NONSENSE: dict[str, bytes] = {
     "memory is negative": ended(memory=-1),
     "memory is true": ended(memory=True),
     "cut is huge": ended(cut=2**63),
-    "cpu is an integer": ended(cpu=1),
     "cpu is negative": ended(cpu=-1.0),
     "operations is text": ended(operations="many"),
     "operations is huge": ended(operations=2**80),

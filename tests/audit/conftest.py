@@ -8,6 +8,7 @@ import pytest
 
 from moonbox.audit.records import Call, CallError, Run, Usage
 from moonbox.errors import ScriptError
+from moonbox.values import pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,9 +17,15 @@ if TYPE_CHECKING:
 def _make_run(id: str = "run-1", **changes: Any) -> Run:
     calls = (
         Call(
-            1, "get_expenses", {"employee_id": 1}, result=[{"amount": 9.5}], started=1000.0, duration=0.02, bytes_in=17
+            1,
+            "get_expenses",
+            {"employee_id": 1},
+            packed=pack([{"amount": 9.5}]),
+            started=1000.0,
+            duration=0.02,
+            bytes_in=17,
         ),
-        Call(2, "get_expenses", {"employee_id": 2}, result=[], started=1000.1, duration=0.04, bytes_out=2),
+        Call(2, "get_expenses", {"employee_id": 2}, packed=pack([]), started=1000.1, duration=0.04, bytes_out=2),
         Call(3, "send", {"to": 5}, "error", error=CallError("invalid_arguments", "to: not a string"), started=1000.2),
     )
     fields: dict[str, Any] = {

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from moonbox.audit.answer import MIN_CHARS, render
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ScriptError, UsageError
+from moonbox.values import pack
 from tests.long import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
 values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary()),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+    st.one_of(st.none(), st.booleans(), INTEGERS, st.floats(), st.text(), st.binary()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | INTEGERS, inner),
     max_leaves=30,
 )
 
@@ -258,7 +260,7 @@ def test_too_small_a_bound_is_refused() -> None:
 @given(st.lists(values, max_size=3), st.text(), st.integers(MIN_CHARS, 2000), st.booleans())
 def test_any_run_gives_a_bounded_text_that_can_be_sent(returned: list[Any], output: str, room: int, ok: bool) -> None:
     error = None if ok else ScriptError("runtime", output * 9, hint=output, data=returned)
-    calls = tuple(Call(n, output, value, result=value) for n, value in enumerate(returned, 1))
+    calls = tuple(Call(n, output, value, packed=pack(value)) for n, value in enumerate(returned, 1))
     run = Run("a", output, values=tuple(returned), output=output * 50, error=error, calls=calls)
     text = render(run, room)
     assert 0 < len(text) <= room

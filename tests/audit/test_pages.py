@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from moonbox import Run
 from moonbox.audit.jsonlines import JsonLinesSink
@@ -17,6 +17,7 @@ from moonbox.audit.reports import compare, economy_of
 from moonbox.audit.sinks import MemorySink
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ScriptError, UsageError
+from moonbox.values import pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ COUNT = 60
 
 def record(number: int) -> Run:
     ok = number % 5 != 0
-    call = Call(1, f"tool_{number % 3}", {"n": number}, "ok", result={"row": number}, started=float(number))
+    call = Call(1, f"tool_{number % 3}", {"n": number}, "ok", packed=pack({"row": number}), started=float(number))
     return Run(
         id=f"{number:032x}",
         source=f'return {number} -- 100%_sure "quoted" \\ {"Ädel Needle" if number == 3 else ""}',
@@ -152,7 +153,7 @@ def test_the_economy_counts_what_the_model_did_not_read() -> None:
         source="x" * 40,
         values=(1,),
         calls=(
-            Call(1, "rows", {}, "ok", result=["r" * 1000]),
+            Call(1, "rows", {}, "ok", packed=pack(["r" * 1000])),
             Call(2, "rows", {}, "error", error=CallError("bad", "no")),
         ),
     )

@@ -8,10 +8,12 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from moonbox import Limits, Sandbox
 from moonbox.audit.records import CALL_STATUSES, Call, CallError, Observation, Run, Usage
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, Frame, ScriptError
+from moonbox.values import Packed, pack
 from tests.long import times
 
 text = st.text(max_size=20)
@@ -43,12 +45,12 @@ errors = st.builds(
     ),
 )
 calls = st.builds(
-    Call,
+    lambda **fields: Call(**fields),
     index=st.integers(1, 999),
     tool=text,
     arguments=values,
     status=st.sampled_from(CALL_STATUSES),
-    result=values,
+    packed=values.map(pack),
     error=st.none() | st.builds(CallError, text, text, st.booleans(), values, st.none() | text),
     started=moments,
     queued=moments,
@@ -63,7 +65,7 @@ usages = st.builds(
     Usage, moments, moments, st.none() | numbers, st.integers(0), st.integers(0), st.integers(0), st.integers(0)
 )
 runs = st.builds(
-    Run,
+    lambda **fields: Run(**fields),  # its annotations are not there at run time
     id=text,
     source=text,
     language=st.sampled_from(["lua", "rhai"]),
@@ -139,8 +141,10 @@ def _exact(value: Any) -> Any:
         return [(_exact(key), _exact(item)) for key, item in value.items()]
     if isinstance(value, ScriptError):
         return _exact({**value.to_dict(), "frames": value.frames})
-    if hasattr(value, "__dataclass_fields__"):
-        return (type(value).__name__, {name: _exact(getattr(value, name)) for name in value.__dataclass_fields__})
+    if isinstance(value, Packed):
+        return _exact(value.value)
+    if isinstance(value, Struct):
+        return (type(value).__name__, {name: _exact(getattr(value, name)) for name in value.__struct_fields__})
     return (type(value).__name__, value)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from moonbox.audit.records import Call, CallError, Observation, Run
 from moonbox.audit.redaction import Redactor
 from moonbox.errors import Frame, ScriptError, UsageError
+from moonbox.values import pack
 
 GONE = "[redacted]"
 
@@ -59,7 +60,7 @@ def test_a_run_is_searched_everywhere() -> None:
         values=({"password": secret, "echo": f"<{secret}>"}, secret.encode() + b"\xff"),
         output=f"{secret}\n",
         calls=(
-            Call(1, "login", {"password": secret}, result=json.dumps({"sent": secret})),
+            Call(1, "login", {"password": secret}, packed=pack(json.dumps({"sent": secret}))),
             Call(
                 2,
                 "other",
@@ -114,7 +115,10 @@ def test_thousands_of_hidden_values_are_still_found() -> None:
     """One search for each of them in each text would run into the time limit of a test."""
     rows = [{"id": n, "token": f"tok-{n:06}" + "x" * (n % 30)} for n in range(20_000)]
     run = Run(
-        "a", "x", output="tok-000000, <tok-000001x> and tok-018000.tok-018000", calls=(Call(1, "t", {}, result=rows),)
+        "a",
+        "x",
+        output="tok-000000, <tok-000001x> and tok-018000.tok-018000",
+        calls=(Call(1, "t", {}, packed=pack(rows)),),
     )
     kept = Redactor(["token"]).redact(run)
     assert kept.output == "[redacted], <[redacted]> and [redacted].[redacted]"

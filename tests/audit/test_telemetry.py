@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from moonbox.audit.records import Call, CallError, Run, Usage
 from moonbox.audit.telemetry import Telemetry
 from moonbox.errors import ScriptError
+from moonbox.values import pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +56,9 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
     call_span = telemetry.start_call(run_span, 1, "github.search")
     with call_span.active(), provider.get_tracer("app").start_as_current_span("inside the tool"):
         pass
-    call = Call(1, "github.search", {"q": "secret"}, result="secret", queued=0.5, bytes_in=14, bytes_out=8, batch=1)
+    call = Call(
+        1, "github.search", {"q": "secret"}, packed=pack("secret"), queued=0.5, bytes_in=14, bytes_out=8, batch=1
+    )
     call_span.end(call)
     run_span.end(Run("run-1", "return 'secret'", calls=(call,), usage=Usage(cpu=0.25, peak_memory=99), number=3))
     found = spans()

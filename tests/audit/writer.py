@@ -7,10 +7,11 @@ import sys
 
 from moonbox.audit.records import Call, Run, Usage
 from moonbox.audit.sinks import open_sink
+from moonbox.values import pack
 
 
 def run_of(id: str, size: int) -> Run:
-    calls = tuple(Call(n, f"tool{n % 3}", {"n": n}, result="r" * size, duration=0.001) for n in range(1, 9))
+    calls = tuple(Call(n, f"tool{n % 3}", {"n": n}, packed=pack("r" * size), duration=0.001) for n in range(1, 9))
     return Run(id, "return 1", values=(id,), calls=calls, usage=Usage(wall=0.01), output="o" * size, repl=id[:3])
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from moonbox.audit.records import Call, CallError, Run, Usage
 from moonbox.audit.sinks import open_sink, open_trail
 from moonbox.cli.audit import app
 from moonbox.errors import ScriptError
+from moonbox.values import pack
 
 if TYPE_CHECKING:
     import subprocess
@@ -35,7 +36,7 @@ RUNS = (
         values=(41250.0,),
         output="hello \x1b]0;title\x07\n",
         calls=(
-            Call(1, "get_expenses", {"employee_id": 1}, result=[9.5], started=1000.0, duration=0.25, bytes_out=5),
+            Call(1, "get_expenses", {"employee_id": 1}, packed=pack([9.5]), started=1000.0, duration=0.25, bytes_out=5),
             Call(2, "se\x1bnd", {}, "error", error=CallError("bad", "no\nway"), started=1000.3, approval="allowed"),
             Call(3, "slow", {}, "in_flight", started=1000.4, retry_of=2),
         ),
@@ -339,7 +340,7 @@ def test_a_run_whose_host_died_is_shown_as_unfinished(tmp_path: Path) -> None:
     path = tmp_path / "trail.db"
     sink = open_sink(path)
     sink.start_run(replace(RUNS[0], calls=(), values=()))  # type: ignore[attr-defined]
-    sink.start_call(RUNS[0].id, replace(RUNS[0].calls[0], status="in_flight", result=None))  # type: ignore[attr-defined]
+    sink.start_call(RUNS[0].id, replace(RUNS[0].calls[0], status="in_flight", packed=pack(None)))  # type: ignore[attr-defined]
     sink.close()
     listed = CliRunner().invoke(app, ["list", "--db", str(path)]).output
     assert "unfinished" in listed

@@ -34,7 +34,6 @@ _ENOUGH_SECONDS = 200
 _RHAI_NEXT = re.compile(r"^// next run\n", re.MULTILINE)
 _LEAST = {"max_string": 64, "max_array": 1, "max_depth": 1, "max_operations": 1}
 _RHAI_LIMITS = re.compile(r"^// limits: (.*)$", re.MULTILINE)
-_REFERENCE_LIMITS = {"max_operations": "max_operations", "max_string_size": "max_string", "max_array_size": "max_array"}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from moonbox import Run, Tool, ToolError
 from moonbox.audit.records import Call, CallError
 from moonbox.errors import ScriptError
 from moonbox.knowledge import Item, KnowledgeBase
+from moonbox.values import pack
 from tests.waiting import wait_until
 
 from .serving import running_console
@@ -119,7 +120,7 @@ def _run(number: int, texts: list[str], source: str, *, failed: bool = False) ->
         call
         for at, text in enumerate(texts)
         for call in (
-            Call(2 * at + 1, text, {text: text}, "ok", result=[{text: text, "url": text}], started=1000.0),
+            Call(2 * at + 1, text, {text: text}, "ok", packed=pack([{text: text, "url": text}]), started=1000.0),
             Call(2 * at + 2, text, {text: text}, "error", error=CallError(text, text), started=1000.2, approval=text),
         )
     ]

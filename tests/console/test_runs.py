@@ -12,6 +12,7 @@ from moonbox import Limits, Run, Sandbox
 from moonbox.audit.records import Call, CallError, Usage
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ScriptError
+from moonbox.values import pack
 
 from .serving import TOOLS, running_console
 
@@ -33,7 +34,7 @@ def record(number: int) -> Run:
             arguments={"n": index},
             status="error" if index % 3 == 2 else "ok",
             error=CallError("unlucky", "no luck", True) if index % 3 == 2 else None,
-            result=[index] * 200,
+            packed=pack([index] * 200),
             started=STARTED + number + index * 0.01,
             queued=0.002,
             duration=0.006,

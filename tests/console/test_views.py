@@ -16,6 +16,7 @@ from moonbox.console.pages import PAGES
 from moonbox.errors import UsageError
 from moonbox.knowledge import Item, KnowledgeBase
 from moonbox.sandbox.decisions import Decision
+from moonbox.values import pack
 from tests.waiting import wait_until
 
 from .serving import TOOLS, running_console
@@ -270,7 +271,15 @@ def ran(console: Console, source: str) -> str:
 
 def record(number: int, source: str = "", calls: int = 3) -> Run:
     made = tuple(
-        Call(index, "list_orders", {"n": index}, "ok", result=[index] * 50, started=1000 + index / 100, duration=0.005)
+        Call(
+            index,
+            "list_orders",
+            {"n": index},
+            "ok",
+            packed=pack([index] * 50),
+            started=1000 + index / 100,
+            duration=0.005,
+        )
         for index in range(1, calls + 1)
     )
     return Run(

@@ -28,9 +28,9 @@ from moonbox.secrets import SecretRedactor
 from moonbox.suggest import nearest
 from moonbox.tools.search import ToolSearch
 from moonbox.tools.signature import render
-from moonbox.values import measure, plain
+from moonbox.values import pack, plain
 from moonbox.wording import visible
-from moonbox.worker.encoding import Decoder, packed
+from moonbox.worker.encoding import Decoder
 from tests.costs import inputs
 from tests.languages.lua.explain.bench import Bench
 
@@ -120,12 +120,8 @@ def _values() -> Iterator[Target]:
     decoder = Decoder(500_000, max_depth=64)
     yield Target("decode(JSON)", lambda item: decoder.decode(_wire(item)), inputs.value)
     yield Target("decode(text)", lambda item: decoder.decode(item.encode("utf-8", "replace")), _TEXT)
-    yield Target("packed", packed, inputs.value)
-    yield Target(
-        "plain and measure",
-        lambda item: measure(plain(item), max_string=10**7, max_array=10**5, max_depth=64),
-        inputs.value,
-    )
+    yield Target("pack", pack, inputs.value)
+    yield Target("plain", plain, inputs.value)
 
 
 def _wire(item: Any) -> bytes:
@@ -195,7 +191,7 @@ def _records() -> Iterator[Target]:
 
 def _run(item: Any, source: str = "return 1") -> Run:
     failed = CallError("bad", source[:5000], data=item, detail=source)
-    calls = (Call(1, "t", {"x": item}, result=item), Call(2, "t", {}, "error", error=failed))
+    calls = (Call(1, "t", {"x": item}, packed=pack(item)), Call(2, "t", {}, "error", error=failed))
     return Run("id", source, values=(item,), output=source, calls=calls, error=ScriptError("tool", source, data=item))
 
 

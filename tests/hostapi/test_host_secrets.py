@@ -19,6 +19,7 @@ from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
 from moonbox.secrets import SecretRedactor
+from moonbox.values import pack
 from tests.loopback_servers import Answer, Request, Server
 
 if TYPE_CHECKING:
@@ -344,7 +345,7 @@ def test_redact_run_cleans_the_whole_record(make_api: MakeApi) -> None:
         "return 1",
         values=(PLAIN, {"a": [PLAIN.encode()]}),
         output=f"key: {PLAIN}\n",
-        calls=(Call(1, "a", {"x": PLAIN}, result=[PLAIN]), Call(2, "b", [], "error", error=failed)),
+        calls=(Call(1, "a", {"x": PLAIN}, packed=pack([PLAIN])), Call(2, "b", [], "error", error=failed)),
         error=ScriptError(
             "tool", f"no {PLAIN}", line=3, traceback=f"at {PLAIN}", data=[PLAIN], frames=(Frame(1, "f"),)
         ),

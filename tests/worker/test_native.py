@@ -271,7 +271,7 @@ def test_answers_reach_the_script() -> None:
     frames = answered([msgpack.encode([[call, True, value]]) for call, value in enumerate(values, 1)])
     assert [(kind, json.loads(text)) for kind, text in frames] == [(protocol.VALUE, [value]) for value in values]
     ((_, infinite),) = answered([msgpack.encode([[1, True, math.inf]])])
-    assert infinite == "[Infinity]"
+    assert infinite == '[{"\\u0001f":"inf"}]'
 
 
 BROKEN = {

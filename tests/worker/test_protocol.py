@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import json
 import marshal
+import math
 import socket
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moonbox.errors import WorkerError
-from moonbox.native import extension
 from moonbox.worker import protocol
 from moonbox.worker.control import SocketControl
-from moonbox.worker.encoding import Decoder, Reader, packed
+from moonbox.worker.encoding import Decoder, Reader
 from moonbox.worker.link import Gone, Link
 from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, frame, pack, pack_run
 from tests.counting import count_calls
@@ -205,51 +203,9 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | json_values().map(json.dumps))
 def test_payloads_of_all_sizes_are_read_alike(text: str) -> None:
-    """Where a payload is small it is parsed first and looked at then; one of more bytes than elements are allowed is
-    looked at first."""
-    small, large = (f'[{text},"{padding}"]'.encode() for padding in ("", "x" * 70_000))
-    other = outcome(large, max_nodes=60_000)
-    assert outcome(large) == other
-    with pytest.MonkeyPatch.context() as changed:
-        for parser in ("msgspec's", "Python's"):
-            if parser == "Python's":
-                changed.delitem(sys.modules, "msgspec.json", raising=False)
-            read = outcome(small)
-            assert (read is WorkerError) == (other is WorkerError)
-            assert read is WorkerError or read[:-1] == other[:-1]
-
-
-@pytest.mark.parametrize("max_nodes", [1_000_000, 100_000])
-def test_the_garbage_collector_does_not_look_through_what_is_being_parsed(max_nodes: int) -> None:
-    if extension("_values") is None:
-        pytest.skip("the native parts are not in use")
-    payload = json.dumps([[n, {"of": "one"}] for n in range(20_000)]).encode()
-    collections: list[str] = []
-
-    def count(phase: str, _details: Any) -> None:
-        collections.append(phase)
-
-    gc.callbacks.append(count)
-    try:
-        value = decode(payload, max_nodes=max_nodes)
-    finally:
-        gc.callbacks.remove(count)
-    assert len(value) == 20_000
-    assert collections.count("start") <= 2  # after it; 40,000 new containers would be 50 and more
-
-
-@pytest.mark.parametrize("collects", [True, False])
-@pytest.mark.parametrize("end", [b"]", b"", b"1e400]"])
-def test_the_garbage_collector_is_left_as_it_was(collects: bool, end: bytes) -> None:
-    before = gc.isenabled()
-    if not collects:
-        gc.disable()
-    try:
-        outcome(b"[" + b"1," * 40_000 + b"1" + end)
-        assert gc.isenabled() == collects
-    finally:
-        if before:
-            gc.enable()
+    small, large = (outcome(f'[{text},"{padding}"]'.encode()) for padding in ("", "x" * 70_000))
+    assert (small is WorkerError) == (large is WorkerError)
+    assert small is WorkerError or small[:-1] == large[:-1]
 
 
 @pytest.mark.parametrize(
@@ -258,9 +214,6 @@ def test_the_garbage_collector_is_left_as_it_was(collects: bool, end: bytes) -> 
         ('{"\\u0001b": "\u00ff\\u0000a"}', b"\xff\x00a"),
         ('{"\\u0001m": [[1, "a"], ["b", {"\\u0001m": [[-5, 2]]}]]}', {1: "a", "b": {-5: 2}}),
         ('{"\\u0001m": []}', {}),
-        ('{"\\u0001t": [["a", "b"], [1, 2], ["x", null]]}', [{"a": 1, "b": "x"}, {"a": 2, "b": None}]),
-        ('{"\\u0001t": [["a"], [{"\\u0001b": "\u00ff"}]]}', [{"a": b"\xff"}]),
-        ('{"\\u0001t": [["a"], []]}', []),
         ('{"a": 1, "\\u0001b": "x"}', {"a": 1, "\x01b": "x"}),
         ('["\\u0001b"]', ["\x01b"]),
     ],
@@ -270,11 +223,13 @@ def test_what_json_lacks(payload: str, value: Any) -> None:
 
 
 def test_not_a_number_only_where_it_is_allowed() -> None:
-    for large in ("", "x" * 70_000):
-        payload = json.dumps([float("inf"), large]).encode()
-        with pytest.raises(WorkerError):
-            decode(payload)
-        assert decode(payload, allow_nan=True)[0] == float("inf")
+    payload = b'[{"\\u0001f":"inf"},{"\\u0001f":"-inf"}]'
+    with pytest.raises(WorkerError, match="a malformed value"):
+        decode(payload)
+    assert decode(payload, allow_nan=True) == [math.inf, -math.inf]
+    assert math.isnan(decode(b'{"\\u0001f":"nan"}', allow_nan=True))
+    with pytest.raises(WorkerError):
+        decode(b"[Infinity]", allow_nan=True)
 
 
 @pytest.mark.parametrize("levels", [150, 199])
@@ -345,13 +300,6 @@ def test_all_frames_of_a_run_together() -> None:
     assert decoder.decode(b"[1, 2]") == [1, 2]
 
 
-def test_rows_count_for_more_than_their_fields() -> None:
-    rows = json.dumps({"\x01t": [["a"], list(range(40))]}).encode()
-    assert len(Decoder(1000, max_depth=5).decode(rows)) == 40
-    with pytest.raises(WorkerError, match="too many rows"):
-        Decoder(120, max_depth=5).decode(rows)
-
-
 LONG = "[1,2]{}e9" * 20_000
 """Text that would count as elements and numbers were it not in a string."""
 
@@ -381,31 +329,3 @@ def test_what_is_invalid_is_found_beside_long_strings(beside: bytes, problem: st
     for payload in (b"[" + json.dumps(LONG).encode() + b"," + beside, b"[" + beside + b"," + json.dumps(LONG).encode()):
         with pytest.raises(WorkerError, match=problem):
             decode(payload + b"]")
-
-
-# Columns
-
-
-@given(
-    keys=st.lists(st.text(max_size=5), min_size=1, max_size=4, unique=True),
-    cells=st.lists(st.integers() | st.none() | st.text(max_size=3), min_size=1, max_size=8),
-    count=st.integers(0, 40),
-)
-def test_rows_become_columns_and_nothing_is_lost(keys: list[str], cells: list[Any], count: int) -> None:
-    values = itertools.cycle(cells)
-    rows = [{key: next(values) for key in keys} for _ in range(count)]
-    sent = packed({"rows": rows, "n": 1})
-    assert sent["n"] == 1
-    if count < 16:
-        assert sent["rows"] == rows
-        return
-    names, *columns = sent["rows"]
-    assert [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] == rows
-
-
-def test_rows_that_differ_stay_rows() -> None:
-    rows: list[Any] = [{"a": n} for n in range(20)]
-    for odd in ({"b": 1}, {"a": 1, "b": 2}, {}, 5, None, [1], {5: 1}):
-        assert packed([*rows, odd]) == [*rows, odd]
-    assert packed(rows) == (("a",), list(range(20)))
-    assert packed([{}] * 20) == [{}] * 20

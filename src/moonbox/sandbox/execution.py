@@ -79,7 +79,7 @@ class Execution:
         self._sources = sources
         self._on_output = on_output
         self._text_of = None if on_output is None else getincrementaldecoder("utf-8")("replace").decode
-        self._decoder = Decoder(calls.most_elements, limits.max_depth)
+        self._decoder = Decoder(calls.most_elements, limits.max_depth, allow_nan=calls.value_limits.allow_nan)
         self._most_received = limits.max_memory * _MEMORIES + _SLACK
         self._unsent = b""
         self._stop_until = self._kill_at = self._cpu_before_stop = 0.0

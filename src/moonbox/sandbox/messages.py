@@ -33,17 +33,17 @@ _Seconds = Annotated[float, Meta(ge=0, lt=_LARGEST_COUNT)]
 class RunReport(Struct, kw_only=True):
     """How a run ended, as its engine reports it."""
 
-    kind: Literal["ok", "syntax", "runtime", "tool", "stop"] = "ok"
+    kind: Literal["ok", "syntax", "runtime", "tool", "stop"]
     values: list[Any]
     operations: _Count | None
     memory: _Count
     cpu: _Seconds
     cut: _Count
     """Bytes printed past `max_output`."""
-    limit: str = ""
-    message: str = ""
-    frames: list[tuple[str, Annotated[int, Meta(ge=-1, lt=_LARGEST_COUNT)], str]] = []
-    extra: dict[str, Any] = {}
+    limit: str
+    message: str
+    frames: list[tuple[str, Annotated[int, Meta(ge=-1, lt=_LARGEST_COUNT)], str]]
+    extra: dict[str, Any]
 
 
 def read_calls(payload: bytes, decoder: Decoder, after: int) -> list[tuple[int, str, list[Any]]]:
@@ -79,7 +79,18 @@ def read_value(payload: bytes, decoder: Decoder) -> RunReport:
     values = decoder.decode(payload, _SPENT)
     if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < _LARGEST_COUNT:
         raise _malformed_end()
-    return RunReport(values=values, operations=None if operations < 0 else operations, memory=memory, cpu=cpu, cut=cut)
+    return RunReport(
+        kind="ok",
+        values=values,
+        operations=None if operations < 0 else operations,
+        memory=memory,
+        cpu=cpu,
+        cut=cut,
+        limit="",
+        message="",
+        frames=[],
+        extra={},
+    )
 
 
 def read_done(payload: bytes, decoder: Decoder) -> RunReport:

@@ -58,9 +58,10 @@ class Reader:
 class Decoder:
     """Decodes the JSON that a worker sends in one run: at most `most` elements, and half of that in one frame."""
 
-    __slots__ = ("_frame", "_left", "_levels")
+    __slots__ = ("_allow_nan", "_frame", "_left", "_levels")
 
-    def __init__(self, most: int, max_depth: int) -> None:
+    def __init__(self, most: int, max_depth: int, *, allow_nan: bool = False) -> None:
+        self._allow_nan = allow_nan
         self._left = most
         self._frame = most // 2
         self._levels = 3 * max_depth + _AROUND
@@ -72,7 +73,7 @@ class Decoder:
             self._count(data)
             value = _decode(data)
             if b"\\u0001" in data:
-                value = _Restorer().restore(value)
+                value = _Restorer(self._allow_nan).restore(value)
             if data.count(b"[") + data.count(b"{") > self._levels or re.search(_LONG_NUMBER, data):
                 _check_shape(value, self._levels)
             return value
@@ -114,7 +115,8 @@ def _check_shape(value: Any, levels: int) -> None:
 class _Restorer:
     """Undoes what prelude/encode.lua does to values that JSON lacks."""
 
-    def __init__(self) -> None:
+    def __init__(self, allow_nan: bool) -> None:
+        self._allow_nan = allow_nan
         self._late = 0.0
 
     def restore(self, value: Any) -> Any:
@@ -131,7 +133,7 @@ class _Restorer:
     def _special(self, key: str, item: Any) -> Any:
         if key == "\x01b" and type(item) is str:
             return item.encode("latin-1")
-        if key == "\x01f" and type(item) is str and item in _SPECIAL_FLOATS:
+        if key == "\x01f" and self._allow_nan and type(item) is str and item in _SPECIAL_FLOATS:
             return _SPECIAL_FLOATS[item]
         if key == "\x01m" and type(item) is list:
             return self._mapped([_pair(pair) for pair in item])

@@ -190,7 +190,10 @@ class Link:
         if self.closed:
             return False
         try:
-            return (not self._read() or self._next() is None) and not self.reader.buffer
+            while self._read():
+                if self._next() is not None:
+                    return False
+            return self.greeting is None or not self.reader.buffer
         except WorkerError:
             return False
 
