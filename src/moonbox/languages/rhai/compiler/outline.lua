@@ -103,9 +103,9 @@ return function(C, lib)
     local out, last = {}, statements[#statements]
     for at = 1, #statements do out[at] = statement(statements[at]) end
     if last and last.t == "expr" then
-      out[#out] = format('["give",%d,[%s]]', pos_of(last), value(last.expr))
+      out[#out] = format('["return",%d,[%s]]', pos_of(last), value(last.expr))
     elseif last and last.t ~= "let" and last.t ~= "assign" and last.t ~= "return" then
-      out[#out + 1] = format('["give",%d,[]]', last.pos) -- some value of what the last statement holds
+      out[#out + 1] = format('["return",%d,[]]', last.pos) -- some value of what the last statement holds
     end
     return '["block",[' .. concat(out, ",") .. "]]"
   end
@@ -214,7 +214,7 @@ return function(C, lib)
       return format('["each",%d,[%s],[%s],%s]', stmt.pos, name, value(stmt.items), block(stmt.body))
     end,
     ["break"] = jump, throw = jump,
-    ["return"] = function(stmt) return format('["give",%d,[%s]]', stmt.pos, optional(stmt.value)) end,
+    ["return"] = function(stmt) return format('["return",%d,[%s]]', stmt.pos, optional(stmt.value)) end,
     import = unfollowed, export = unfollowed,
     try = function(stmt)
       local handler = stmt.handler.body
