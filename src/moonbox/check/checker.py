@@ -1,4 +1,4 @@
-"""Checker: looks at the scripts of one Repl before they run, and remembers which globals they set."""
+"""Checker: checks the scripts of one Repl before they run, and remembers which globals they set."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MOST_NAMES = 10_000
 
 
 class Latest:
-    """The latest script that was looked at, and what was seen; several checkers may share it, in any thread."""
+    """The script that was checked last, with its findings; several checkers may share it, in any thread."""
 
-    __slots__ = ("look", "program")
+    __slots__ = ("checked", "program")
 
     def __init__(self) -> None:
         self.program: tuple[str, p.Program | None] = ("", None)
-        self.look: tuple[tuple[Any, ...], tuple[Finding, ...]] = ((), ())
-        """All that it was looked at with, and the findings."""
+        self.checked: tuple[tuple[Any, ...], tuple[Finding, ...]] = ((), ())
+        """The script with all that its findings depend on, and the findings."""
 
 
 class Checker:
@@ -46,13 +46,13 @@ class Checker:
     def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
         subject = source, view, view.learned.revision, names, self._names, self._open
-        before, findings = self._latest.look
+        before, findings = self._latest.checked
         if subject != before:
-            findings = self._look(source, view, names)
-            self._latest.look = subject, findings
+            findings = self._findings(source, view, names)
+            self._latest.checked = subject, findings
         return findings
 
-    def _look(self, source: str, view: ToolView, names: frozenset[str]) -> tuple[Finding, ...]:
+    def _findings(self, source: str, view: ToolView, names: frozenset[str]) -> tuple[Finding, ...]:
         from moonbox.check.walk import TooMuch, Walk  # here: loaded while the first worker starts
 
         program = self._program(source)
@@ -99,7 +99,7 @@ class Checker:
         self.revision += 1
 
     def skip(self) -> None:
-        """A script is being run that nobody looked at: it may set any global."""
+        """A script runs unchecked: it may set any global."""
         if not self._open:
             self._open = True
             self.revision += 1

@@ -136,7 +136,7 @@ def _adds_one(value: p.Expression, name: str) -> bool:
 
 
 def lost_variable(walk: Walk, name: str, at: int) -> None:
-    """`local total = total + x` in a loop, whose result nobody reads."""
+    """`local total = total + x` in a loop, whose result is not read."""
     walk.fact(at, "new_variable", name=name)
 
 
@@ -179,7 +179,7 @@ def _is_name(node: p.Expression, name: str) -> bool:
 def comparator(walk: Walk, function: p.Function) -> None:
     """A comparison for table.sort that says of equal elements that each comes first."""
     last = function.body.statements[-1] if function.body.statements else None
-    if type(last) is p.Give and len(last.values) == 1 and type(last.values[0]) is p.Operation:
+    if type(last) is p.Return and len(last.values) == 1 and type(last.values[0]) is p.Operation:
         operation = last.values[0]
         if operation.operator in ("<=", ">="):
             walk.fact(operation.at, "comparator", certain=False, sign=operation.operator[0])

@@ -1,4 +1,4 @@
-"""The walk over a script: each statement is looked at once, in the order of the source; findings on the way."""
+"""The walk over a script: visits each statement once, in the order of the source, and collects findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_TESTED = 1_000
 
 
 class TooMuch(Exception):
-    """There is nothing more to say that anybody would read."""
+    """There are as many findings as are reported."""
 
 
 class Walk(v.Scopes):
@@ -53,9 +53,9 @@ class Walk(v.Scopes):
         """Above 0 where an error is caught, or a field only tried: what is found there is a note."""
         self.quietly = False
         self._tested: set[str] = set()
-        self._given: list[list[v.Value]] = []
+        self._returned: list[list[v.Value]] = []
         self._within: list[str] = []
-        """The script's own functions, by name, that are being looked at."""
+        """The script's own functions, by name, that are being checked."""
         self._parameters: set[str] = set()
 
     # What was found
@@ -174,10 +174,10 @@ class Walk(v.Scopes):
     def _evaluate(self, node: p.Evaluate) -> None:
         self.value(node.value)
 
-    def _give(self, node: p.Give) -> None:
+    def _return(self, node: p.Return) -> None:
         values = [slips.used(self, value, self.value(value)) for value in node.values]
-        if self._given:
-            self._given[-1].append(values[0] if len(values) == 1 else None)
+        if self._returned:
+            self._returned[-1].append(values[0] if len(values) == 1 else None)
 
     def _branches(self, node: p.Branches) -> None:
         for condition, body in node.branches:
@@ -228,9 +228,9 @@ class Walk(v.Scopes):
         self.scopes.append({})
         for index, name in enumerate(node.parameters):
             self.declare(name, given[index] if index < len(given) else None, node.at)
-        self._given.append([])
+        self._returned.append([])
         self.block(node.body)
-        results = self._given.pop()
+        results = self._returned.pop()
         self._leave()
         self.loops = outer
         first = results[0] if results else None
@@ -367,7 +367,7 @@ _STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {
     p.Assign: Walk._assign,
     p.Define: Walk._define,
     p.Evaluate: Walk._evaluate,
-    p.Give: Walk._give,
+    p.Return: Walk._return,
     p.Branches: Walk._branches,
     p.Loop: Walk._loop,
     p.Count: Walk._count,

@@ -40,7 +40,7 @@ def is_identifier(text: str) -> bool:
 
 
 class Texts(Struct, frozen=True, kw_only=True):
-    """What a model is told about the code tool of one language, and about the values of its scripts."""
+    """The model's description of the code tool of one language, and texts about the values of its scripts."""
 
     name: str
     parameter: str
@@ -192,7 +192,7 @@ class Language(Struct, frozen=True, kw_only=True):
 
     @property
     def texts(self) -> Texts:
-        """What a model is told about scripts in this language."""
+        """Texts for models about scripts in this language."""
         return _texts(self.module_file)
 
     @property

@@ -1,7 +1,7 @@
 """The tree of a script: one for every language, made by its parser and read by the checker.
 
 `at` is where a node begins and `stop` where its text ends, in the numbers of `Program.place`; `stop` is 0 in nodes that
-messages do not quote. What the checker does not follow is an `Other`, whose parts are looked at in order.
+messages do not quote. What the checker does not follow is an `Other`, whose parts are checked in order.
 
 A compiler that runs in Lua hands the same tree over as JSON arrays, which start with the node's name in lower case.
 """
@@ -172,7 +172,7 @@ class Evaluate(Node):
     value: Expression
 
 
-class Give(Node):
+class Return(Node):
     """`return`."""
 
     at: int
@@ -213,7 +213,7 @@ class Each(Node):
 
 
 Expression: TypeAlias = Name | Constant | Field | Item | Length | Call | Method | Record | Function | Operation | Other
-Statement: TypeAlias = Block | Guarded | Declare | Assign | Define | Evaluate | Give | Branches | Loop | Count | Each
+Statement: TypeAlias = Block | Guarded | Declare | Assign | Define | Evaluate | Return | Branches | Loop | Count | Each
 
 
 def root(value: Expression) -> str:

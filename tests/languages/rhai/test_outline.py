@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.languages.program import Assign, Call, Constant, Declare, Define, Each, Give, Method, Record
+from moonbox.languages.program import Assign, Call, Constant, Declare, Define, Each, Method, Record, Return
 from moonbox.languages.rhai.program import SyntaxProblem, parser_state, rhai_outline, rhai_program
 
 HOSTILE = {
@@ -59,7 +59,7 @@ r.push(`é ${LIMIT}`);
     assert isinstance(record, Record) and [name for name, _ in record.entries] == ["a b", "n"]
     assert isinstance(limit, Declare) and isinstance(limit.values[0], Constant)
     assert limit.values[0].value == 2**63 - 1
-    assert isinstance(twice, Define) and isinstance(twice.function.body.statements[0], Give)
+    assert isinstance(twice, Define) and isinstance(twice.function.body.statements[0], Return)
     assert isinstance(loop, Each) and loop.names == ("item", "i")
     assert isinstance(loop.body.statements[0], Assign)
     assert program.place(loop.at) == (4, 1)

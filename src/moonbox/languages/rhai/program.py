@@ -14,7 +14,7 @@ import msgspec
 from lupa import lua54
 
 from moonbox.languages.program import Expression, Outline, Program
-from moonbox.languages.rhai.language import PARSER, folder_source
+from moonbox.languages.rhai.language import PARSER, RHAI, folder_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,28 +24,6 @@ __all__ = ["SyntaxProblem", "parser_state", "rhai_outline", "rhai_program"]
 _LONGEST_QUOTE = 100
 _MOST_MEMORY = 64 * 2**20
 _MOST_INSTRUCTIONS = 5_000_000
-_STATE = """
-local sethook, pcall, error, type, next, globals = debug.sethook, pcall, error, type, next, _G
-local most = %d
-local lib = {
-  string = string, table = table, math = math, utf8 = utf8, tonumber = tonumber, tostring = tostring, type = type,
-  next = next,
-}
-local C = {}
-function C.raise(message, line, column) error({ message = message, line = line, column = column }) end
-for i = 1, #compiler do compiler[i](C, lib) end
-string.dump = nil
-for name in next, globals do globals[name] = nil end
-local function too_long() error("the script takes too long to read", 0) end
-return function(text)
-  sethook(too_long, "", most)
-  local fine, result = pcall(C.outline, text)
-  sethook()
-  if fine then return result, nil, nil, nil end
-  if type(result) ~= "table" then return nil, nil, nil, nil end
-  return nil, result.message, result.line, result.column
-end
-"""
 
 
 class SyntaxProblem(NamedTuple):
@@ -102,8 +80,9 @@ def parser_state() -> tuple[Any, Callable[[bytes], tuple[bytes | None, bytes | N
         unpack_returned_tuples=True,
         max_memory=_MOST_MEMORY,
     )
-    source = "\n".join([folder_source("compiler", (*PARSER, "outline")), _STATE % _MOST_INSTRUCTIONS])
-    return state, state.execute(source.encode())
+    ending = (RHAI.folder / "parser_state.lua").read_text(encoding="utf-8")
+    parts = [folder_source("compiler", (*PARSER, "outline")), f"local most={_MOST_INSTRUCTIONS}", ending]
+    return state, state.execute("\n".join(parts).encode())
 
 
 @cache

@@ -20,12 +20,12 @@ from moonbox.languages.program import (
     Each,
     Evaluate,
     Field,
-    Give,
     Method,
     Name,
     Node,
     Operation,
     Record,
+    Return,
     parts,
 )
 from moonbox.limits import Limits
@@ -193,7 +193,7 @@ def test_literals(source: str, value: object) -> None:
     program = lua_program(f"return {source}")
     assert program is not None
     (statement,) = program.outline.body.statements
-    assert isinstance(statement, Give) and isinstance(statement.values[0], Constant)
+    assert isinstance(statement, Return) and isinstance(statement.values[0], Constant)
     assert statement.values[0].value == value
 
 
@@ -216,7 +216,7 @@ def test_precedence(source: str, grouped: str) -> None:
     program = lua_program(source)
     assert program is not None
     (statement,) = program.outline.body.statements
-    assert isinstance(statement, Give)
+    assert isinstance(statement, Return)
     assert written(statement.values[0]) == grouped
 
 

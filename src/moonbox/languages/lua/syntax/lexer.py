@@ -1,4 +1,4 @@
-"""A tolerant reader of Lua's words: what Lua would refuse becomes a token too, so that slips can be looked at."""
+"""A tolerant reader of Lua's words: what Lua would refuse becomes a token too, so that hints can name it."""
 
 from __future__ import annotations
 

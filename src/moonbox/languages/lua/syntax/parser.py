@@ -136,7 +136,7 @@ class _Parser(ExpressionParser):
 
     def outline(self, as_value: bool) -> p.Outline:
         self.look()
-        body = p.Block((p.Give(0, self._return_values()),)) if as_value else self._block()
+        body = p.Block((p.Return(0, self._return_values()),)) if as_value else self._block()
         if self.text != "<eof>":
             raise NotLua("<eof> expected")
         return p.Outline(
@@ -160,7 +160,7 @@ class _Parser(ExpressionParser):
                 if self._function_depth == 0:
                     self.returns.append(self.at)
                 self.next()
-                statements.append(p.Give(self.statement_at, self._return_values()))
+                statements.append(p.Return(self.statement_at, self._return_values()))
                 self.after_return = True
                 break
             if self.text == ";":

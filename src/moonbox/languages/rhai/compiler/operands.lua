@@ -1,6 +1,6 @@
 -- The parser of operands: names, literals, arrays, maps, text with values in it, closures.
 --
--- Parsing functions take the state, the nesting level and the position that a failure for too much nesting is told at.
+-- Parsing functions take the state, the nesting level and the position for the error of too much nesting.
 return function(C, lib)
   local RESERVED, is_identifier = C.RESERVED, C.is_identifier
   local take, accept, expect, deeper = C.take, C.accept, C.expect, C.deeper

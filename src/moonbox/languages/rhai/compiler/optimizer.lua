@@ -39,7 +39,7 @@ return function(C, lib)
     return body
   end
 
-  -- The statements without those that do nothing; variables that nobody may use any more count among them.
+  -- The statements without those that do nothing; variables that cannot be used any more count among them.
   local function without_pure(body, judge, preserve)
     local last, size = 1, #body
     for at = size, 1, -1 do

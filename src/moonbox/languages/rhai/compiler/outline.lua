@@ -103,9 +103,9 @@ return function(C, lib)
     local out, last = {}, statements[#statements]
     for at = 1, #statements do out[at] = statement(statements[at]) end
     if last and last.t == "expr" then
-      out[#out] = format('["give",%d,[%s]]', pos_of(last), value(last.expr))
+      out[#out] = format('["return",%d,[%s]]', pos_of(last), value(last.expr))
     elseif last and last.t ~= "let" and last.t ~= "assign" and last.t ~= "return" then
-      out[#out + 1] = format('["give",%d,[]]', last.pos) -- some value of what the last statement holds
+      out[#out + 1] = format('["return",%d,[]]', last.pos) -- some value of what the last statement holds
     end
     return '["block",[' .. concat(out, ",") .. "]]"
   end
@@ -167,7 +167,9 @@ return function(C, lib)
     return format('["assign",%d,[%s],[%s]]', start_of(target), written, given)
   end
 
-  local function optional(expr) return expr and value(expr) or "null" end
+  local function optional(expr) return expr and value(expr) or "" end
+
+  local function jump(stmt) return evaluate(stmt.pos, optional(stmt.value)) end
 
   -- Modules bring names that are not known here.
   local function unfollowed(stmt)
@@ -177,7 +179,7 @@ return function(C, lib)
 
   local STATEMENTS = {
     let = function(stmt)
-      return format('["declare",%d,[%s],[%s]]', stmt.pos, quoted(stmt.name), stmt.value and value(stmt.value) or "")
+      return format('["declare",%d,[%s],[%s]]', stmt.pos, quoted(stmt.name), optional(stmt.value))
     end,
     assign = assign,
     expr = function(stmt) return format('["evaluate",%d,%s]', stmt.expr.pos, value(stmt.expr)) end,
@@ -197,7 +199,8 @@ return function(C, lib)
       return evaluate(stmt.pos, concat(parts, ","))
     end,
     ["while"] = function(stmt)
-      return format('["loop",%d,%s,%s]', stmt.pos, optional(stmt.condition), block(stmt.body))
+      local test = stmt.condition and value(stmt.condition) or "null"
+      return format('["loop",%d,%s,%s]', stmt.pos, test, block(stmt.body))
     end,
     ["do"] = function(stmt)
       return evaluate(stmt.pos, format('["loop",%d,null,%s],%s', stmt.pos, block(stmt.body), value(stmt.condition)))
@@ -210,11 +213,8 @@ return function(C, lib)
       if stmt.counter then name = name .. "," .. quoted(stmt.counter) end
       return format('["each",%d,[%s],[%s],%s]', stmt.pos, name, value(stmt.items), block(stmt.body))
     end,
-    ["break"] = function(stmt) return evaluate(stmt.pos, stmt.value and value(stmt.value) or "") end,
-    throw = function(stmt) return evaluate(stmt.pos, stmt.value and value(stmt.value) or "") end,
-    ["return"] = function(stmt)
-      return format('["give",%d,[%s]]', stmt.pos, stmt.value and value(stmt.value) or "")
-    end,
+    ["break"] = jump, throw = jump,
+    ["return"] = function(stmt) return format('["return",%d,[%s]]', stmt.pos, optional(stmt.value)) end,
     import = unfollowed, export = unfollowed,
     try = function(stmt)
       local handler = stmt.handler.body

@@ -177,7 +177,7 @@ return function(C, lib)
     end
   end
 
-  -- Functions whose result may be part of an argument: whoever keeps such a result copies it.
+  -- Functions whose result may be part of an argument: code that keeps such a result copies it.
   function C.lenders(script)
     local lenders, passed_on, fresh = {}, {}, {} -- passed_on: the functions that return what one of that name returns
     for at = 1, #script.functions do

@@ -29,7 +29,7 @@ return function(C, lib)
   C.SYMBOLS = words([[{ } ( ) [ ] () (* *) + += ++ - -= -> -- * *= ** **= / /= ; , . .. ..= ... = == === => : :: ::< := :;
     < <= <- << <<= <| > >= >> >>= ! != !== !. | || |= |> & && &= ^ ^= ~ % %= @ $ ? ?. ?? ?[ #{ #! #]])
 
-  -- What those who come from another language are told.
+  -- Errors for operators of other languages.
   C.NOT_RHAI = {
     ["==="] = "'===' is not a valid operator. This is not JavaScript! Should it be '=='?",
     ["!=="] = "'!==' is not a valid operator. This is not JavaScript! Should it be '!='?",

@@ -122,7 +122,7 @@ return function(C, lib)
   local SIMPLE = {
     let = write_let, assign = write_assign, ["break"] = C.write_jump,
     ["return"] = function(W, stmt)
-      local value = stmt.value and C.write_expr(W, stmt.value).text or "U" -- whoever keeps it copies it
+      local value = stmt.value and C.write_expr(W, stmt.value).text or "U" -- the reader copies it if it keeps it
       emit(W, returned(W, value))
     end,
     throw = function(W, stmt)

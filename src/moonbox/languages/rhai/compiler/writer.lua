@@ -1,7 +1,7 @@
 -- The writer: Lua text of one function after the other, and what all its parts share: constants, operands, variables.
 --
 -- `W` is the state: the analysis, the unit and the Lua function being written, the helpers of the runtime that were used.
--- An operand is a value in the Lua text, something that can be read more than once without effect: text, type, owned (nobody
+-- An operand is a value in the Lua text, something that can be read more than once without effect: text, type, owned (nothing
 -- else holds it; a value that is not owned is copied before it is stored), var (the variable that it reads), literal (its
 -- integer).
 --

@@ -79,7 +79,7 @@ def _hash(point: FailurePoint) -> str | None:
     if point.text != "#" or point.index != point.statement or point.after is None or point.after.text == "include":
         return None
     if point.joined(0, 1) and point.after.kind == "name" and not point.follows_on_line():
-        return None  # `#list` on a line of its own is a length that nobody returns
+        return None  # `#list` on a line of its own is a length that is not used
     return _COMMENT.format("#")
 
 
