@@ -8,8 +8,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, read_limits
-from moonbox.config.serve import ServeSettings
+from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, ServeSettings, read_limits
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.provider import AccessToken
 
-from moonbox.config.serve import check_url
+from moonbox.config.sections import check_url
 from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcp.server.auth.provider import TokenVerifier
 
-    from moonbox.config.serve import OAuthSettings, ServeSettings
+    from moonbox.config.sections import OAuthSettings, ServeSettings
 
 __all__ = ["ConfiguredTokens", "JwtVerifier", "make_verifier"]
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         LoggingMessageNotificationParams,
     )
 
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.record import CallEntry

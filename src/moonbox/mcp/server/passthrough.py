@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         UnsubscribeRequestParams,
     )
 
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.notifications import ChangeNotifier
     from moonbox.mcp.upstreams.manager import Upstreams
 
