@@ -98,7 +98,7 @@ def read_servers(
 def read_secrets(
     config: Config, mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None
 ) -> dict[str, str]:
-    """Values of variables that nobody may see, of the configuration and of files that other clients keep."""
+    """Secret values of variables, of the configuration and of files that other clients keep."""
     secrets = dict(config.secrets)
     if mcp_config:
         from moonbox.mcp.imports import secrets_in_file
