@@ -10,8 +10,15 @@ from gen.table import GENERATED, table
 from moonbox.config import SECTIONS
 from moonbox.config.mcp import LoginSettings, ServerSettings, ToolRule
 from moonbox.config.reader import schema
-from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, ScriptTable, ToolsTable
-from moonbox.config.serve import OAuthSettings, ServeSettings
+from moonbox.config.sections import (
+    AuditSettings,
+    CodeModeSettings,
+    OAuthSettings,
+    SandboxSettings,
+    ScriptTable,
+    ServeSettings,
+    ToolsTable,
+)
 from moonbox.knowledge.config import KnowledgeConfig
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moonbox.config import SECTIONS, Config, find
-from moonbox.config.serve import ServeSettings
+from moonbox.config.sections import ServeSettings
 from moonbox.config.variables import Variables
 from moonbox.errors import ConfigError
 

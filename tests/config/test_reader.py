@@ -17,11 +17,12 @@ from moonbox.config.sections import (
     AuditSettings,
     CodeModeSettings,
     KnowledgeTable,
+    OAuthSettings,
     SandboxSettings,
     ScriptTable,
+    ServeSettings,
     ToolsTable,
 )
-from moonbox.config.serve import OAuthSettings, ServeSettings
 from moonbox.errors import ConfigError
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from moonbox.http.events import Event, Events
+from moonbox import Sandbox
+from moonbox.audit.sqlite import SqliteSink
+from moonbox.http.events import Event, Events, TrailWatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 
 def session_event(number: int) -> Event:
@@ -88,3 +91,20 @@ def test_what_an_event_holds_cannot_forge_another() -> None:
     assert text.count("\n\n") == 1
     assert text.splitlines()[0] == "event: output"
     assert "\r" not in text
+
+
+def test_what_is_written_after_the_start_is_published(tmp_path: Path) -> None:
+    trail = SqliteSink(tmp_path / "audit.db")
+    with Sandbox(audit=SqliteSink(tmp_path / "audit.db"), isolation="inline") as box:
+
+        async def watch() -> str:
+            events = Events()
+            await TrailWatch(events, trail.tail).start()
+            await asyncio.to_thread(box.run, "return 'early'")  # before anybody has subscribed
+            async for event in events.subscribe():
+                if event is not None:
+                    return str(event.data["title"])
+            raise AssertionError
+
+        assert "early" in asyncio.run(asyncio.wait_for(watch(), 120))
+    trail.close()

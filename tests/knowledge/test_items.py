@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+import moonbox.knowledge
 from moonbox.errors import UsageError
 from moonbox.knowledge import Item
 from moonbox.knowledge.records import iso_time
@@ -84,3 +87,18 @@ def test_items_are_cleaned() -> None:
     assert item.title.startswith("A title t")
     assert len(item.title) == 500
     assert Item(source_id="x", body="", metadata={"a": ["\ud800", 1]}).metadata == {"a": ["?", 1]}
+
+
+def test_every_exported_name_is_there() -> None:
+    for name in moonbox.knowledge.__all__:
+        assert getattr(moonbox.knowledge, name) is not None
+    assert dir(moonbox.knowledge) == sorted(moonbox.knowledge.__all__)
+    assert not hasattr(moonbox.knowledge, "nothing")
+
+
+def test_searching_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from moonbox.knowledge import KnowledgeBase; "
+        "print([name for name in ('pydantic', 'httpx', 'rich', 'pypdf', 'sqlite_vec', 'numpy') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

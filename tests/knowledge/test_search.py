@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moonbox.errors import UsageError
+from moonbox.errors import ArgumentError, ToolError, UsageError
 from moonbox.knowledge import DocumentNotFound, KnowledgeBase
 from moonbox.knowledge import search as search_module
+from moonbox.knowledge.base import knowledge_tools
 from tests.long import times
 
 from .conftest import Listed, item
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from moonbox.tools.tool import Tool
 
 Filled = Callable[..., KnowledgeBase]
 LONG = "Some filling words that stand between the passages of a longer document. " * 30
@@ -257,3 +261,39 @@ SYNTAX = st.lists(
 def test_no_query_is_an_error(small: KnowledgeBase, query: str) -> None:
     for hit in small.search(query):
         assert hit.source_id in ("a", "b")
+
+
+@pytest.fixture
+def tools(filled: Callable[..., KnowledgeBase]) -> dict[str, Tool]:
+    base = filled(item("a.md", "# Zebra\n\nstripes", title="Animals"), item("b.md", "other"))
+    return {tool.name: tool for tool in knowledge_tools(base)}
+
+
+def call(tool: Tool, **arguments: Any) -> Any:
+    jsonschema_rs.validate(tool.parameters, arguments)
+    result = tool.call(arguments)
+    assert tool.returns is not None
+    jsonschema_rs.validate(tool.returns, result)
+    return result
+
+
+def test_what_the_tools_give(tools: dict[str, Tool]) -> None:
+    (row,) = call(tools["search"], query="zebra", mode="keyword", limit=3, source="notes")
+    assert (row["title"], row["snippet"]) == ("Animals", "# **Zebra** stripes")
+    document = call(tools["get"], id=row["id"])
+    assert document["chunks"] == [{"position": 0, "heading": "Zebra", "text": "# Zebra\n\nstripes"}]
+    assert call(tools["get"], id="notes:b.md")["chunks"][0]["text"] == "other"
+    (source,) = call(tools["sources"])
+    assert (source["name"], source["documents"], source["healthy"]) == ("notes", 2, True)
+    assert all(tool.hints.read_only for tool in tools.values())
+
+
+def test_what_goes_wrong_is_told_to_the_script(tools: dict[str, Tool]) -> None:
+    with pytest.raises(ArgumentError, match=r"^unknown source 'nots'; did you mean 'notes'\?$"):
+        call(tools["search"], query="x", source="nots")
+    with pytest.raises(ArgumentError, match=r"^semantic search needs an embedder"):
+        call(tools["search"], query="x", mode="semantic")
+    with pytest.raises(ToolError, match=r"^unknown document 'notes:99'; search returns valid ids$") as caught:
+        call(tools["get"], id="notes:99")
+    assert (caught.value.code, caught.value.retryable) == ("not_found", False)
+    assert call(tools["search"], query='" OR (NEAR') == []

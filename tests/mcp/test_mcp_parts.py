@@ -24,7 +24,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from moonbox import Toolbox, ToolError
-from moonbox.config.serve import ServeSettings
+from moonbox.config.sections import ServeSettings
 from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough

@@ -13,7 +13,7 @@ from mcp_types import ImageContent
 
 from moonbox import CodeMode, Sandbox
 from moonbox.audit.sinks import open_trail
-from moonbox.config.serve import ServeSettings
+from moonbox.config.sections import ServeSettings
 from moonbox.mcp.server.server import MoonboxServer
 from tests.mcp.conftest import filled
 from tests.mcp.mcp_driver import Session, abandoned, stdio, text

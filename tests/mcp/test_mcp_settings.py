@@ -9,7 +9,7 @@ import pytest
 from moonbox.config import Config
 from moonbox.config.mcp import ServerSettings, servers_from_config
 from moonbox.config.reader import read
-from moonbox.config.serve import ServeSettings
+from moonbox.config.sections import ServeSettings
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp.imports import servers_from_file
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moonbox.config.serve import ServeSettings
+from moonbox.config.sections import ServeSettings
 from moonbox.http.guard import Access
 from moonbox.http.guard import Guard as ApiGuard
 from moonbox.mcp.server.web import guarded

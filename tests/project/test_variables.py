@@ -150,7 +150,7 @@ def test_a_sync_without_its_embedder_keeps_the_vectors(project: Path) -> None:
 
 
 def test_a_section_that_needs_it_says_so(project: Path) -> None:
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
 
     with pytest.raises(ConfigError) as caught:
         ServeSettings.from_config(Config.load(project / "moonbox.toml"))

@@ -13,6 +13,7 @@ from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
 from moonbox.knowledge import KnowledgeBase
 from moonbox.project.sections import read_knowledge
+from moonbox.scripts.connector import ScriptConnectorKind
 from moonbox.scripts.library import ScriptLibrary
 
 if TYPE_CHECKING:
@@ -336,3 +337,24 @@ def test_scripts_find_the_knowledge_base_wherever_they_are_loaded(tmp_path: Path
         assert box["find"].call({}) == "Lunch"
     finally:
         box.library.close()
+
+
+PAGES = """
+connector = { name = "pages" }
+
+function connector.scan(config, cursor)
+  if not cursor then
+    return { items = { { source_id = "first", title = type(cursor), body = "a" } }, next = 2 }
+  end
+  return { items = { { source_id = "last", title = type(cursor), body = tostring(config.note) } }, next = nil }
+end
+"""
+
+
+def test_the_first_cursor_is_nil(tmp_path: Path) -> None:
+    (tmp_path / "pages.lua").write_text(PAGES)
+    connector = ScriptConnectorKind().build({"path": "pages.lua"}, tmp_path, "knowledge.sources.pages")
+    assert list(connector.scan({})) == [
+        {"source_id": "first", "title": "nil", "body": "a"},
+        {"source_id": "last", "title": "number", "body": "nil"},
+    ]

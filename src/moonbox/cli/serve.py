@@ -109,7 +109,7 @@ def serve(
     """
     with reporting_errors():
         formatter = _log(verbose, log_format)
-        from moonbox.config.serve import ServeSettings
+        from moonbox.config.sections import ServeSettings
         from moonbox.project.python_tools import load_tools
         from moonbox.project.sections import read_secrets
         from moonbox.project.serving import run_http, run_stdio
@@ -183,7 +183,7 @@ def console(
 def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
     """The configuration, in which options that were given replace keys of [serve]."""
     from moonbox.config.reader import read
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
 
     given = {key: value for key, value in options.items() if value is not None}
     read(ServeSettings, given, "")  # an option that is wrong is not an error in the file

@@ -288,7 +288,7 @@ _JOINERS = frozenset("\u200c\u200d")  # parts of words and emoji
 
 
 class CodeTool:
-    """What the model is told about the tool that takes scripts."""
+    """The description of the tool that takes scripts."""
 
     def __init__(
         self, settings: CodeModeSettings, texts: Texts, routes: Routes, limits: Limits, count: Callable[[str], int]

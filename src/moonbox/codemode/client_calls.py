@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientCalls", "DirectStep", "Paused", "Reply", "Step"]
 
-_NOBODY = Answer.error(
+_NO_CLIENT = Answer.error(
     "this tool is answered by the client, and nothing here asks it; go on without it", code="client_unavailable"
 )
 
@@ -174,7 +174,7 @@ class ClientCalls:
 
     def _ask(self, call: ToolCall) -> Any:
         if self._respond is None:
-            return _NOBODY
+            return _NO_CLIENT
         try:
             value = self._respond(call)
         except Exception as problem:  # noqa: BLE001 - whatever the client raises becomes the script's error
@@ -187,7 +187,7 @@ class ClientCalls:
 
     async def _aask(self, call: ToolCall) -> Any:
         if self._respond is None:
-            return _NOBODY
+            return _NO_CLIENT
         try:
             value = self._respond(call)
             return await value if inspect.isawaitable(value) else value

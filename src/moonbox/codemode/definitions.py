@@ -51,7 +51,7 @@ _SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contai
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a provider is told about one tool."""
+    """One tool as providers describe it to a model."""
 
     name: str
     description: str

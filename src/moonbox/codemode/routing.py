@@ -1,7 +1,7 @@
 """Routing: which tools scripts reach, and which the model calls directly. One predicate decides both.
 
 What scripts do not reach is direct, and so is what `keep_visible` names, which scripts reach all the same. A script
-that calls one of the model's own tools is told what to do instead.
+that calls one of the model's own tools gets an error with what to do instead.
 """
 
 from __future__ import annotations

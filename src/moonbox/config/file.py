@@ -34,7 +34,7 @@ class Config(Struct, frozen=True):
     written: Mapping[str, Any] = field(default_factory=dict)
     """As the file has it, before variables were expanded."""
     secrets: Mapping[str, str] = field(default_factory=dict)
-    """Values of variables that nobody may see, by name: kept out of results, trails, logs and messages."""
+    """Secret values of variables, by name: kept out of results, trails, logs and messages."""
 
     def __repr__(self) -> str:
         return f"Config(path={str(self.path)!r})"  # the values of variables may be secrets
@@ -158,9 +158,9 @@ def _display_name(path: Path | None) -> str:
 
 
 def ownership_problem(path: Path) -> str | None:
-    """Why a file may hold the words of somebody else, and what to do; None when only this user and root can write it.
+    """Why other users may have written a file, and what to do; None when only this user and root can write it.
 
-    The folders above count too: whoever can write one of them can put another file in its place.
+    The folders above count too: a user who can write one of them can put another file in its place.
     """
     if not hasattr(os, "geteuid"):
         return None
@@ -169,7 +169,7 @@ def ownership_problem(path: Path) -> str | None:
         try:
             info = place.stat()
         except OSError:
-            return None  # whoever opens the file says what is wrong
+            return None  # opening the file says what is wrong
         what = f"'{path}'" if place == real else f"the folder '{place}'"
         if info.st_uid not in (os.geteuid(), 0):
             return f"{what} belongs to {_user(info.st_uid)}; look at it, and `moonbox trust` the folder if you agree"

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from moonbox.config.reader import CLOSED, positive, read, table
-from moonbox.config.serve import check_url
+from moonbox.config.sections import check_url
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
 

@@ -1,4 +1,4 @@
-"""Browsers: how a person signs in to the console, and how their requests are told from those of other pages.
+"""Browsers: how a person signs in to the console, and how their requests are distinguished from those of other pages.
 
 A browser shows a one-time key or the server's token once and gets a cookie. The cookie alone lets it read; whatever
 changes something also needs the page's key in a header, which only our own pages can read and send.
@@ -151,7 +151,7 @@ def _is_same_origin(scope: Scope) -> bool:
     modes = header_values(scope, b"sec-fetch-mode")
     reading = scope["method"] in _READS
     if sites and sites != ["same-origin"]:
-        is_visit = reading and modes == ["navigate"]  # somebody followed a link to us: they see our page, not its site
+        is_visit = reading and modes == ["navigate"]  # a person followed a link to us: they see our page, not its site
         if not (is_visit or (sites == ["none"] and reading)):
             return False
     hosts = header_values(scope, b"host")

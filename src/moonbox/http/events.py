@@ -48,7 +48,7 @@ class _Subscriber:
 
 
 class Events:
-    """The hub. Publishing never waits: a subscriber that falls behind is told to load everything again."""
+    """The hub. Publishing never waits: a subscriber that falls behind gets `resync` and loads everything again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class Events:
             subscribers = [each for each in self._subscribers if event.session in ("", each.session)]
         for each in subscribers:
             # From any thread: only its own event loop may touch a queue.
-            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+            with contextlib.suppress(RuntimeError):  # the loop has been closed
                 each.loop.call_soon_threadsafe(_put, each, event)
 
     async def subscribe(
@@ -139,22 +139,22 @@ class EventStream(StreamingResponse):
 
 
 class TrailWatch:
-    """Publishes runs as they reach the trail, also those that other processes write, while somebody watches."""
+    """Publishes runs as they reach the trail, also those that other processes write, while a page is subscribed."""
 
     def __init__(self, events: Events, tail: Callable[[int | None], tuple[int, tuple[RunSummary, ...]]]) -> None:
         self._events, self._tail = events, tail
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Watch until nobody has subscribed for some time. What is written once this has returned is published."""
+        """Watch until there was no subscriber for some time. What is written once this has returned is published."""
         if self._task is None or self._task.done():
             mark, _ = await asyncio.to_thread(self._tail, None)
-            if self._task is None or self._task.done():  # else somebody else has started it meanwhile
+            if self._task is None or self._task.done():  # else another request has started it
                 self._task = asyncio.create_task(self._watch(mark))
 
     async def _watch(self, mark: int) -> None:
         idle = 0
-        while idle < _IDLE_LOOKS:  # whoever has started it may take a while to subscribe
+        while idle < _IDLE_LOOKS:  # the request that started it may take a while to subscribe
             await asyncio.sleep(_LOOK)
             if not self._events.watched:
                 idle += 1

@@ -32,7 +32,7 @@ class Access:
     """Origins whose pages may send requests, beside pages that this machine serves itself."""
     max_body: int = 1_000_000
     browser: BrowserAccess | None = None
-    """Signed-in browsers may send requests too; unless it is public, nobody may without a token or a sign-in."""
+    """Signed-in browsers may send requests too; unless it is public, every request needs a token or a sign-in."""
     open_paths: tuple[str, ...] = ()
     """Paths that check for themselves who asks, with all that is below them ("/" stands for itself alone)."""
 

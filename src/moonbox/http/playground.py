@@ -78,7 +78,7 @@ def watch_output(text: str) -> None:
 class Playground:
     """The open sessions.
 
-    sandboxes   gives the Sandbox of a language; they are closed by whoever made them
+    sandboxes   gives the Sandbox of a language; their maker closes them
     """
 
     def __init__(self, events: Events, sandboxes: Callable[[str], Sandbox], *, languages: Sequence[str]) -> None:
@@ -253,7 +253,7 @@ class Session:
         except asyncio.CancelledError:
             if self._latest is not None:
                 self._finish(self._latest)
-        except Exception as problem:  # noqa: BLE001 - the person is told, whatever it was
+        except Exception as problem:  # noqa: BLE001 - the person sees every failure
             if repl is self.repl:
                 self._lose(str(problem) if isinstance(problem, MoonboxError) else "the run failed inside moonbox")
 

@@ -108,7 +108,7 @@ class Workbench:
         return self._playground
 
     async def watch_trail(self) -> None:
-        """Follow the runs that other processes write, while somebody watches."""
+        """Follow the runs that other processes write, while a page is subscribed."""
         if self._watch is not None:
             await self._watch.start()
 

@@ -32,30 +32,8 @@ if TYPE_CHECKING:
     )
 
 # Loaded on first use: the process that reads PDFs imports this package and needs nothing of it.
-_EXPORTS = {
-    "Chunk": "records",
-    "Connector": "records",
-    "Document": "records",
-    "DocumentNotFound": "errors",
-    "Embedder": "embedding",
-    "EmbeddingError": "errors",
-    "Failed": "records",
-    "Hit": "records",
-    "Hits": "records",
-    "Item": "records",
-    "KnowledgeBase": "base",
-    "KnowledgeConfig": "config",
-    "KnowledgeError": "errors",
-    "Problem": "records",
-    "Progress": "records",
-    "Skipped": "records",
-    "SourceInfo": "records",
-    "Stats": "records",
-    "SyncBusy": "errors",
-    "SyncReport": "records",
-    "Total": "records",
-    "Unchanged": "records",
-}
+_ELSEWHERE = {"Embedder": "embedding", "KnowledgeBase": "base", "KnowledgeConfig": "config"}
+"""The modules of the names that are not records."""
 
 __all__ = [
     "Chunk",
@@ -86,8 +64,8 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers read the imports above; with this they would accept any name
 
     def __getattr__(name: str) -> Any:
-        if name in _EXPORTS:
-            return getattr(importlib.import_module(f"moonbox.knowledge.{_EXPORTS[name]}"), name)
+        if name in __all__:
+            return getattr(importlib.import_module(f"moonbox.knowledge.{_ELSEWHERE.get(name, 'records')}"), name)
         raise AttributeError(f"module 'moonbox.knowledge' has no attribute {name!r}")
 
 

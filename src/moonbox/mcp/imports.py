@@ -88,7 +88,7 @@ def servers_from_file(
 
 
 def secrets_in_file(path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The values of variables in a client's file that nobody may see."""
+    """The values of variables in a client's file that are secret."""
     variables = Variables(environ)
     _expanded(Path(path).expanduser(), variables)
     return variables.secrets

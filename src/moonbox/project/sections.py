@@ -8,8 +8,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, read_limits
-from moonbox.config.serve import ServeSettings
+from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, ServeSettings, read_limits
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def read_servers(
 def read_secrets(
     config: Config, mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None
 ) -> dict[str, str]:
-    """Values of variables that nobody may see, of the configuration and of files that other clients keep."""
+    """Secret values of variables, of the configuration and of files that other clients keep."""
     secrets = dict(config.secrets)
     if mcp_config:
         from moonbox.mcp.imports import secrets_in_file

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
     from moonbox.config import Config
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
     from moonbox.http.app import Service
     from moonbox.http.workbench import Workbench
     from moonbox.knowledge.base import KnowledgeBase

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.provider import AccessToken
 
-from moonbox.config.serve import check_url
+from moonbox.config.sections import check_url
 from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from mcp.server.auth.provider import TokenVerifier
 
-    from moonbox.config.serve import OAuthSettings, ServeSettings
+    from moonbox.config.sections import OAuthSettings, ServeSettings
 
 __all__ = ["ConfiguredTokens", "JwtVerifier", "make_verifier"]
 
 log = logging.getLogger("moonbox.mcp")
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-"""Asymmetric signatures only: with a shared secret, whoever can verify a token could also make one."""
+"""Asymmetric signatures only: with a shared secret, every verifier of tokens could also issue them."""
 _METADATA = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 _MAX_TOKEN = 16_384
 _TIMEOUT_SECONDS = 10.0

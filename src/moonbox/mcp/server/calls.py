@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         LoggingMessageNotificationParams,
     )
 
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall

@@ -83,11 +83,11 @@ class ChangeNotifier:
             self._subscriptions.pop(uri, None)
 
     def subscribed(self) -> Iterable[str]:
-        """The addresses that somebody follows."""
+        """The addresses that clients follow."""
         return list(self._subscriptions)
 
     def resource_updated(self, uri: str) -> None:
-        """Notify whoever follows this resource."""
+        """Notify the clients that follow this resource."""
         task = asyncio.get_running_loop().create_task(self._send_updated(uri))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
@@ -136,7 +136,7 @@ class ChangeNotifier:
         await asyncio.gather(*(self._send(client, _list_changed(session, event)) for client, session in sessions))
 
     async def _send(self, client: str, sending: Awaitable[None]) -> None:
-        """Notify one session; one that is gone or does not read delays nobody else."""
+        """Notify one session; one that is gone or does not read does not delay the others."""
         session = self._sessions.get(client)
         try:
             async with asyncio.timeout(_SEND_SECONDS):

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         UnsubscribeRequestParams,
     )
 
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.notifications import ChangeNotifier
     from moonbox.mcp.upstreams.manager import Upstreams
 
@@ -161,7 +161,7 @@ class Passthrough:
         return await self._ask(context, lambda: upstreams.complete(params.model_copy(update={"meta": None})))
 
     async def _ask(self, context: Request, work: Callable[[], Coroutine[Any, Any, T]], data: Any = None) -> T:
-        """Do it as the call of this client: what the server asks meanwhile, or logs, goes to the client."""
+        """Do it as the call of this client: what the server asks or logs in the course of it goes to the client."""
         client = Client.of(context)
         call = Call(client, self._settings, lambda _: None, script=False)
 
@@ -306,7 +306,7 @@ class Resources:
         if uri == SERVERS and self._upstreams is not None:
             states = [status.to_dict() for status in self._upstreams.statuses()]
             for state in states:
-                state.pop("said")  # what a process wrote is only for whoever runs moonbox
+                state.pop("said")  # what a process wrote is only for the operator
             text = json.dumps({"servers": states})
             return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
         if uri.startswith(MEDIA) and (medium := self._media.get(uri)) is not None:

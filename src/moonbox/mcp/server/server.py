@@ -22,7 +22,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from moonbox._version import __version__
-from moonbox.config.serve import ServeSettings
+from moonbox.config.sections import ServeSettings
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough, Resources

@@ -114,7 +114,7 @@ async def _reader(fd: int) -> asyncio.StreamReader:
 
 
 def _feed(fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.suppress(RuntimeError, OSError):  # the loop was closed meanwhile
+    with contextlib.suppress(RuntimeError, OSError):  # the loop has been closed
         while chunk := os.read(fd, _CHUNK):
             loop.call_soon_threadsafe(reader.feed_data, chunk)
         loop.call_soon_threadsafe(reader.feed_eof)
@@ -156,15 +156,15 @@ def _is_pipe(fd: int) -> bool:
 
 @contextlib.contextmanager
 def _diverted(fd: int, instead: str | int, flags: int) -> Iterator[int]:
-    """A private copy of a standard stream, whose descriptor leads elsewhere meanwhile."""
+    """A private copy of a standard stream, whose own descriptor leads elsewhere until it is given back."""
     private = os.dup(fd)
     other = os.open(instead, flags) if isinstance(instead, str) else os.dup(instead)
     os.dup2(other, fd)
     os.close(other)
-    back = os.dup(private)  # the private copy is closed by whoever gets it
+    back = os.dup(private)  # the caller closes the private copy
     try:
         yield private
     finally:
-        sys.stdout.flush()  # what was printed meanwhile through a reference to the old object
+        sys.stdout.flush()  # what was printed in between through a reference to the old object
         os.dup2(back, fd)
         os.close(back)

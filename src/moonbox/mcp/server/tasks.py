@@ -158,7 +158,7 @@ class TaskCalls:
 
     def _note_end(self, task: _Task) -> None:
         task.updated = self._clock()
-        if task.work.cancelled() or task.work.exception() is not None:  # asked for, so that nobody else has to
+        if task.work.cancelled() or task.work.exception() is not None:  # reading it keeps asyncio from logging it
             return
         if task.id not in self._tasks:  # its time was over
             return

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.calls import Call, Calls
     from moonbox.mcp.server.sessions import Client, Conversation
     from moonbox.media import Media

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from moonbox.config.serve import ServeSettings
+    from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.server import MoonboxServer
 
 __all__ = ["PATH", "EventLog", "ResumableSessions", "create_app", "guarded"]

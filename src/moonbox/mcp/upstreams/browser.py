@@ -84,7 +84,7 @@ async def browser(
     finally:
         server.close()
         if returned.done() and not returned.cancelled():
-            returned.exception()  # read here where nobody waited for it
+            returned.exception()  # read here: no task waits for it
 
 
 def parse_return(address: str) -> AuthorizationCodeResult:
@@ -143,7 +143,7 @@ class ServerLogin:
         return make_auth(self._settings, self._logins, on_required=self._require)
 
     def error(self) -> ToolError:
-        """What a call fails with while nobody has logged in."""
+        """What a call fails with before a person has logged in."""
         reason = f"the MCP server '{self._settings.name}': {LoginRequired(self._settings.name)}"
         return ToolError(reason, code="login_required")
 

@@ -163,7 +163,7 @@ class _Call:
         if self.pauses == 0:
             if self.clock is not None:
                 self.clock.go_on()
-            with contextlib.suppress(RuntimeError):  # the call has ended meanwhile
+            with contextlib.suppress(RuntimeError):  # the call has ended
                 self.timer.reschedule(asyncio.get_running_loop().time() + self.remaining)
 
 

@@ -101,7 +101,7 @@ class ServerCatalog:
     def offer_placeholder(self, answer: Callable[[], Awaitable[str]], *, login: bool) -> None:
         """Show that the server exists, if its tools were never listed; `answer` says why it cannot be called.
 
-        `login`: because nobody has logged in there.
+        `login`: because no person has logged in there.
         """
         if self._listed is None and not len(self.toolbox):
             if self._settings.problem:

@@ -110,7 +110,7 @@ class Connection:
         self.resource_updated: Callable[[str], None] = lambda _: None
         """Called with the address of a resource that has changed."""
         self.broken = asyncio.Event()
-        """Set by whoever finds it of no more use."""
+        """Set when the connection is of no more use."""
         self.session: ClientSession
         self._dispatcher = dispatcher
         self._subscribed: set[str] = set()
@@ -138,7 +138,7 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Meanwhile a stream of change notifications is kept open, which the current protocol requires."""
+        """While it lasts, a stream of change notifications is kept open, which the current protocol requires."""
         task = asyncio.create_task(self._follow())
         try:
             yield

@@ -220,7 +220,7 @@ class _Storage:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who can log in: opens an address, and the browser returns to `redirect_uri`."""
+    """A person who can log in: opens an address, and the browser returns to `redirect_uri`."""
 
     redirect_uri: str
     open_address: Callable[[str], Awaitable[None]]
@@ -234,9 +234,9 @@ def make_auth(
     *,
     on_required: Callable[[], None] = lambda: None,
 ) -> OAuthClientProvider | None:
-    """What adds tokens to requests; None if there is no login and nobody to log in.
+    """What adds tokens to requests; None if there is no login and no person to log in.
 
-    `on_required` is called when a login has ended and nobody is there to begin a new one.
+    `on_required` is called when a login has ended and no person can begin a new one.
     """
     assert settings.url is not None
     oauth = settings.oauth or LoginSettings()
@@ -249,7 +249,7 @@ def make_auth(
     elif person is not None:
         provider = _provider(settings, oauth, storage, person)
     elif store.login(settings) is not None:
-        provider = _provider(settings, oauth, storage, _nobody(settings.name, on_required))
+        provider = _provider(settings, oauth, storage, _no_person(settings.name, on_required))
     else:
         return None
     storage.restore(provider.context)
@@ -296,8 +296,8 @@ def _provider(settings: ServerSettings, oauth: LoginSettings, storage: _Storage,
     )
 
 
-def _nobody(server: str, on_required: Callable[[], None]) -> Person:
-    """Where nobody can log in: the login has ended, and the message says how to begin a new one."""
+def _no_person(server: str, on_required: Callable[[], None]) -> Person:
+    """Where no person can log in: the login has ended, and the message says how to begin a new one."""
 
     async def refuse(_: str) -> None:
         on_required()

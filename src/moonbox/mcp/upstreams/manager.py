@@ -202,7 +202,7 @@ class Upstreams:
         return tuple(name for name, upstream in self._upstreams.items() if upstream.status.cached)
 
     def _status(self, upstream: Upstream) -> Status:
-        """With the tools and prompts that nobody can reach: an earlier server of the configuration has their names."""
+        """With the tools and prompts that cannot be reached: an earlier server of the configuration has their names."""
         status, hidden = upstream.status, self._hidden_by_others(upstream)
         return replace(status, problems=(*status.problems, *hidden)) if hidden else status
 

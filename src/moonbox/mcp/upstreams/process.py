@@ -286,7 +286,7 @@ class Guard:
 
 
 async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Finish this however often the waiting task is cancelled meanwhile; then let it be cancelled."""
+    """Finish this however often the waiting task is cancelled before; then let it be cancelled."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     with anyio.CancelScope(shield=True):
@@ -301,7 +301,7 @@ async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
 
 
 class Throttle:
-    """A token bucket: whoever spends more than `per_second` waits."""
+    """A token bucket: a caller that spends more than `per_second` waits."""
 
     def __init__(
         self,

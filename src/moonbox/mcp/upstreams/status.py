@@ -72,7 +72,7 @@ class Status:
     """The end of what the process wrote to its standard error."""
 
     def why(self) -> str:
-        """One sentence for whoever wants to call it."""
+        """One sentence for a caller."""
         server = f"the MCP server '{self.name}'"
         match self.state:
             case "retrying":

@@ -117,7 +117,7 @@ class Upstream:
 
     async def _supervise(self, lazy: bool) -> None:
         """Keep the server running until this is cancelled."""
-        if self.catalog.known:  # its tools are listed already, so that whoever waits for the list comes first
+        if self.catalog.known:  # its tools are listed already, so that waiting for the list comes first
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if lazy else self._timing.head_start):
                     await self._start_requested.wait()
@@ -130,7 +130,9 @@ class Upstream:
                     attempts = 0
                     await self._wait_for_call()
                     continue
-                if self._login.renewals != renewals:  # refused with the tokens before: whoever logged in waits for it
+                if (
+                    self._login.renewals != renewals
+                ):  # refused with the tokens before: the person who logged in waits for it
                     continue
                 if time.monotonic() - began > _STABLE_SECONDS and self.status.state == "ready":
                     attempts = 0
@@ -142,7 +144,7 @@ class Upstream:
             self._set_state("closed")
 
     async def _wait_for_call(self) -> None:
-        """Nobody needed the server for a while, and it was stopped."""
+        """The server was not needed for a while, and it was stopped."""
         self._availability.stopped(self.settings.idle_seconds)
         self._stopped_idle, self._transport = False, None
         self._start_requested.clear()
@@ -167,7 +169,7 @@ class Upstream:
                     connection = await stack.enter_async_context(connecting)
                     await stack.enter_async_context(connection.following())  # before listing, to miss no change
                     listed = await connection.tools()
-                await self.catalog.take(listed)  # before it is ready: whoever waited for it may close at once
+                await self.catalog.take(listed)  # before it is ready: a caller that waited for it may close at once
                 self._connection = connection
                 self._set_state(
                     "ready",
@@ -208,7 +210,7 @@ class Upstream:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _stop_when_idle(self, connection: Connection) -> None:
-        """End the connection of a lazy server that nobody needs."""
+        """End the connection of a lazy server that is not needed."""
         seconds = self.settings.idle_seconds
         if seconds is None:
             return
