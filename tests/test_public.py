@@ -53,9 +53,8 @@ def test_importing_loads_almost_nothing() -> None:
 
 
 SLOW = {
-    *("ast", "asyncio", "dataclasses", "datetime", "decimal", "hashlib", "html", "inspect", "jsonschema_rs"),
-    *("logging", "lupa.lua54", "msgspec", "mimetypes", "pydantic", "queue", "secrets", "ssl", "textwrap", "tomllib"),
-    *("traceback", "typing_extensions", "uuid"),
+    *("asyncio", "hashlib", "html", "jsonschema_rs", "logging", "lupa.lua54", "mimetypes", "pydantic", "queue"),
+    *("secrets", "ssl", "tomllib", "traceback"),
 }
 """Modules that are slow to load and that few scripts need."""
 LATER = {"moonbox.check.walk", "moonbox.languages.program", "moonbox.sandbox.repl", "moonbox.worker.link"}

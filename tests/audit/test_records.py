@@ -62,7 +62,15 @@ calls = st.builds(
     batch=st.integers(0, 99),
 )
 usages = st.builds(
-    Usage, moments, moments, st.none() | numbers, st.integers(0), st.integers(0), st.integers(0), st.integers(0)
+    Usage,
+    wall=moments,
+    cpu=moments,
+    operations=st.none() | numbers,
+    peak_memory=st.integers(0),
+    calls=st.integers(0),
+    bytes_in=st.integers(0),
+    bytes_out=st.integers(0),
+    native=st.booleans(),
 )
 runs = st.builds(
     lambda **fields: Run(**fields),  # its annotations are not there at run time
