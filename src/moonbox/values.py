@@ -265,7 +265,7 @@ class _Lowering:
         import datetime as dt  # slow to load, and most values are of the kinds above
 
         if isinstance(value, dt.datetime | dt.date | dt.time):
-            return value.isoformat()
+            return self._string(value.isoformat(), path)
         if isinstance(value, dt.timedelta):
             return value.total_seconds()
         if hasattr(kind, "model_dump") and hasattr(kind, "model_fields"):
@@ -319,9 +319,9 @@ def _plain_by_module(value: Any, again: Any, path: _Path) -> Any:
             case ("decimal" | "pydecimal", "Decimal"):
                 return again(_plain_decimal(value))
             case ("fractions", "Fraction"):
-                return str(value)
+                return again(str(value))
             case ("uuid", "UUID") | ("ipaddress", _) | ("pathlib", "PurePath"):
-                return str(value)
+                return again(str(value))
             case ("numpy", "generic" | "ndarray"):
                 return again(value.tolist())
             case ("pandas", "NAType" | "NaTType"):
