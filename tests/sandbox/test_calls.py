@@ -467,14 +467,19 @@ def test_a_tool_may_not_use_its_own_repl() -> None:
         assert repl.run("return 2").value == 2
 
 
+class Unusual(BaseException):
+    """Not an Exception."""
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("slow", [False, True])
-def test_a_tool_that_wants_to_end_the_program(way: str, slow: bool) -> None:
+@pytest.mark.parametrize("problem", [SystemExit, asyncio.CancelledError, Unusual])
+def test_a_tool_that_wants_to_end_the_program(way: str, slow: bool, problem: type[BaseException]) -> None:
     @tool
     def leave() -> None:
         """Give up on everything."""
         time.sleep(0.02 if slow else 0)
-        raise SystemExit(3)
+        raise problem
 
     run = play(way, "local ok, e = pcall(tools.leave) return ok, e.tool", [leave])
     assert run.values == (False, "leave")

@@ -8,7 +8,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
-from moonbox.sandbox.call_entry import cancelled_itself
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.threads import soon
 from moonbox.worker.protocol import REASON_CANCELLED
@@ -37,19 +36,18 @@ class AwaitingExecutor:
         self._threads = threads
         self._wake = wake
 
+    @property
+    def cancelling(self) -> bool:
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         if entry.deadline is not None:
             self._wake()
-        try:
-            if is_async:
-                return await call()
-            result = await self._in_thread(call, entry)
-            return await result if inspect.isawaitable(result) else result
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise cancelled_itself(entry.tool) from None
+        if is_async:
+            return await call()
+        result = await self._in_thread(call, entry)
+        return await result if inspect.isawaitable(result) else result
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         return await value if inspect.isawaitable(value) else value

@@ -46,6 +46,8 @@ class BlockingExecutor:
     wake     makes the driving thread read the deadlines again
     """
 
+    cancelling = False
+
     def __init__(
         self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
     ) -> None:
@@ -170,9 +172,10 @@ class BlockingDriver:
         wait = SLOW
         while not self._ended.take(wait):
             if monotonic() - self._in_tool_since >= SLOW and self._owner.acquire(blocking=False):
-                return
+                break
             wait = min(wait * 2, _LOOK)
-        self._owner.acquire()
+        else:
+            self._owner.acquire()
         self._raise_problem()
 
     def _raise_problem(self) -> None:

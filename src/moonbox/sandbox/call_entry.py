@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     CallResult = tuple[CallStatus, Packed | None, ToolError | None]
     """A call's status, its value, and its error."""
 
-__all__ = ["CallEntry", "cancelled_itself", "failure"]
+__all__ = ["CallEntry", "failure"]
 
 
 class CallEntry:
@@ -137,11 +137,6 @@ class CallEntry:
 def _are_named(arguments: list[Any]) -> bool:
     """Whether a call was given one table of named arguments."""
     return len(arguments) == 1 and type(arguments[0]) is dict and all(type(name) is str for name in arguments[0])
-
-
-def cancelled_itself(tool: str) -> ToolError:
-    """The error of a tool that raised a cancellation which was not requested."""
-    return ToolError("it was cancelled", code="cancelled", tool=tool)
 
 
 def failure(error: ToolError) -> CallResult:

@@ -49,6 +49,10 @@ __all__ = ["CallPath", "Executor", "run_to_end"]
 class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
+    @property
+    def cancelling(self) -> bool:
+        """Whether the task that performs the call is being cancelled, as against a tool that raises a cancellation."""
+
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         """Run it and give its result, awaited if need be. The driver of the run abandons it at the entry's deadline.
 
@@ -136,8 +140,12 @@ class CallPath:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
             return "ok", self._setup.clean_result(result), None
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
+        except GeneratorExit:
+            raise
+        except BaseException as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
             entry.ended = monotonic()
+            if type(problem).__name__ == "CancelledError" and executor.cancelling:
+                raise
             return failure(self._setup.clean_error(to_tool_error(problem, entry.tool)))
         finally:
             if running is not None:

@@ -177,6 +177,8 @@ def _classify(error: BaseException) -> tuple[str, bool]:
 
 def _text(error: BaseException) -> str:
     name = type(error).__name__
+    if name == "CancelledError":
+        return "it was cancelled"
     try:
         text = str(error).strip()
     except Exception:  # noqa: BLE001 - a broken __str__ of a stranger's exception must not hide the failure
