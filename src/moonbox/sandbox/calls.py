@@ -11,10 +11,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
-from moonbox.media import MediaStore
+from moonbox.media import PREFIX, MediaStore, is_handle
 from moonbox.sandbox.call_entry import failure
 from moonbox.sandbox.clock import CLOCK
-from moonbox.sandbox.contents import as_addresses, with_contents
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction, show
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
+    from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry, CallResult
     from moonbox.sandbox.decisions import Middleware
     from moonbox.sandbox.environment import Additions
@@ -118,7 +118,7 @@ class CallPath:
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
         tool = self.toolbox.resolve(name)
         entry.tool = tool.path
-        given = as_addresses(entry.given, tool) if self.media.kept else entry.given
+        given = _with_addresses(entry.given, tool) if self.media.kept else entry.given
         try:
             entry.arguments = tool.bind(given, first_index=self._first, is_json_call=self._direct)
         except ArgumentError:
@@ -142,7 +142,7 @@ class CallPath:
             return "ok", self._setup.clean_result(result), None
         except GeneratorExit:
             raise
-        except BaseException as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
+        except BaseException as problem:
             entry.ended = monotonic()
             if type(problem).__name__ == "CancelledError" and executor.cancelling:
                 raise
@@ -199,18 +199,18 @@ class CallPath:
         self, call: Callable[[], Any], entry: CallEntry, run: RunRecord, executor: Executor, is_async: bool
     ) -> Any:
         """Write the call down where the trail is durable, then invoke. Writing may wait: not on an event loop."""
-        intents = run.intents
-        if intents is None:
-            return await executor.invoke(call, entry, is_async=is_async)
-        if is_async:
-            await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
-            return await executor.invoke(call, entry, is_async=True)
+        intents, most = run.intents, self.limits.max_array
 
         def write_and_call() -> Any:
-            intents.start(entry, run.head)
-            return call()
+            if intents is not None:
+                intents.start(entry, run.head)
+            return collect_rows(call(), most)
 
-        return await executor.invoke(write_and_call, entry, is_async=False)
+        if not is_async:
+            return await executor.invoke(write_and_call, entry, is_async=False)
+        if intents is not None:
+            await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
+        return await executor.invoke(call, entry, is_async=True)
 
     async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Packed:
         middleware = self._setup.middleware
@@ -247,10 +247,10 @@ class CallPath:
             context = Context(
                 run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._setup.context
             )
-        arguments, first, most = entry.arguments, self._first, self.limits.max_array
+        arguments, first = entry.arguments, self._first
         if self.media:
-            arguments = with_contents(arguments, tool, self.media)
-        return lambda: collect_rows(tool.invoke(arguments, context, first_index=first), most)
+            arguments = _with_contents(arguments, tool, self.media)
+        return lambda: tool.invoke(arguments, context, first_index=first)
 
     async def _before(
         self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor
@@ -329,3 +329,47 @@ def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     raise RuntimeError("a blocking call tried to suspend")
+
+
+# Media as arguments: a script passes handles, and a tool gets what its schema asks for
+
+
+def _with_addresses(given: list[Any], tool: Tool) -> list[Any]:
+    """A call's arguments with the address of a medium instead of its handle, where the tool wants text or bytes."""
+    if len(given) != 1 or type(given[0]) is not dict:
+        return given
+    named = given[0]
+    if is_handle(named) and "media" not in tool.parameter_names and tool.parameter_names:
+        named = {tool.parameter_names[0]: named}  # a handle is one argument, not the names of several
+    elif not any(is_handle(value) for value in named.values()):
+        return given
+    return [{key: value["media"] if _wants_text(key, value, tool) else value for key, value in named.items()}]
+
+
+def _with_contents(arguments: dict[str, Any], tool: Tool, store: MediaStore) -> dict[str, Any]:
+    """The arguments with the medium itself instead of its address: as bytes, as base64 or as a data URI.
+
+    The schema decides: `"format": "binary"` is bytes; where it speaks of base64 it is that; else a data URI.
+    """
+    changed = {}
+    for name, value in arguments.items():
+        medium = store.get(value) if type(value) is str and value.startswith(PREFIX) else None
+        if medium is not None:
+            changed[name] = _content(medium, tool.document.deref(tool.document.properties(tool.parameters).get(name)))
+    return {**arguments, **changed} if changed else arguments
+
+
+def _wants_text(name: str, value: Any, tool: Tool) -> bool:
+    if not is_handle(value):
+        return False
+    schema = tool.document.properties(tool.parameters).get(name)
+    kinds = None if schema is None else tool.document.kinds(schema)
+    return kinds is not None and "string" in kinds and "object" not in kinds
+
+
+def _content(medium: Media, schema: Any) -> str | bytes:
+    declared = schema if isinstance(schema, dict) else {}
+    if declared.get("format") == "binary":
+        return medium.data
+    words = " ".join(str(declared.get(key, "")) for key in ("format", "contentEncoding", "description")).lower()
+    return medium.base64 if "base64" in words or declared.get("format") == "byte" else medium.data_uri
