@@ -139,34 +139,51 @@ def _crosses_unchanged(value: Any, limits: ValueLimits) -> bool:
 
     Built-in functions look at one level of nesting at a time. This is much faster than a visit of each element.
     """
-    level, elements = [value], 0
+    kind = type(value)
+    if kind is int:
+        return bool(INT64_MIN <= value <= INT64_MAX)
+    if kind is float:
+        return limits.allow_nan or isfinite(value)
+    if kind in _SCALARS:
+        return True
+    groups: list[Sequence[Any]] = [[value]]
+    elements = 0
     for _ in range(limits.max_depth + 1):
-        kinds = set(map(type, level))
-        if not kinds <= ORDINARY or tuple in kinds:
-            return False
-        if float in kinds and not limits.allow_nan and not all(map(isfinite, _of(float, level, kinds))):
-            return False
-        if int in kinds and not INT64_MIN <= min(integers := _of(int, level, kinds)) <= max(integers) <= INT64_MAX:
-            return False
-        if list not in kinds and dict not in kinds:
+        lists: list[Any] = []
+        tables: list[Any] = []
+        for group in groups:
+            kinds = set(map(type, group))
+            if not kinds <= ORDINARY or tuple in kinds:
+                return False
+            if float in kinds and not limits.allow_nan and not all(map(isfinite, _of(float, group, kinds))):
+                return False
+            if int in kinds and not INT64_MIN <= min(whole := _of(int, group, kinds)) <= max(whole) <= INT64_MAX:
+                return False
+            lists += _of(list, group, kinds)
+            tables += _of(dict, group, kinds)
+        if not lists and not tables:
             return True
-        lists, tables = _of(list, level, kinds), _of(dict, level, kinds)
         sizes = [*map(len, lists), *map(len, tables)]
         elements += sum(sizes)
         if elements > limits.max_elements:
             raise _too_many(limits)
         if max(sizes) > limits.max_array:
             return False
-        if tables and not set(map(type, chain.from_iterable(tables))) <= {str}:
+        names = set(chain.from_iterable(tables))
+        if not set(map(type, names)) <= {str}:
             return False
-        level = list(chain(chain.from_iterable(lists), chain.from_iterable(map(dict.values, tables))))
+        groups = [list(chain.from_iterable(lists))]
+        if set(map(len, tables)) == {len(names)}:  # rows with the same fields: the values of one field are mostly alike
+            groups += zip(*map(dict.values, tables), strict=True)
+        else:
+            groups.append(list(chain.from_iterable(map(dict.values, tables))))
     return False
 
 
-def _of(kind: type[Any], level: list[Any], kinds: set[type[Any]]) -> list[Any]:
+def _of(kind: type[Any], group: Sequence[Any], kinds: set[type[Any]]) -> Sequence[Any]:
     if kind not in kinds:
-        return []
-    return level if len(kinds) == 1 else [item for item in level if type(item) is kind]
+        return ()
+    return group if len(kinds) == 1 else [item for item in group if type(item) is kind]
 
 
 def _replace_surrogates(value: Any) -> Any:

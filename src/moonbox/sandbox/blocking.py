@@ -103,7 +103,7 @@ class BlockingDriver:
         self._executor = BlockingExecutor(loop.submit, link.wake)
         execution.clock.changed = link.wake
         self._owner = RLock()  # held by the thread that drives a run, and by the caller's thread for good at its end
-        self._ended = Signal()  # given by a tool thread that has driven the run to its end
+        self._ended: Signal | None = None  # given by a tool thread that has driven the run to its end
         self._problem: BaseException | None = None  # what ended that thread's driving
         self._in_tool_since = 0.0  # since when no thread drives the run, because its only call is being performed
         self._done: deque[tuple[CallEntry, CallResult]] = deque()  # appended to by tool threads
@@ -157,6 +157,7 @@ class BlockingDriver:
 
     def _hand_over(self, entry: CallEntry) -> bool:
         """Let a tool thread perform the call and then drive the run; False where no thread can be started."""
+        self._ended = self._ended or Signal()
         self._in_tool_since = monotonic()
         self._owner.release()
         try:
@@ -169,6 +170,7 @@ class BlockingDriver:
 
     def _watch(self) -> None:
         """Until a tool thread has driven the run to its end, or a tool is slow: then this thread drives."""
+        assert self._ended is not None
         wait = SLOW
         while not self._ended.take(wait):
             if monotonic() - self._in_tool_since >= SLOW and self._owner.acquire(blocking=False):
@@ -227,10 +229,11 @@ class BlockingDriver:
 
     def _until_lone_call(self) -> CallEntry | None:
         """Until one call is all that the script waits for, which is returned; None when the run is over."""
-        execution, link = self._execution, self._link
-        starting, opened = execution.starting, execution.ledger.open
+        execution, link, done = self._execution, self._link, self._done
+        starting, opened = execution.ledger.starting, execution.ledger.open
         while not execution.over:
-            self._collect()
+            if done:
+                self._collect()
             if execution.interrupted:
                 execution.stop(REASON_CANCELLED, monotonic())
             if len(starting) == 1 == len(opened) and not execution.stopping:

@@ -27,11 +27,26 @@ class CallEntry:
     The thread that drives the run changes its status. The thread or task that performs the call fills in the rest.
     """
 
-    __slots__ = (
-        "approval", "arguments", "batch", "began", "bytes_in", "bytes_out", "cancel", "deadline", "ended", "error",
-        "failures_before", "given", "id", "index", "left", "obstacle", "packed", "received", "retry_of", "running",
-        "span", "started", "status", "target", "tool",
-    )  # fmt: skip
+    status: CallStatus = "in_flight"
+    packed: Packed | None = None
+    """The result."""
+    error: CallError | None = None
+    approval: str | None = None
+    retry_of: int | None = None
+    began: float | None = None
+    ended: float | None = None
+    deadline: float | None = None
+    """On the monotonic clock: when the tool's own timeout passes."""
+    bytes_out = 0
+    cancel: Callable[[], object] | None = None
+    """Stops what performs it, where that is possible."""
+    left = False
+    """The run is over, or no longer waits for it: a tool that has not begun does not begin."""
+    obstacle = ""
+    """What it waits for before its tool can start."""
+    running: RunningCall | None = None
+    """Held by what performs it, until that has ended."""
+    span: CallSpan | None = None
 
     def __init__(
         self,
@@ -55,31 +70,11 @@ class CallEntry:
         """By name: as the script gave them until they are bound, then with defaults; a list if they have no names."""
         self.index = index
         self.batch = batch
-        self.status: CallStatus = "in_flight"
-        self.packed: Packed | None = None
-        """The result."""
-        self.error: CallError | None = None
-        self.approval: str | None = None
-        self.retry_of: int | None = None
         self.failures_before = failures_before
         """How many calls of the run had failed when it came."""
         self.started = time()
         self.received = monotonic()
-        self.began: float | None = None
-        self.ended: float | None = None
-        self.deadline: float | None = None
-        """On the monotonic clock: when the tool's own timeout passes."""
         self.bytes_in = size
-        self.bytes_out = 0
-        self.cancel: Callable[[], object] | None = None
-        """Stops what performs it, where that is possible."""
-        self.left = False
-        """The run is over, or no longer waits for it: a tool that has not begun does not begin."""
-        self.obstacle = ""
-        """What it waits for before its tool can start."""
-        self.running: RunningCall | None = None
-        """Held by what performs it, until that has ended."""
-        self.span: CallSpan | None = None
 
     @property
     def open(self) -> bool:
@@ -136,7 +131,7 @@ class CallEntry:
 
 def _are_named(arguments: list[Any]) -> bool:
     """Whether a call was given one table of named arguments."""
-    return len(arguments) == 1 and type(arguments[0]) is dict and all(type(name) is str for name in arguments[0])
+    return len(arguments) == 1 and type(arguments[0]) is dict and set(map(type, arguments[0])) <= {str}
 
 
 def failure(error: ToolError) -> CallResult:

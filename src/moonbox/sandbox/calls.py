@@ -248,7 +248,7 @@ class CallPath:
                 run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._setup.context
             )
         arguments, first = entry.arguments, self._first
-        if self.media:
+        if self.media.kept:
             arguments = _with_contents(arguments, tool, self.media)
         return lambda: tool.invoke(arguments, context, first_index=first)
 

@@ -54,6 +54,17 @@ _REASONS = {protocol.REASON_TIME: "time", protocol.REASON_CANCELLED: "cancelled"
 class Execution:
     """One run: the checks of what its worker sends, its deadlines and its end."""
 
+    over = False
+    stopping = 0
+    """Why the run is being stopped; 0 while it is not."""
+    interrupting = 0
+    """The worker must be interrupted for this reason; the driver sets it back to 0."""
+    interrupted = False
+    """The caller has stopped waiting for the run."""
+    _unsent = b""
+    _error: ScriptError | None = None
+    _stop_until = _kill_at = _cpu_before_stop = 0.0
+
     def __init__(
         self,
         record: RunRecord,
@@ -67,13 +78,6 @@ class Execution:
         self.record = record
         self.calls = calls
         self.clock = record.clock
-        self.over = False
-        self.stopping = 0
-        """Why the run is being stopped; 0 while it is not."""
-        self.interrupting = 0
-        """The worker must be interrupted for this reason; the driver sets it back to 0."""
-        self.interrupted = False
-        """The caller has stopped waiting for the run."""
         self._span = None if telemetry is None else telemetry.start_run(record.id, record.language, record.repl_id)
         self.ledger = CallLedger(record, on_call, telemetry, self._span)
         self._sources = sources
@@ -81,9 +85,6 @@ class Execution:
         self._text_of = None if on_output is None else getincrementaldecoder("utf-8")("replace").decode
         self._decoder = Decoder(calls.most_elements, limits.max_depth, allow_nan=calls.value_limits.allow_nan)
         self._most_received = limits.max_memory * _MEMORIES + _SLACK
-        self._unsent = b""
-        self._stop_until = self._kill_at = self._cpu_before_stop = 0.0
-        self._error: ScriptError | None = None
 
     # What goes in
 

@@ -33,6 +33,21 @@ class RunRecord:
     on_output  called with what the script prints
     """
 
+    notes: tuple[Finding, ...] = ()
+    """What the check of the script found."""
+    worker_lost = False
+    native = False
+    """Whether the worker's loop is the native one."""
+    sent = received = 0
+    """Bytes to and from the worker."""
+    kept = 0
+    """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
+    report: RunReport | None = None
+    """How the worker says that the run ended."""
+    printed = 0
+    """Bytes that the script has printed."""
+    _shown_bytes = 0
+
     def __init__(
         self,
         calls: CallPath,
@@ -54,19 +69,8 @@ class RunRecord:
         self.number = number
         self.intents = intents
         self.clock = RunClock(calls.limits.timeout)
-        self.notes: tuple[Finding, ...] = ()
-        """What the check of the script found."""
         self.entries: list[CallEntry] = []
         self.observations: list[Observation] = []
-        self.worker_lost = False
-        self.native = False
-        """Whether the worker's loop is the native one."""
-        self.sent = self.received = 0
-        """Bytes to and from the worker."""
-        self.kept = 0
-        """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
-        self.report: RunReport | None = None
-        """How the worker says that the run ended."""
         self.language = language or calls.language.name
         self._started = time()
         self._seed = seed
@@ -74,7 +78,6 @@ class RunRecord:
         self._on_output = on_output
         self._output: list[bytes] = []
         self._shown: list[Any] = []
-        self._printed = self._shown_bytes = 0
 
     def head(self) -> Run:
         """What is known of the run before it ends."""
@@ -89,14 +92,9 @@ class RunRecord:
             limits=self.calls.limits,
         )
 
-    @property
-    def printed(self) -> int:
-        """Bytes that the script has printed."""
-        return self._printed
-
     def print(self, data: bytes) -> None:
         """Add printed output."""
-        self._printed += len(data)
+        self.printed += len(data)
         self._output.append(data)
 
     def show(self, values: Sequence[Any]) -> None:
@@ -109,7 +107,7 @@ class RunRecord:
             about = "" if medium is None else f"[{medium.name}: {medium.type}, {medium.size:,} bytes]"
             lines.append((about or short(value, _LONGEST_SHOWN)) + "\n")
         data = "".join(lines).encode("utf-8", "replace")
-        room = self.calls.limits.max_output - self._printed - self._shown_bytes
+        room = self.calls.limits.max_output - self.printed - self._shown_bytes
         if room > 0:
             self._shown_bytes += len(data[:room])
             self._output.append(data[:room])

@@ -123,8 +123,10 @@ class Setup:
     def learn(self, tool: Tool, packed: Packed, *, scripted: bool) -> None:
         """Remember how large a result is and, if the tool does not declare what it returns, its shape."""
         learned = self.toolbox.learned
+        if not learned.is_due(tool.path):
+            return
         learned.measure(tool.path, len(packed.data), scripted=scripted)
-        if tool.returns is None and learned.is_due(tool.path):
+        if tool.returns is None:
             hides = None if self.redactor is None else self.redactor.hides
             learned.learn(tool.path, packed.value, hides=hides)
 

@@ -69,7 +69,7 @@ class LearnedShapes:
         return self._shapes.get(path)
 
     def is_due(self, path: str) -> bool:
-        """Count a result; whether its shape is to be learned: of the first ones, and later now and again."""
+        """Count a result; whether to learn from it: from the first ones, and later now and again."""
         count = self._counts[path] = self._counts.get(path, 0) + 1
         return count <= _MANY or count % _SELDOM == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from itertools import chain
 from math import inf, nan
@@ -22,7 +23,12 @@ _SPECIAL_FLOATS = {"nan": nan, "inf": inf, "-inf": -inf}
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
 _STRINGS = rb'(?s)"(?:[^"\\]++|\\.)*+"?'
 _decode = json.Decoder().decode
-_LONG_NUMBER = rb"[0-9]{19}"  # as many digits as the largest integer has
+_NOT_NODES = bytes(set(range(256)) - set(b",[{"))  # an element follows one of these
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_MANY = 1_000  # elements
+_CONTAINERS = frozenset({list, dict})
+_DIGITS = bytes(48 if byte in b"0123456789" else 32 for byte in range(256))
+_LONG = b"0" * 19  # as many digits as the largest integer has
 
 
 class Reader:
@@ -35,24 +41,29 @@ class Reader:
         """Bytes that have arrived and are not taken yet; add to it what arrives."""
         self.largest = largest
 
+    def take(self, data: bytes) -> tuple[int, bytes] | None:
+        """Add what has arrived; the next whole frame, or None when more bytes are needed."""
+        if not self.buffer and len(data) >= HEADER.size:  # nearly always it is one whole frame
+            kind, length = HEADER.unpack_from(data)
+            if length == len(data) - HEADER.size and length <= self.largest:
+                return kind, data[HEADER.size :]
+        self.buffer += data
+        return self.next()
+
     def next(self) -> tuple[int, bytes] | None:
-        """The next whole frame, or None when more bytes are needed."""
+        """The next whole frame of what has arrived before, or None when more bytes are needed."""
         buffer = self.buffer
         if len(buffer) < HEADER.size:
             return None
         kind, length = HEADER.unpack_from(buffer)
-        self.check(length)
+        if length > self.largest:
+            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
         end = HEADER.size + length
         if len(buffer) < end:
             return None
         payload = bytes(memoryview(buffer)[HEADER.size : end])
         del buffer[:end]
         return kind, payload
-
-    def check(self, length: int) -> None:
-        """Raise WorkerError where a frame of that many bytes is too large."""
-        if length > self.largest:
-            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
 
 
 class Decoder:
@@ -70,46 +81,64 @@ class Decoder:
         """The value that begins there; raises WorkerError where it is not JSON of ours or has too many elements."""
         data = payload[start:] if start else payload
         try:
-            self._count(data)
-            value = _decode(data)
+            nodes = len(data.translate(None, _NOT_NODES))
+            if nodes > self._frame or nodes > self._left:  # what stands inside strings does not count
+                nodes = len(re.sub(_STRINGS, b"", data).translate(None, _NOT_NODES))
+                if nodes > self._frame or nodes > self._left:
+                    raise ValueError(f"more than {min(self._frame, self._left):,} elements")
+            self._left -= nodes
+            value = _decode(data) if nodes < _MANY else _decode_many(data)
             if b"\\u0001" in data:
                 value = _Restorer(self._allow_nan).restore(value)
-            if data.count(b"[") + data.count(b"{") > self._levels or re.search(_LONG_NUMBER, data):
-                _check_shape(value, self._levels)
+            if nodes > self._levels and not _is_shallow(data, self._levels):
+                _check_depth(value, self._levels)
+            if len(data) >= len(_LONG) and _LONG in data.translate(_DIGITS):
+                _check_integers(value)
             return value
         except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
 
-    def _count(self, data: bytes) -> None:
-        """Each element but the first of its list or object has a comma before it."""
-        nodes = _nodes(data)
-        most = min(self._frame, self._left)
-        if nodes > most:  # what stands inside strings does not count
-            nodes = _nodes(re.sub(_STRINGS, b"", data))
-            if nodes > most:
-                raise ValueError(f"more than {most:,} elements")
-        self._left -= nodes
+
+def _decode_many(data: bytes) -> Any:
+    """Without the garbage collector, which would look through the new values again and again."""
+    if not gc.isenabled():
+        return _decode(data)
+    gc.disable()
+    try:
+        return _decode(data)
+    finally:
+        gc.enable()
 
 
-def _nodes(data: bytes) -> int:
-    return data.count(b",") + data.count(b"[") + data.count(b"{")
+def _is_shallow(data: bytes, levels: int) -> bool:
+    """Whether the brackets, those inside strings included, are nested no deeper. Each round removes the innermost pairs."""
+    brackets = data.translate(None, _NOT_BRACKETS)
+    for _ in range(levels):
+        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if not inner or len(inner) == len(brackets):
+            return not inner
+        brackets = inner
+    return False
 
 
-def _check_shape(value: Any, levels: int) -> None:
-    """Raise ValueError where a value is nested too deeply, or has an integer that no script can hold."""
+def _check_depth(value: Any, levels: int) -> None:
+    """Raise ValueError where a value is nested too deeply."""
     level = [value]
     for _ in range(levels):
-        kinds = set(map(type, level))
-        if int in kinds:
-            integers = [item for item in level if type(item) is int]
-            if not -_INTEGERS <= min(integers) <= max(integers) < _INTEGERS:
-                raise ValueError("an integer of more than 64 bits")
-        if list not in kinds and dict not in kinds:
+        within = chain.from_iterable([item.values() if type(item) is dict else item for item in level])
+        level = [item for item in within if type(item) in _CONTAINERS]
+        if not level:
             return
-        lists = [item for item in level if type(item) is list]
-        tables = [item.values() for item in level if type(item) is dict]
-        level = list(chain(chain.from_iterable(lists), chain.from_iterable(tables)))
     raise ValueError(f"nested more than {levels} levels deep")
+
+
+def _check_integers(value: Any) -> None:
+    """Raise ValueError where a value has an integer that no script can hold."""
+    if type(value) is int and not -_INTEGERS <= value < _INTEGERS:
+        raise ValueError("an integer of more than 64 bits")
+    if type(value) in _CONTAINERS:
+        for item in value.values() if type(value) is dict else value:
+            _check_integers(item)
 
 
 class _Restorer:

@@ -128,8 +128,7 @@ class Link:
             if type(got) is bytes:
                 if not got:
                     raise Gone
-                reader.buffer += got
-                return self._next() or self.receive(deadline)
+                return self._checked(reader.take(got)) or self.receive(deadline)
             data = data[got:]
         if data and not self.send(data, give_up):
             raise Unread
@@ -187,15 +186,16 @@ class Link:
 
     def alive(self) -> bool:
         """Whether the worker, which has nothing to say now, holds its end and says nothing."""
-        if self.closed:
-            return False
-        try:
-            while self._read():
-                if self._next() is not None:
-                    return False
-            return self.greeting is None or not self.reader.buffer
-        except WorkerError:
-            return False
+        with self._changing:  # the descriptor cannot be released
+            if self.closed:
+                return False
+            try:
+                while self._poller().poll(0) and self._read():
+                    if self._next() is not None:
+                        return False
+                return self.greeting is None or not self.reader.buffer
+            except WorkerError:
+                return False
 
     # Awaited
 
@@ -322,8 +322,11 @@ class Link:
         return True
 
     def _next(self) -> tuple[int, bytes] | None:
-        """The next whole frame of what has arrived. The first of all is the greeting, which is kept."""
-        frame = self.reader.next()
+        """The next whole frame of what has arrived."""
+        return self._checked(self.reader.next())
+
+    def _checked(self, frame: tuple[int, bytes] | None) -> tuple[int, bytes] | None:
+        """This frame. The first of all is the greeting: it is kept, and the one after it returned."""
         if frame is not None and self.greeting is None:
             if frame[0] != READY:
                 raise WorkerError("the worker did not say how it is locked in")
