@@ -12,6 +12,7 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, Toolbox, tool
 from moonbox.errors import ClosedError, PoolTimeout, UsageError
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -462,10 +463,7 @@ def test_spares_are_refilled() -> None:
                 assert repl.run("return 1").ok
                 pids.add(repl.worker_pid)
         assert len(pids) == 6
-        deadline = time.monotonic() + 60
-        while box.workers.spare < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: box.workers.spare >= 2)
 
 
 def test_a_repl_never_gets_the_worker_of_another() -> None:

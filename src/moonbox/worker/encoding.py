@@ -111,7 +111,7 @@ def _decode_many(data: bytes) -> Any:
 
 
 def _is_shallow(data: bytes, levels: int) -> bool:
-    """Whether the brackets, those inside strings included, are nested no deeper. Each round removes the innermost pairs."""
+    """Whether all brackets, also inside strings, are nested no deeper. Each round removes the innermost pairs."""
     brackets = data.translate(None, _NOT_BRACKETS)
     for _ in range(levels):
         inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
