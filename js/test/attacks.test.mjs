@@ -140,6 +140,13 @@ test("a medium in a parameter of any name stays an argument", async () => {
   assert.match(Object.values(taken[0])[0], /^data:image\/png/);
 });
 
+test("a large integer in an object that alternatives list is judged", async () => {
+  const listing = (n) => ({ type: "object", properties: { k: { const: { n } }, m: { type: "array" } } });
+  const choices = { anyOf: [listing(1), listing(2)] };
+  assert.match((await refusal(object({ v: choices }), { v: { k: { n: 2n ** 60n } } })).join(), /v\.k: expected/);
+  assert.equal(await refusal(object({ v: choices }), { v: { k: { n: 2 } } }), null);
+});
+
 // What validation may cost
 
 const DEADLINE = 20_000; // milliseconds; without a bound the cases below take from half a minute to years
@@ -170,6 +177,15 @@ for (const [what, schema, value, answer] of [
   [
     "many alternatives for many items", { items: { anyOf: [...Array.from({ length: 2_000 }, () => ({ pattern: "^(a*)*b$" })), true] } },
     "Array.from({ length: 20_000 }, () => 'a'.repeat(20))", TOO_MUCH,
+  ],
+  [
+    "many kinds of objects for many items",
+    { items: { anyOf: [...Array.from({ length: 2_000 }, () => ({ properties: { a: { type: "object" } }, required: ["a"] })), true] } },
+    "Array.from({ length: 20_000 }, () => ({ a: 1 }))", TOO_MUCH,
+  ],
+  [
+    "an explanation below a long key", { additionalProperties: { type: "array", items: { minimum: 0 } } },
+    "{ ['x'.repeat(9_000_000)]: [...Array(4_000).fill(1), -1] }", /at least 0, got -1/,
   ],
   [
     "many choices for many items", { items: { enum: [...Array.from({ length: 20_000 }, (_, n) => ["x", n]), ["x"]] } },

@@ -4,13 +4,12 @@ import { ArgumentError, ToolDefinitionError } from "../errors.js";
 import { entriesOf, fromEntries, isObject, isTable, setField } from "../values.js";
 import { compileCoercion, isJson, jsonForm, Refused, type Coerce } from "./coercion.js";
 import { accepts, Document, NARRATION, type SchemaObject } from "./document.js";
-import { Effort, TooMuchEffort } from "./pattern.js";
+import { Effort, TooMuchEffort } from "./effort.js";
 import { findProblems, pathText, short } from "./problems.js";
 import { parameterList } from "./signature.js";
 import { Validator } from "./validation.js";
 
 const MOST_EFFORT = 1_000_000; // looks at one value
-const MOST_STEPS = 20_000_000; // of one validation: some tenths of a second
 const TOO_MUCH = "the arguments are too much work to validate: pass less data, or shorter text";
 const OPENING = [
   "$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas", "if", "oneOf",
@@ -59,7 +58,7 @@ export class Binder {
 
   private validated(given: unknown, tool: string, firstIndex: number, isJsonCall: boolean): SchemaObject {
     const named = this.name(given, tool, isJsonCall);
-    const changed = this.coerce === null ? named : (this.coerce(named) as SchemaObject);
+    const changed = this.coerce === null ? named : (this.coerce(named, new Effort()) as SchemaObject);
     const bound = this.filled(changed === named ? { ...named } : changed);
     if (this.isValid(bound)) return bound;
     // Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
@@ -152,7 +151,7 @@ export class Binder {
 
   private isValid(bound: SchemaObject): boolean {
     try {
-      return this.validator.isValid(isJson(bound) ? bound : jsonForm(bound, this.document), new Effort(MOST_STEPS));
+      return this.validator.isValid(isJson(bound) ? bound : jsonForm(bound, this.document), new Effort());
     } catch (problem) {
       if (problem instanceof Refused) return false;
       throw problem;
@@ -160,9 +159,9 @@ export class Binder {
   }
 
   private problems(bound: SchemaObject, firstIndex: number): string[] {
-    const effort = new Effort(MOST_STEPS);
+    const effort = new Effort();
     const fits = (keyword: string, rule: unknown, value: unknown): boolean => this.validator.isValid(value, effort, { [keyword]: rule });
-    const found = findProblems(this.document, bound, fits, firstIndex);
+    const found = findProblems(this.document, bound, fits, effort, firstIndex);
     if (found.length > 0) return found;
     if (!isJson(bound)) {
       try {
@@ -187,7 +186,7 @@ export class Binder {
       const schema = document.deref(part);
       if (isObject(schema) && "default" in schema) {
         // Servers send defaults that their own schema refuses; those are not filled in.
-        if (this.validator.isValid(schema["default"], new Effort(MOST_STEPS), schema)) defaults.push([name, schema["default"]]);
+        if (this.validator.isValid(schema["default"], new Effort(), schema)) defaults.push([name, schema["default"]]);
       } else if (
         name === NARRATION && document.required(document.root).includes(name) && accepts(document.kinds(part), "string")
       ) {

@@ -6,18 +6,7 @@
  * each step is counted. The engine still decides what is a pattern, and which characters a class holds.
  */
 
-/** What one validation may spend; see `spend`. */
-export class Effort {
-  constructor(private left: number) {}
-
-  spend(steps: number): void {
-    this.left -= steps;
-    if (this.left < 0) throw new TooMuchEffort("validation took too many steps");
-  }
-}
-
-/** A value takes too much work to validate. */
-export class TooMuchEffort extends Error {}
+import type { Effort } from "./effort.js";
 
 type Node =
   | { kind: "char"; fits: Fits }
@@ -36,6 +25,7 @@ type Instruction =
   | { op: "match" };
 
 const MOST_INSTRUCTIONS = 20_000;
+const INSTRUCTIONS_A_STEP = 8; // to make room for them
 const ASCII = 128;
 const QUANTIFIER = /[*+?]\??|\{(\d+)(,?)(\d*)\}\??/y;
 const ESCAPE = /\\(?:[pP]\{[^}]*\}|u\{[0-9a-fA-F]+\}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[\s\S])/uy;
@@ -61,6 +51,7 @@ export class Pattern {
   }
 
   private run(program: Instruction[], text: string, from: number, back: boolean, fixed: boolean, effort: Effort): boolean {
+    effort.spend(program.length / INSTRUCTIONS_A_STEP);
     const seen = new Int32Array(program.length).fill(-1);
     let current: number[] = [];
     let following: number[] = [];
@@ -227,9 +218,13 @@ const LOOKS: [string, boolean, boolean][] = [["?=", false, false], ["?!", false,
 
 function remembered(fits: RegExp): Fits {
   const known = new Uint8Array(ASCII);
+  let [last, lastFits] = ["", false];
   return (char) => {
     const code = char.charCodeAt(0);
-    if (code >= ASCII) return fits.test(char);
+    if (code >= ASCII) {
+      if (char !== last) [last, lastFits] = [char, fits.test(char)];
+      return lastFits;
+    }
     known[code] ||= fits.test(char) ? 1 : 2;
     return known[code] === 1;
   };

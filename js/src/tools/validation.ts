@@ -5,12 +5,14 @@
  * takes too much work is not valid. Integers may be bigints. Formats are words for people, as in the Python package.
  */
 
-import { fromEntries, isObject, isTable } from "../values.js";
+import { isObject, isTable } from "../values.js";
+import { canonical, isWhole, tableOf } from "./canonical.js";
 import { kindOf, partsOf, type Schema, type SchemaObject } from "./document.js";
-import { Effort, Pattern, TooMuchEffort } from "./pattern.js";
+import { CHARACTERS_A_STEP, Effort, TooMuchEffort } from "./effort.js";
+import { Pattern } from "./pattern.js";
 
 const DEEPEST = 500;
-const CHARACTERS_A_STEP = 8;
+const STEPS_A_SCHEMA = 4;
 const TYPES = new Set(["array", "boolean", "integer", "null", "number", "object", "string"]);
 const ONE_SCHEMA = [
   "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
@@ -122,7 +124,7 @@ export class Validator {
   // Values
 
   private fits(schema: Schema, value: unknown, effort: Effort, depth: number, seen: Evaluated | null): boolean {
-    effort.spend(1);
+    effort.spend(STEPS_A_SCHEMA);
     if (typeof schema === "boolean") return schema;
     if (depth > DEEPEST) throw new TooMuchEffort("references lead too deep");
     const rules = schema as SchemaObject;
@@ -278,31 +280,6 @@ function fitsNumber(rules: SchemaObject, value: number | bigint): boolean {
   if (isWhole(value) && Number.isInteger(multipleOf)) return BigInt(value) % BigInt(multipleOf) === 0n;
   const times = Number(value) / multipleOf;
   return Math.abs(times - Math.round(times)) <= 4 * Number.EPSILON * Math.abs(times);
-}
-
-function isWhole(value: number | bigint): boolean {
-  return typeof value === "bigint" || Number.isInteger(value);
-}
-
-/** Keys as text: only explanations meet tables with other keys. */
-function tableOf(value: object): SchemaObject {
-  return value instanceof Map ? fromEntries([...value].map(([name, item]) => [String(name), item])) : (value as SchemaObject);
-}
-
-/** Text that is the same for equal JSON values only. */
-function canonical(value: unknown, effort: Effort): string {
-  effort.spend(1);
-  if (typeof value === "number" || typeof value === "bigint") return String(isWhole(value) ? BigInt(value) : value);
-  if (typeof value === "string") {
-    effort.spend(value.length / CHARACTERS_A_STEP);
-    return JSON.stringify(value);
-  }
-  if (value instanceof Uint8Array) return `bytes${value.join()}`;
-  if (Array.isArray(value)) return `[${value.map((item) => canonical(item, effort)).join()}]`;
-  if (!isTable(value)) return String(value ?? null);
-  const table = tableOf(value);
-  const fields = Object.keys(table).sort().map((name) => `${canonical(name, effort)}:${canonical(table[name], effort)}`);
-  return `{${fields.join()}}`;
 }
 
 function decoded(text: string): string {
