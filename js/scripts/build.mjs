@@ -20,7 +20,7 @@ if (own.version !== version) throw new Error(`package.json has version ${own.ver
 writeFileSync(join(dist, "lua.wasm"), sharedMemory(readFileSync(join(root, "node_modules/wasmoon/dist/glue.wasm"))));
 copyFileSync(join(root, "src/isolate-service-worker.js"), join(dist, "isolate-service-worker.js"));
 copyFileSync(join(root, "../LICENSE"), join(root, "LICENSE"));
-const notices = ["wasmoon", "@cfworker/json-schema", "@noble/hashes"].map((name) => {
+const notices = ["wasmoon", "@noble/hashes"].map((name) => {
   const folder = join(root, "node_modules", name);
   const file = ["LICENSE", "LICENSE.md"].map((each) => join(folder, each)).find(existsSync);
   return `${name}\n\n${file ? readFileSync(file, "utf8") : "MIT License\n"}`;

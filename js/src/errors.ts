@@ -30,6 +30,11 @@ export class MoonboxError extends Error {
   override get name(): string {
     return this.constructor.name;
   }
+
+  /** What `JSON.stringify` writes; by itself it leaves out the message of an Error. */
+  toJSON(): Record<string, unknown> {
+    return { name: this.name, message: this.message };
+  }
 }
 
 export class UsageError extends MoonboxError {}
@@ -70,6 +75,12 @@ export class ToolError extends MoonboxError {
     this.data = fields.data ?? null;
     this.tool = fields.tool ?? null;
     this.detail = fields.detail ?? null;
+  }
+
+  /** Without `detail`, which a tool that returns an error would show to the script. */
+  override toJSON(): Record<string, unknown> {
+    const { code, message, retryable, data, tool } = this;
+    return { code, message, retryable, data: jsonData(data), tool };
   }
 }
 
@@ -151,9 +162,22 @@ export class ScriptError extends MoonboxError {
     return { kind, message, line, column, traceback, limit, hint, code, tool, retryable, data, frames };
   }
 
+  /** `to_dict` as `JSON.stringify` can write it. */
+  override toJSON(): Record<string, unknown> {
+    return { ...this.to_dict(), data: jsonData(this.data) };
+  }
+
   override toString(): string {
     const where = this.line === null ? "" : ` (line ${this.line})`;
     const what = this.limit ? `${this.kind}: ${this.limit}` : this.kind;
     return `${what}${where}: ${this.message}${this.hint ? `\nhint: ${this.hint}` : ""}`;
   }
+}
+
+/** Data without bigints, which `JSON.stringify` refuses: the nearest numbers. */
+function jsonData(data: unknown): unknown {
+  if (typeof data === "bigint") return Number(data);
+  if (Array.isArray(data)) return data.map(jsonData);
+  if (typeof data !== "object" || data === null || Object.getPrototypeOf(data) !== Object.prototype) return data;
+  return Object.fromEntries(Object.entries(data).map(([name, item]) => [name, jsonData(item)]));
 }

@@ -86,23 +86,21 @@ function plainObject(value: object, allowNan: boolean, maxDepth: number, path: P
     const kind = typeof item;
     if (kind === "undefined") continue;
     const lowered = kind === "string" || kind === "boolean" ? item : inner(item, key);
-    if (key === "__proto__") setField(made, key, lowered);
-    else made[key] = lowered;
+    setField(made, key, lowered);
   }
   return made;
 }
 
-function setField(object: object, key: string, value: unknown): void {
-  Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
+/** Sets a field of that name; an assignment to `__proto__` would change what the object inherits. */
+export function setField(object: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === "__proto__") Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
+  else object[key] = value;
 }
 
 /** An object with these fields; `__proto__` is a field like any other. */
 export function fromEntries(entries: Iterable<[string | number, unknown]>): Record<string, unknown> {
   const made: Record<string, unknown> = {};
-  for (const [key, item] of entries) {
-    if (key === "__proto__") setField(made, key, item);
-    else made[key] = item;
-  }
+  for (const [key, item] of entries) setField(made, String(key), item);
   return made;
 }
 
@@ -163,10 +161,14 @@ export function counted(value: number, singular: string): string {
   return `${count(value)} ${singular}${value === 1 ? "" : "s"}`;
 }
 
+function floatName(value: number): string {
+  return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
 /** A plain value as strict JSON data: bytes, integer keys, NaN and infinity become tagged objects. */
 export function toJsonable(value: unknown): unknown {
   if (typeof value === "number" && !Number.isFinite(value)) {
-    return { $float: Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf" };
+    return { $float: floatName(value) };
   }
   if (value instanceof Uint8Array) return { $bytes: base64(value) };
   if (Array.isArray(value)) return value.map(toJsonable);
@@ -180,13 +182,13 @@ export function toJsonable(value: unknown): unknown {
 /** JSON text; integers of more than 53 bits are written as they are. */
 export function toJson(value: unknown, indent?: number): string {
   const kept: string[] = [];
-  const mark = "\u0001\u0002big:";
+  const mark = `big:${crypto.randomUUID()}:`; // no value can contain it
   const text = JSON.stringify(
     value,
     (_, item: unknown) => (typeof item === "bigint" ? mark + (kept.push(String(item)) - 1) : item),
     indent,
   );
-  return kept.length === 0 ? text : text.replace(/"\\u0001\\u0002big:(\d+)"/g, (_, at: string) => kept[Number(at)]!);
+  return kept.length === 0 ? text : text.replace(new RegExp(`"${mark}(\\d+)"`, "g"), (_, at: string) => kept[Number(at)]!);
 }
 
 // The wire
@@ -213,7 +215,8 @@ function tagged(value: unknown): string {
     case "string":
       return quoted(value);
     case "number":
-      return Number.isFinite(value) ? (Object.is(value, -0) ? "-0.0" : String(value)) : Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+      if (!Number.isFinite(value)) return `{"\\u0001f":"${floatName(value)}"}`;
+      return Object.is(value, -0) ? "-0.0" : String(value);
     case "bigint":
       return String(value);
     case "boolean":
@@ -236,62 +239,83 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
-const BIG = "\u0001i";
+const BIG = `${TAG}i`;
+const NON_FINITE = new Map([["nan", NaN], ["inf", Infinity], ["-inf", -Infinity]]);
+const LONG_NUMBER = /\d{16}/;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 
 /** What a worker wrote; throws SyntaxError. Elements in all are bounded by the limits of the worker's side. */
-export function fromWire(text: string): unknown {
-  let data = text;
-  if (/\d{16}/.test(text)) {
-    data = text.replace(STRING_OR_NUMBER, (item) =>
-      !/^-?\d{16,}$/.test(item) || Number.isSafeInteger(Number(item)) ? item : `{"\\u0001i":"${item}"}`,
-    );
-  }
-  if (/NaN|Infinity/.test(data)) {
-    data = data.replace(/"(?:[^"\\]|\\.)*"|NaN|-?Infinity/g, (item) => (item.startsWith('"') ? item : `{"\\u0001f":"${item}"}`));
-  }
+export function fromWire(text: string, allowNan = false): unknown {
+  const data = LONG_NUMBER.test(text) ? withBigIntegers(text) : text;
   const value: unknown = JSON.parse(data);
-  return data.includes("\\u0001") || data.includes(TAG) ? restored(value) : value;
+  return data.includes("\\u0001") ? restored(value, allowNan) : value;
 }
 
-function restored(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(restored);
+/** The JSON text with each integer that a number cannot hold as a tagged object. */
+function withBigIntegers(text: string): string {
+  const parts: string[] = [];
+  let copied = 0;
+  for (let at = 0; at < text.length; ) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    else if (!isNumeric(code)) at += 1;
+    else {
+      const from = at;
+      while (at < text.length && isNumeric(text.charCodeAt(at))) at += 1;
+      if (at - from < 16) continue;
+      const number = text.slice(from, at);
+      if (/[.eE]/.test(number) || Number.isSafeInteger(Number(number))) continue;
+      parts.push(text.slice(copied, from), `{"\\u0001i":"${number}"}`);
+      copied = at;
+    }
+  }
+  return parts.join("") + text.slice(copied);
+}
+
+function isNumeric(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x2b || code === 0x2e || code === 0x65 || code === 0x45;
+}
+
+/**
+ * Where a JSON string ends that begins with the quote at that place. A regular expression would do, but it keeps a
+ * stack, which long strings overflow.
+ */
+export function endOfString(text: string, start: number): number {
+  for (let at = start + 1; ; ) {
+    const quote = text.indexOf('"', at);
+    if (quote < 0) return text.length;
+    let slashes = 0;
+    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes += 1;
+    if (slashes % 2 === 0) return quote + 1;
+    at = quote + 1;
+  }
+}
+
+function restored(value: unknown, allowNan: boolean): unknown {
+  const inner = (item: unknown): unknown => restored(item, allowNan);
+  if (Array.isArray(value)) return value.map(inner);
   if (!isObject(value)) return value;
   const entries = Object.entries(value);
   if (entries.length === 1 && entries[0]![0].startsWith(TAG)) {
     const [tag, item] = entries[0]!;
-    switch (tag) {
-      case BIG:
-        return BigInt(item as string);
-      case `${TAG}f`:
-        return Number(item);
-      case `${TAG}b`:
-        return Uint8Array.from(item as string, (char) => char.charCodeAt(0));
-      case `${TAG}m`:
-        return new Map((item as [string | number, unknown][]).map(([key, inner]) => [restored(key) as string | number, restored(inner)]));
-      case `${TAG}t`: {
-        const [names, ...columns] = item as [string[], ...unknown[][]];
-        return rowsOf(names, columns);
-      }
+    if (tag === BIG && typeof item === "string" && /^-?\d{1,19}$/.test(item)) {
+      const integer = BigInt(item);
+      if (integer >= INT64_MIN && integer <= INT64_MAX) return integer;
     }
+    if (tag === `${TAG}f` && allowNan && typeof item === "string" && NON_FINITE.has(item)) return NON_FINITE.get(item);
+    if (tag === `${TAG}b` && typeof item === "string") return Uint8Array.from(item, (char) => char.charCodeAt(0));
+    if (tag === `${TAG}m` && Array.isArray(item)) return new Map(item.map((pair) => keyAndValue(pair, inner)));
     throw new SyntaxError("a malformed value");
   }
-  return fromEntries(entries.map(([key, item]) => [key, restored(item)]));
+  return fromEntries(entries.map(([key, item]) => [key, inner(item)]));
 }
 
-/** An array of objects from one column for each field. */
-function rowsOf(names: string[], columns: unknown[][]): Record<string, unknown>[] {
-  const rows: Record<string, unknown>[] = columns[0]!.map(() => ({}));
-  names.forEach((name, column) => {
-    const values = columns[column]!;
-    for (let row = 0; row < rows.length; row += 1) {
-      const value = values[row];
-      const item = typeof value === "object" && value !== null ? restored(value) : value;
-      if (name === "__proto__") setField(rows[row]!, name, item);
-      else rows[row]![name] = item;
-    }
-  });
-  return rows;
+function keyAndValue(pair: unknown, inner: (item: unknown) => unknown): [string | number, unknown] {
+  const [key, item] = Array.isArray(pair) && pair.length === 2 ? pair : [null, null];
+  const name = isObject(key) ? inner(key) : key;
+  if (typeof name !== "string" && typeof name !== "number" && typeof name !== "bigint") throw new SyntaxError("a malformed key");
+  return [name as string | number, inner(item)];
 }
 
 function where(path: Path): string {

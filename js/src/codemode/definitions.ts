@@ -5,7 +5,7 @@ import { LANGUAGES } from "../languages.js";
 import { unknown } from "../suggest.js";
 import { Document, partsOf, type SchemaObject } from "../tools/document.js";
 import type { Tool } from "../tools/tool.js";
-import { fromEntries, isObject } from "../values.js";
+import { endOfString, fromEntries, isObject } from "../values.js";
 
 export const FORMATS = ["openai", "openai-responses", "anthropic", "gemini", "mcp"] as const;
 export type Format = (typeof FORMATS)[number];
@@ -144,7 +144,16 @@ function scriptNames(): Set<string> {
 }
 
 function withEscapedLines(text: string): string {
-  return text.replace(/"(?:[^"\\]|\\.)*"/gs, (item) => item.replaceAll("\n", "\\n").replaceAll("\r", "\\r").replaceAll("\t", "\\t"));
+  const parts: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const quote = text.indexOf('"', at);
+    const end = quote < 0 ? text.length : endOfString(text, quote);
+    const string = quote < 0 ? "" : text.slice(quote, end);
+    parts.push(text.slice(at, quote < 0 ? end : quote));
+    parts.push(string.replaceAll("\n", "\\n").replaceAll("\r", "\\r").replaceAll("\t", "\\t"));
+    at = end;
+  }
+  return parts.join("");
 }
 
 /** A copy that every JSON writer takes: no half of a surrogate pair, no NaN or infinity. */

@@ -69,10 +69,36 @@ function explainSyntax(message: string, prefix: [string, number][], sources: Map
 
 /** The lines of a script without their comments and the contents of their strings: enough to look for words. */
 function codeLines(source: string): string[] {
-  const bare = source
-    .replace(/--\[(=*)\[.*?\]\1\]/gs, (text) => text.replace(/[^\n]/g, ""))
-    .replace(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g, '""');
-  return bare.split("\n").map((text) => text.replace(/--.*$/, "").trim());
+  const parts: string[] = [];
+  const unclosed = new Set<string>(); // long brackets that nothing closes: each is looked for once
+  let at = 0;
+  for (MARK.lastIndex = 0; ; ) {
+    const mark = MARK.exec(source);
+    parts.push(source.slice(at, mark === null ? source.length : mark.index));
+    if (mark === null) break;
+    let end = mark.index + mark[0].length;
+    if (mark[1] !== undefined) {
+      const closing = `]${mark[1]}]`;
+      const found = unclosed.has(closing) ? -1 : source.indexOf(closing, end);
+      if (found < 0) unclosed.add(closing);
+      else parts.push("\n".repeat(source.slice(end, found).split("\n").length - 1));
+      end = found < 0 ? lineEnd(source, end) : found + closing.length;
+    } else if (mark[0] === "--") end = lineEnd(source, end);
+    else {
+      while (end < source.length && source[end] !== mark[0] && source[end] !== "\n") end += source[end] === "\\" ? 2 : 1;
+      if (source[end] === mark[0]) end += 1;
+      parts.push('""');
+    }
+    at = MARK.lastIndex = end;
+  }
+  return parts.join("").split("\n").map((text) => text.trim());
+}
+
+const MARK = /--\[(=*)\[|--|["']/g;
+
+function lineEnd(source: string, from: number): number {
+  const end = source.indexOf("\n", from);
+  return end < 0 ? source.length : end;
 }
 
 /** Lua names the first byte of a character that it does not know; a reader wants the character. */

@@ -232,12 +232,12 @@ export class Execution implements RunInfo {
           this.waits(true);
           return this.flush();
         case "cancel":
-          for (const id of fromWire(new TextDecoder().decode(report.ids)) as number[]) this.cancel(id);
+          for (const id of this.read(report.ids) as number[]) this.cancel(id);
           return;
         case "done":
           this.received += report.values.length + report.message.length + report.extra.length;
-          if (report.outcome === "ok") this.values = fromWire(new TextDecoder().decode(report.values)) as unknown[];
-          else this.error = this.explain(engineError(report));
+          if (report.outcome === "ok") this.values = this.read(report.values) as unknown[];
+          else this.error = this.explain(engineError(report, this.calls.settings.allow_nan));
           this.done = report;
           return this.end();
       }
@@ -246,8 +246,12 @@ export class Execution implements RunInfo {
     }
   }
 
+  private read(bytes: Uint8Array): unknown {
+    return fromWire(new TextDecoder().decode(bytes), this.calls.settings.allow_nan);
+  }
+
   private takeCalls(payload: Uint8Array): void {
-    const items = fromWire(new TextDecoder().decode(payload)) as [number, string, unknown[]][];
+    const items = this.read(payload) as [number, string, unknown[]][];
     const calls = items.filter(([id, target, given]) => {
       const at = target.indexOf(".");
       const space = target.slice(0, at);
@@ -402,9 +406,9 @@ export class Execution implements RunInfo {
 }
 
 /** What the engine reported of a run, or of a script that was only compiled. */
-export function engineError(done: Done): EngineError {
+export function engineError(done: Done, allowNan: boolean): EngineError {
   const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
-  const extra = done.extra.length > 0 ? fromWire(text(done.extra)) : {};
+  const extra = done.extra.length > 0 ? fromWire(text(done.extra), allowNan) : {};
   const given = isObject(extra) ? extra : {};
   const data = given["data"];
   return {

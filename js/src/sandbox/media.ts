@@ -4,7 +4,7 @@ import { ConversionError } from "../errors.js";
 import { Media, PREFIX } from "../media.js";
 import { short } from "../tools/problems.js";
 import type { Tool } from "../tools/tool.js";
-import { count, entriesOf, isObject, isTable } from "../values.js";
+import { count, entriesOf, fromEntries, isObject, isTable, setField } from "../values.js";
 
 /** What one Repl keeps; one medium may take a quarter of it. */
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -68,7 +68,7 @@ export function asAddresses(given: unknown[], tool: Tool): unknown[] {
   let named = given[0];
   const { order } = tool.binder;
   if (isHandle(named) && !order.includes("media") && order.length > 0) {
-    named = { [order[0]!]: named }; // a handle is one argument, not the names of several
+    named = fromEntries([[order[0]!, named]]); // a handle is one argument, not the names of several
   } else if (!Object.values(named).some(isHandle)) return given;
   const entries = Object.entries(named).map(([name, value]) => [name, isHandle(value) && wantsText(name, tool) ? value["media"] : value]);
   return [Object.fromEntries(entries)];
@@ -79,7 +79,7 @@ export function asAddresses(given: unknown[], tool: Tool): unknown[] {
  * as base64 or as a data URI. The schema decides: `"format": "binary"` is bytes; where it speaks of base64 it is that.
  */
 export function withContents(given: Record<string, unknown>, tool: Tool, store: MediaStore): Record<string, unknown> {
-  const changed: Record<string, unknown> = {};
+  const changed = { ...given };
   for (const [name, value] of Object.entries(given)) {
     if (!isObject(value) && !isAddress(value)) continue;
     const schema = schemaOf(name, tool);
@@ -87,10 +87,10 @@ export function withContents(given: Record<string, unknown>, tool: Tool, store: 
     if (isObject(value)) {
       if (!takesMedia(schema)) continue;
       if (medium === null) throw tool.binder.error([`${name}: ${UNKNOWN}, got ${short(value)}`], tool.path);
-      changed[name] = medium;
-    } else if (medium !== null) changed[name] = contentFor(schema, medium);
+      setField(changed, name, medium);
+    } else if (medium !== null) setField(changed, name, contentFor(schema, medium));
   }
-  return { ...given, ...changed };
+  return changed;
 }
 
 type Handle = Record<string, unknown> & { media: string };

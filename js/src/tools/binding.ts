@@ -1,14 +1,16 @@
 /** Binding: a call's arguments, named or positional, made into one validated object. */
 
-import { Validator, type Schema as CheckedSchema } from "@cfworker/json-schema";
 import { ArgumentError, ToolDefinitionError } from "../errors.js";
-import { entriesOf, fromEntries, isObject, isTable } from "../values.js";
-import { compileCoercion, isJson, jsonForm, Refused, standIn, type Coerce } from "./coercion.js";
+import { entriesOf, fromEntries, isObject, isTable, setField } from "../values.js";
+import { compileCoercion, isJson, jsonForm, Refused, type Coerce } from "./coercion.js";
 import { accepts, Document, NARRATION, type SchemaObject } from "./document.js";
+import { Effort, TooMuchEffort } from "./effort.js";
 import { findProblems, pathText, short } from "./problems.js";
 import { parameterList } from "./signature.js";
+import { Validator } from "./validation.js";
 
-const MOST_EFFORT = 1_000_000;
+const MOST_EFFORT = 1_000_000; // looks at one value
+const TOO_MUCH = "the arguments are too much work to validate: pass less data, or shorter text";
 const OPENING = [
   "$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas", "if", "oneOf",
   "patternProperties", "unevaluatedProperties",
@@ -21,7 +23,6 @@ export class Binder {
   private readonly validator: Validator;
   private readonly coerce: Coerce | null;
   private readonly defaults: [string, unknown][];
-  private readonly small = new Map<string, Map<unknown, Validator>>();
 
   constructor(readonly parameters: SchemaObject) {
     this.document = new Document(closed(parameters));
@@ -35,15 +36,29 @@ export class Binder {
       throw new ToolDefinitionError("parameters nests too many alternatives within alternatives to be validated");
     }
     this.order = this.document.positionalOrder();
-    this.validator = this.compile(this.document.root as SchemaObject);
+    try {
+      this.validator = new Validator(this.document.root as SchemaObject);
+    } catch (problem) {
+      throw new ToolDefinitionError(`parameters is not a valid JSON Schema: ${(problem as Error).message}`);
+    }
     this.coerce = compileCoercion(this.document);
     this.defaults = this.findDefaults();
   }
 
   /** An object with defaults filled in that fits the schema; throws ArgumentError with every problem. */
   bind(given: unknown, tool: string, firstIndex = 0, isJsonCall = false): SchemaObject {
+    try {
+      return this.validated(given, tool, firstIndex, isJsonCall);
+    } catch (problem) {
+      if (problem instanceof TooMuchEffort) throw this.error([TOO_MUCH], tool);
+      if (problem instanceof RangeError) throw this.error(["the arguments are nested too deeply"], tool);
+      throw problem;
+    }
+  }
+
+  private validated(given: unknown, tool: string, firstIndex: number, isJsonCall: boolean): SchemaObject {
     const named = this.name(given, tool, isJsonCall);
-    const changed = this.coerce === null ? named : (this.coerce(named) as SchemaObject);
+    const changed = this.coerce === null ? named : (this.coerce(named, new Effort()) as SchemaObject);
     const bound = this.filled(changed === named ? { ...named } : changed);
     if (this.isValid(bound)) return bound;
     // Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
@@ -117,7 +132,7 @@ export class Binder {
       if (Object.hasOwn(named, name)) {
         throw this.error([`${name}: given twice, by name and as positional argument ${position}`], tool);
       }
-      named[name] = value;
+      setField(named, name, value);
     }
     return named;
   }
@@ -129,14 +144,14 @@ export class Binder {
 
   private filled(bound: SchemaObject): SchemaObject {
     for (const [name, value] of this.defaults) {
-      if (!Object.hasOwn(bound, name)) bound[name] = structuredClone(value);
+      if (!Object.hasOwn(bound, name)) setField(bound, name, structuredClone(value));
     }
     return bound;
   }
 
   private isValid(bound: SchemaObject): boolean {
     try {
-      return valid(this.validator, isJson(bound) ? bound : jsonForm(bound, this.document));
+      return this.validator.isValid(isJson(bound) ? bound : jsonForm(bound, this.document), new Effort());
     } catch (problem) {
       if (problem instanceof Refused) return false;
       throw problem;
@@ -144,8 +159,9 @@ export class Binder {
   }
 
   private problems(bound: SchemaObject, firstIndex: number): string[] {
-    const fits = (keyword: string, rule: unknown, value: unknown): boolean => this.fits(keyword, rule, value);
-    const found = findProblems(this.document, bound, fits, firstIndex);
+    const effort = new Effort();
+    const fits = (keyword: string, rule: unknown, value: unknown): boolean => this.validator.isValid(value, effort, { [keyword]: rule });
+    const found = findProblems(this.document, bound, fits, effort, firstIndex);
     if (found.length > 0) return found;
     if (!isJson(bound)) {
       try {
@@ -156,24 +172,11 @@ export class Binder {
       }
     }
     for (const [keyword, rule] of Object.entries(this.document.root as SchemaObject)) {
-      if (keyword !== "properties" && keyword !== "additionalProperties" && !this.fits(keyword, rule, bound)) {
+      if (keyword !== "properties" && keyword !== "additionalProperties" && !fits(keyword, rule, bound)) {
         return [`the arguments together do not satisfy '${keyword}': ${short(rule, 200)}`];
       }
     }
     return ["the arguments do not fit the schema"];
-  }
-
-  private fits(keyword: string, rule: unknown, value: unknown): boolean {
-    const known = this.small.get(keyword) ?? new Map<unknown, Validator>();
-    this.small.set(keyword, known);
-    if (!known.has(rule)) known.set(rule, this.compile({ [keyword]: rule }));
-    return valid(known.get(rule)!, standIn(value));
-  }
-
-  private compile(rule: SchemaObject): Validator {
-    const root = this.document.root as SchemaObject;
-    const shared = Object.fromEntries(["$defs", "definitions"].filter((name) => name in root).map((name) => [name, root[name]]));
-    return new Validator({ ...shared, ...(withoutFormats(rule) as SchemaObject) } as CheckedSchema, "2020-12", true);
   }
 
   private findDefaults(): [string, unknown][] {
@@ -183,7 +186,7 @@ export class Binder {
       const schema = document.deref(part);
       if (isObject(schema) && "default" in schema) {
         // Servers send defaults that their own schema refuses; those are not filled in.
-        if (valid(this.compile(schema), schema["default"])) defaults.push([name, schema["default"]]);
+        if (this.validator.isValid(schema["default"], new Effort(), schema)) defaults.push([name, schema["default"]]);
       } else if (
         name === NARRATION && document.required(document.root).includes(name) && accepts(document.kinds(part), "string")
       ) {
@@ -192,25 +195,6 @@ export class Binder {
     }
     return defaults;
   }
-}
-
-function valid(validator: Validator, value: unknown): boolean {
-  try {
-    return validator.validate(value).valid;
-  } catch {
-    return true; // a reference that leads nowhere: it says nothing about the value
-  }
-}
-
-/** Formats are words for people here, as in the Python package. */
-function withoutFormats(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutFormats);
-  if (!isObject(schema)) return schema;
-  return fromEntries(
-    Object.entries(schema)
-      .filter(([keyword, value]) => keyword !== "format" || typeof value !== "string")
-      .map(([keyword, value]) => [keyword, keyword === "enum" || keyword === "const" || keyword === "default" ? value : withoutFormats(value)]),
-  );
 }
 
 /** The schema with unknown parameters refused, where it names its parameters and does not say otherwise. */

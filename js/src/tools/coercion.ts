@@ -8,10 +8,11 @@
  * Nothing else changes: a string never becomes a number.
  */
 
-import { entriesOf, fromEntries, isObject, isTable } from "../values.js";
+import { fromEntries, isObject, isTable, setField } from "../values.js";
 import { accepts, Document, partsOf, type Kinds, type Schema, type SchemaObject } from "./document.js";
+import type { Effort } from "./effort.js";
 
-export type Coerce = (value: unknown) => unknown;
+export type Coerce = (value: unknown, effort: Effort) => unknown;
 type Step = Coerce | null;
 
 const ANNOTATIONS = new Set(["$comment", "default", "deprecated", "description", "examples", "title"]);
@@ -48,7 +49,7 @@ export class Refused extends Error {
 export function jsonForm(value: unknown, document: Document, given: Schema = document.root, path: (string | number)[] = []): unknown {
   const schema = target(given, document);
   if (saysNothing(schema)) return null;
-  if (value instanceof Uint8Array && isBinary(schema, document)) return standIn(value);
+  if (value instanceof Uint8Array && isBinary(schema, document)) return "";
   if (!isTable(value) || !isObject(schema) || Object.keys(schema).some((word) => !PLAIN_KEYWORDS.has(word))) {
     if (isJson(value)) return value;
     throw new Refused(path, reasonFor(value));
@@ -66,15 +67,6 @@ export function jsonForm(value: unknown, document: Document, given: Schema = doc
       name, jsonForm(item, document, Object.hasOwn(named, name) ? named[name] : rest, [...path, name]),
     ]),
   );
-}
-
-/** The value with what JSON cannot express replaced by similar text: for explanations, never for a decision. */
-export function standIn(value: unknown): unknown {
-  if (value instanceof Uint8Array) return Array.from(value, (byte) => String.fromCharCode(byte)).join("");
-  if (typeof value === "bigint") return Number(value);
-  if (Array.isArray(value)) return value.map(standIn);
-  if (isTable(value)) return fromEntries(entriesOf(value).map(([name, item]) => [String(name), standIn(item)]));
-  return value;
 }
 
 class Compiler {
@@ -98,14 +90,14 @@ class Compiler {
       this.array(schema),
     ].filter((step): step is Coerce => step !== null);
     if (steps.length < 2) return steps[0] ?? null;
-    return (value) => steps.reduce((changed, step) => step(changed), value);
+    return (value, effort) => steps.reduce((changed, step) => step(changed, effort), value);
   }
 
   private reference(schema: SchemaObject): Step {
     const ref = schema["$ref"];
     if (typeof ref !== "string" || !ref.startsWith("#") || this.here.has(ref)) return null;
     // A type that contains itself: look the function up when it is needed.
-    if (this.open.has(ref)) return (value) => this.refs.get(ref)?.(value) ?? value;
+    if (this.open.has(ref)) return (value, effort) => this.refs.get(ref)?.(value, effort) ?? value;
     if (!this.refs.has(ref)) {
       this.open.add(ref);
       this.here.add(ref);
@@ -129,10 +121,10 @@ class Compiler {
     if (!Array.isArray(choices)) return null;
     const steps = choices.map((choice) => this.compile(choice));
     if (steps.every((step) => step === null)) return null;
-    return (value) => {
-      const at = this.document.bestBranch(choices, value);
+    return (value, effort) => {
+      const at = this.document.bestBranch(choices, value, effort);
       const step = at === null ? null : steps[at];
-      return step ? step(value) : value;
+      return step ? step(value, effort) : value;
     };
   }
 
@@ -146,21 +138,23 @@ class Compiler {
     let rest = this.inside(schema["additionalProperties"]);
     if ("patternProperties" in schema) rest = null;
     if (wanted === null || !wanted.has("object")) return null;
-    return (given) => {
+    return (given, effort) => {
       if (!isTable(given) || Array.isArray(given)) return given;
       const value = given instanceof Map ? stringKeys(given) : given;
       if (value instanceof Map) return value;
       let result: SchemaObject = value;
-      for (const [name, item] of Object.entries(value)) {
+      const entries = Object.entries(value);
+      effort.spend(entries.length);
+      for (const [name, item] of entries) {
         const step = steps.has(name) ? steps.get(name)! : rest;
         if (item === null && droppable.has(name)) {
           if (result === value) result = { ...value };
           delete result[name];
         } else if (step !== null) {
-          const changed = step(item);
+          const changed = step(item, effort);
           if (changed !== item) {
             if (result === value) result = { ...value };
-            result[name] = changed;
+            setField(result, name, changed);
           }
         }
       }
@@ -175,12 +169,13 @@ class Compiler {
     const heads = Array.isArray(first) ? first.map((part) => this.inside(part)) : [];
     const rest = this.inside(items);
     if (rest === null && heads.every((step) => step === null)) return null;
-    return (value) => {
+    return (value, effort) => {
       if (!Array.isArray(value)) return value;
+      effort.spend(value.length);
       let result = value;
       value.forEach((item, index) => {
         const step = index < heads.length ? heads[index]! : rest;
-        const changed = step === null ? item : step(item);
+        const changed = step === null ? item : step(item, effort);
         if (changed !== item) {
           if (result === value) result = [...value];
           result[index] = changed;

@@ -1,6 +1,8 @@
 /** JSON Schema documents: what a schema says about a value, read without validating anything. */
 
 import { isObject, isTable } from "../values.js";
+import { canonical } from "./canonical.js";
+import type { Effort } from "./effort.js";
 
 /** A JSON Schema: an object, or true or false. */
 export type Schema = unknown;
@@ -13,6 +15,7 @@ export const NARRATION = "human_intent";
 const LONGEST_CHAIN = 32;
 const LONGEST_WAY = 200;
 const MOST_NESTED_OPTIONS = 20;
+const STEPS_A_BRANCH = 16;
 
 /** A schema together with what its `$ref`s lead to. */
 export class Document {
@@ -92,39 +95,43 @@ export class Document {
   }
 
   /** The branch of a union that the value was most likely meant for, judged by its outermost level. */
-  bestBranch(branches: Schema[], value: unknown): number | null {
+  bestBranch(branches: Schema[], value: unknown, effort: Effort): number | null {
+    effort.spend(branches.length);
     const kind = kindOf(value);
     const fitting = branches.map((_, at) => at).filter((at) => accepts(this.kinds(branches[at]), kind));
     if (fitting.length < 2) return fitting[0] ?? null;
     let best = fitting[0]!;
     let most = -Infinity;
     for (const at of fitting) {
-      const likeness = this.likeness(this.deref(branches[at]), value);
+      effort.spend(STEPS_A_BRANCH);
+      const likeness = this.likeness(this.deref(branches[at]), value, effort);
       if (likeness > most) [best, most] = [at, likeness];
     }
     return best;
   }
 
-  private likeness(schema: Schema, value: unknown): number {
+  private likeness(schema: Schema, value: unknown, effort: Effort): number {
     if (!isObject(schema)) return 0;
     if (Array.isArray(value) && value.length > 0) {
       const items = schema["items"];
       return accepts(this.kinds(isObject(items) ? items : true), kindOf(value[0])) ? 0 : -4;
     }
-    if (isTable(value) && !Array.isArray(value)) return this.tableLikeness(schema, value);
-    const listed = lists(schema, value);
+    if (isTable(value) && !Array.isArray(value)) return this.tableLikeness(schema, value, effort);
+    const listed = lists(schema, value, effort);
     return listed === null ? 0 : listed ? 4 : -4;
   }
 
-  private tableLikeness(schema: SchemaObject, value: SchemaObject | Map<unknown, unknown>): number {
+  private tableLikeness(schema: SchemaObject, value: SchemaObject | Map<unknown, unknown>, effort: Effort): number {
     const has = (name: string): boolean => (value instanceof Map ? value.has(name) : Object.hasOwn(value, name));
     const read = (name: string): unknown => (value instanceof Map ? value.get(name) : value[name]);
     const size = value instanceof Map ? value.size : Object.keys(value).length;
-    const shared = Object.entries(this.properties(schema)).filter(([name]) => has(name));
+    const known = Object.entries(this.properties(schema));
+    effort.spend(size + known.length);
+    const shared = known.filter(([name]) => has(name));
     let score = -2 * this.required(schema).filter((name) => !has(name)).length;
     if (schema["additionalProperties"] === false) score -= size - shared.length;
     for (const [name, part] of shared) {
-      const listed = lists(this.deref(part), read(name));
+      const listed = lists(this.deref(part), read(name), effort);
       score += listed === null ? 1 : listed ? 8 : -8;
     }
     return score;
@@ -211,12 +218,14 @@ export function partsOf(schema: SchemaObject, keyword: string): Schema[] {
 }
 
 /** Whether the value is among those that the schema lists; null where it lists none. */
-function lists(schema: Schema, value: unknown): boolean | null {
+function lists(schema: Schema, value: unknown, effort: Effort): boolean | null {
   if (!isObject(schema)) return null;
   const options = "const" in schema ? [schema["const"]] : schema["enum"];
   if (!Array.isArray(options)) return null;
+  effort.spend(options.length);
   if (!isTable(value)) return options.includes(value);
-  return options.slice(0, MOST_NESTED_OPTIONS).some((option) => JSON.stringify(option) === JSON.stringify(value));
+  const text = canonical(value, effort);
+  return options.slice(0, MOST_NESTED_OPTIONS).some((option) => canonical(option, effort) === text);
 }
 
 function both(left: Kinds, right: Kinds): Kinds {

@@ -3,6 +3,7 @@
 import { nearest, suggestion } from "../suggest.js";
 import { count, counted, entriesOf, fromEntries, isObject, isTable } from "../values.js";
 import { accepts, Document, kindOf, partsOf, type Kinds, type Schema, type SchemaObject } from "./document.js";
+import type { Effort } from "./effort.js";
 import { isIdentifier } from "./naming.js";
 import { typeText } from "./signature.js";
 
@@ -14,8 +15,8 @@ type Path = (string | number)[];
 export type Fits = (keyword: string, rule: unknown, value: unknown) => boolean;
 
 /** Problems as lines such as `items[3].price: expected number, got "x" (string)`. */
-export function findProblems(document: Document, value: unknown, fits: Fits, firstIndex = 0): string[] {
-  const walker = new Walker(document, fits, firstIndex);
+export function findProblems(document: Document, value: unknown, fits: Fits, effort: Effort, firstIndex = 0): string[] {
+  const walker = new Walker(document, fits, effort, firstIndex);
   walker.walk(document.root, value, []);
   const lines = walker.problems.map(([path, text]) => (path ? `${path}: ${text}` : text));
   return lines.length > MOST_PROBLEMS ? [...lines.slice(0, MOST_PROBLEMS), "… and more"] : lines;
@@ -56,6 +57,7 @@ class Walker {
   constructor(
     private readonly document: Document,
     private readonly fits: Fits,
+    private readonly effort: Effort,
     private readonly firstIndex: number,
   ) {}
 
@@ -122,7 +124,7 @@ class Walker {
   private union(schema: SchemaObject, keyword: string, value: unknown, path: Path): void {
     const before = this.problems.length;
     const branches = partsOf(schema, keyword);
-    const at = this.document.bestBranch(branches, value);
+    const at = this.document.bestBranch(branches, value, this.effort);
     if (at !== null) this.walk(branches[at], value, path);
     if (this.problems.length === before) {
       const how = keyword === "oneOf" ? "exactly one" : "one";
@@ -142,9 +144,9 @@ class Walker {
     const rest = "additionalProperties" in schema ? schema["additionalProperties"] : true;
     const patterns = isObject(schema["patternProperties"]) && Object.keys(schema["patternProperties"]).length > 0;
     for (const [key, item] of items) {
-      const name = String(key);
+      const name = String(key).slice(0, LONGEST_KEY + 1); // paths are compared and shown, so that they stay short
       if (typeof key === "string" && Object.hasOwn(named, key)) this.walk(named[key], item, [...path, name]);
-      else if (rest === false && !patterns) this.note([...path, name], this.unknown(name, named, names, path));
+      else if (rest === false && !patterns) this.note([...path, name], this.unknown(String(key), named, names, path));
       else if (isObject(rest) && !patterns) this.walk(rest, item, [...path, name]);
     }
   }

@@ -3,7 +3,7 @@
  * into JavaScript.
  *
  * Beside JSON, answers of the host hold what JSON lacks as an object with one key that starts with the byte 1, as in
- * encode.lua: `\u0001b` bytes, `\u0001m` pairs of keys and values.
+ * encode.lua: `\u0001b` bytes, `\u0001m` pairs of keys and values, `\u0001f` a number that is not finite.
  */
 
 import type { Machine, Pointer } from "./machine.js";
@@ -173,12 +173,9 @@ export class Decoder {
     else this.machine.lua.lua_pushnumber(this.state, Number(text));
   }
 
-  private constant(from: number): void {
+  private constant(from: number): never {
     for (const name of ["NaN", "Infinity", "-Infinity"]) {
-      if (this.ascii(from, from + name.length) !== name) continue;
-      if (!this.tagged) throw new JsonProblem(`${name} is not JSON`);
-      this.at += name.length;
-      return this.machine.lua.lua_pushnumber(this.state, Number(name));
+      if (this.ascii(from, from + name.length) === name) throw new JsonProblem(`${name} is not JSON`);
     }
     this.fail("Expecting value", from);
   }
@@ -357,6 +354,7 @@ export class Decoder {
     const letter = head[7];
     this.at += 10; // with the colon
     if (letter === "b") this.latin();
+    else if (letter === "f") this.nonFinite();
     else this.pairs();
     this.at += 1;
     return true;
@@ -368,6 +366,14 @@ export class Decoder {
     const bytes = new TextDecoder().decode(this.machine.toBytes(-1, this.state));
     this.machine.lua.lua_settop(this.state, -2);
     this.pushMade(Array.from(bytes, (char) => char.charCodeAt(0) & 255));
+  }
+
+  /** "nan", "inf" or "-inf". */
+  private nonFinite(): void {
+    this.string();
+    const name = this.machine.toText(-1, this.state);
+    this.machine.lua.lua_settop(this.state, -2);
+    this.machine.lua.lua_pushnumber(this.state, name === "nan" ? NaN : name === "inf" ? Infinity : -Infinity);
   }
 
   private pairs(): void {
