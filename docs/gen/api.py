@@ -17,23 +17,23 @@ INTRO = f"""{GENERATED}
 
 # Python API
 
-Every public name, from its docstring. What begins with an underscore, and modules that are not here, may change in any
-version.
+This page lists every public name with its docstring. Names that begin with an underscore, and modules that are not on
+this page, may change in any version.
 """
 MODULES = {
-    "moonbox": "What most programs need.",
-    "moonbox.errors": "Every error, split by what the caller should do.",
-    "moonbox.knowledge": "Documents from many sources, searchable.",
-    "moonbox.audit.sinks": "Where runs are recorded.",
-    "moonbox.audit.redaction": "What is kept out of a trail.",
-    "moonbox.project": "Everything that one configuration describes.",
-    "moonbox.adapters.loop": "What all adapters for providers share.",
-    "moonbox.adapters.base": "What all adapters share.",
+    "moonbox": "The names that most programs use.",
+    "moonbox.errors": "The exceptions, one class for each reaction of the caller.",
+    "moonbox.knowledge": "The knowledge base: searchable documents from several sources.",
+    "moonbox.audit.sinks": "Sinks, which store runs.",
+    "moonbox.audit.redaction": "Redaction: removes values from records.",
+    "moonbox.project": "Creates the objects that a configuration describes.",
+    "moonbox.adapters.loop": "The base of the adapters for providers.",
+    "moonbox.adapters.base": "The base of all adapters.",
     "moonbox.adapters.openai": "OpenAI.",
     "moonbox.adapters.anthropic": "Anthropic.",
     "moonbox.adapters.google": "Google GenAI.",
     "moonbox.adapters.litellm": "LiteLLM.",
-    "moonbox.adapters.local": "Models on this machine.",
+    "moonbox.adapters.local": "Local models.",
     "moonbox.adapters.fastmcp": "FastMCP.",
     "moonbox.adapters.langchain": "LangChain and LangGraph.",
     "moonbox.adapters.langchain_middleware": "LangChain's middleware.",
@@ -44,13 +44,13 @@ MODULES = {
 }
 _LONGEST = 110
 _USUAL = {
-    "to_dict": "As plain JSON data.",
+    "to_dict": "Return it as JSON data.",
     "from_dict": "The inverse of `to_dict`.",
     "from_json": "The inverse of `to_json`.",
-    "close": "Close it; closing twice is fine.",
-    "aclose": "The same as `close`, awaited.",
+    "close": "Close it. A second call has no effect.",
+    "aclose": "The async form of `close`.",
     "write": "Record a run.",
-    "runs": "The recorded runs, the oldest first.",
+    "runs": "Return the recorded runs, the oldest first.",
 }
 """For methods of every class that need no docstring of their own."""
 

@@ -12,7 +12,8 @@ INTRO = f"""{GENERATED}
 
 # Commands
 
-What `moonbox COMMAND --help` says, on one page. [The command line](../cli.md) explains the common ones with examples.
+This page has the texts of `moonbox COMMAND --help`. [The command line](../cli.md) describes the common commands with
+examples.
 """
 
 

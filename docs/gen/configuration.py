@@ -28,7 +28,7 @@ HEADS = ("key", "type", "default", "meaning")
 PRESETS = ("quick", "standard", "extended", "untrusted")
 
 OWN_WORDS = {
-    "limits.preset": "Where the other limits start from: `default`, `quick`, `standard`, `extended` or `untrusted`.",
+    "limits.preset": "The base of the other limits: `default`, `quick`, `standard`, `extended` or `untrusted`.",
     "limits.max_tool_calls": "Tool calls of one run.",
     f"knowledge.{DEFAULT_LANGUAGE}.path": "The connector script.",
     f"knowledge.{DEFAULT_LANGUAGE}.timeout": "Seconds for one call of its `scan`.",
@@ -40,20 +40,21 @@ INTRO = f"""{GENERATED}
 
 # Configuration: the settings of moonbox.toml
 
-`moonbox.toml` says what moonbox serves and what scripts may do. It is looked for in the working folder and then in
-the folders above it; `moonbox init` writes one with comments. Every section is optional. An unknown section or key is
-an error that names the file, the section and the key: `moonbox.toml: [serve] unknown key 'prot'; did you mean 'port'?`
+`moonbox.toml` defines what moonbox serves and what scripts may do. moonbox searches for it in the working folder and
+then in the folders above it. `moonbox init` creates a file with comments. Every section is optional. An unknown section
+or key is an error with the file, the section and the key:
+`moonbox.toml: [serve] unknown key 'prot'; did you mean 'port'?`
 
 In a string, `${{NAME}}` is replaced by the environment variable `NAME`, `${{NAME:-default}}` has a default, and
-`$${{…}}` stays `${{…}}`. Relative paths are relative to the file.
+`$${{…}}` becomes `${{…}}`. Relative paths are relative to the file.
 
-A variable that is not set costs only what uses it: that MCP server, that tool script, that source, or the section.
-Everything else works; `moonbox doctor` and `moonbox mcp list` say what is missing. Expanded values are secrets:
-`[secret NAME]` stands in their place in results, errors, records and logs. Not taken for secrets are values of fewer
-than 6 characters, paths and addresses without a password or query, and short words and numbers, unless the variable's
-name says otherwise (`…_TOKEN`, `…_KEY`, `…_PASSWORD`).
+If a variable is not set, only the part that uses it fails: the MCP server, the tool script, the source, or the section.
+`moonbox doctor` and `moonbox mcp list` show the missing variables. Expanded values are secrets: moonbox replaces them
+by `[secret NAME]` in results, errors, records and logs. Values of fewer than 6 characters are not secrets. Paths and
+addresses without a password or query, short words, and numbers are secrets only if the name of the variable says so
+(`…_TOKEN`, `…_KEY`, `…_PASSWORD`).
 
-The same settings can be given in Python: see [code mode](../code-mode.md), [limits](../limits.md),
+The same settings are available in Python: see [code mode](../code-mode.md), [limits](../limits.md),
 [tool scripts](../tool-scripts.md) and [the knowledge base](../knowledge.md).
 """
 
@@ -114,7 +115,7 @@ def _limits() -> str:
 
 def _tools() -> str:
     script = _settings("script", _without(schema(ScriptTable), "config"))
-    others = "| any other key | any | – | The script finds it as `context.config.<key>`. |"
+    others = "| any other key | any | – | Available in the script as `context.config.<key>`. |"
     return f"{_settings('tools', schema(ToolsTable))}\n\n### [tools.script.&lt;name&gt;]\n\n{script}\n{others}"
 
 

@@ -10,9 +10,9 @@ INTRO = f"""{GENERATED}
 
 # Host functions
 
-What [tool scripts](../tool-scripts.md) and connector scripts find beside the language. A function that needs a grant
-raises `not_granted` without it, with the line of configuration that would allow it. In a script, `docs["http.get"]`
-gives the same text.
+[Tool scripts](../tool-scripts.md) and connector scripts can call these functions. Without its grant, a function raises
+`not_granted`, and the message has the line of configuration to add. In a script, `docs["http.get"]` returns the same
+text.
 """
 
 
