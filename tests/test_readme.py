@@ -26,7 +26,7 @@ def test_every_command_option_and_limit_is_documented() -> None:
     from moonbox.limits import Limits
 
     commands, lua = (ROOT / "docs" / "cli.md").read_text("utf-8"), (ROOT / "docs" / "lua.md").read_text("utf-8")
-    for field in fields(RunOptions):
+    for field in structs.fields(RunOptions):
         assert f"--{field.name.replace('_', '-')}" in commands
     for limit in fields(Limits):
         assert f"`{limit.name}`" in lua
