@@ -22,6 +22,8 @@ def test_the_demo_is_quick_and_its_story_holds() -> None:
 def test_every_command_option_and_limit_is_documented() -> None:
     from dataclasses import fields
 
+    from msgspec import structs
+
     from moonbox.cli.options import RunOptions
     from moonbox.limits import Limits
 
