@@ -187,6 +187,13 @@ def test_answers_that_come_late() -> None:
 
 # The interrupt
 
+ENDLESS = (
+    "while true do end",
+    "while true do pcall(function() while true do end end) end",
+    "coroutine.wrap(function() while true do end end)()",
+    "parallel{ function() while true do end end }",
+)
+
 
 class Announced(Host):
     """Says when the script prints something."""
@@ -217,16 +224,7 @@ def run_and_interrupt(vm: LuaVM, host: Announced, source: str, number: int) -> E
 def test_interrupted_from_another_thread() -> None:
     host = Announced()
     vm = make(host, features=["coroutines", "metatables"])
-    for number, source in enumerate(
-        [
-            "while true do end",
-            "while true do pcall(function() while true do end end) end",
-            "coroutine.wrap(function() while true do end end)()",
-            "parallel{ function() while true do end end }",
-            "table.sort({ 1, 2, 3 }, function() while true do end end)",
-        ],
-        1,
-    ):
+    for number, source in enumerate([*ENDLESS, "table.sort({ 1, 2, 3 }, function() while true do end end)"], 1):
         outcome = run_and_interrupt(vm, host, source, number)
         assert (outcome.kind, outcome.limit) == ("stop", "time")
     assert result(vm, "return kept", 9) == [5]
@@ -267,15 +265,7 @@ def test_without_the_c_api_a_standing_hook_does_the_work(monkeypatch: pytest.Mon
     host = Announced()
     vm = make(host, features=["coroutines", "metatables"])
     assert vm.polling == "the Lua C API is not exported by this build of lupa: no such symbol"
-    for number, source in enumerate(
-        [
-            "while true do end",
-            "while true do pcall(function() while true do end end) end",
-            "coroutine.wrap(function() while true do end end)()",
-            "parallel{ function() while true do end end }",
-        ],
-        1,
-    ):
+    for number, source in enumerate(ENDLESS, 1):
         outcome = run_and_interrupt(vm, host, source, number)
         assert (outcome.kind, outcome.limit) == ("stop", "time")
     assert result(vm, "return 1", 9) == [1]
