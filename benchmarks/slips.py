@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox import Sandbox
-from moonbox.tools.learned import LearnedShapes
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -29,6 +28,7 @@ from slip_worlds import TASKS, World
 
 if TYPE_CHECKING:
     from moonbox import Run
+    from moonbox.tools.learned import LearnedShapes
 
 FOLDER = Path(__file__).parent / "slips"
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "slips.md"
@@ -66,13 +66,12 @@ class Bench:
 
     def __init__(self, *, check: bool = True) -> None:
         self._check = check
-        self._learned = {world: _known_shapes(world) for world in ("shop", "office")}
 
     def outcome(self, slip: Slip) -> tuple[str, Run]:
         task = TASKS[slip.task]
         world = World(task.world)
         with Sandbox(world.tools, language=slip.language, isolation="inline", min_workers=0, check=self._check) as box:
-            box.toolbox.learned.add(self._learned[task.world])
+            _teach(box.toolbox.learned, task.world)
             run = box.run(slip.source)
         if run.error is not None:
             return ("error after a call" if run.calls else "error before any call"), run
@@ -81,9 +80,8 @@ class Bench:
         return ("wrong, with a note" if run.notes else "wrong"), run
 
 
-def _known_shapes(world: str) -> dict[str, Any]:
-    """What is known of a world whose tools have been called before."""
-    learned = LearnedShapes()
+def _teach(learned: LearnedShapes, world: str) -> None:
+    """Let it know a world whose tools have been called before."""
     tools = {tool.name: tool for tool in World(world).tools}
     samples: dict[str, dict[str, Any]] = {
         "list_employees": {},
@@ -96,7 +94,6 @@ def _known_shapes(world: str) -> dict[str, Any]:
     for name, arguments in samples.items():
         if name in tools:
             learned.learn(name, tools[name].convert_result(tools[name].call(arguments)))
-    return learned.snapshot()
 
 
 def _same(value: Any, answer: Any) -> bool:

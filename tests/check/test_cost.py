@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from moonbox.check.checker import Checker
 from moonbox.check.tools import ToolView
 from moonbox.languages.registry import LANGUAGES
+from tests.counting import count_calls
 
 from .conftest import shop
 
@@ -32,21 +32,10 @@ HOSTILE = {
 
 
 def steps(source: str) -> int:
-    """How many calls of Python functions a look takes."""
+    """How many calls of functions a look takes."""
     spoken = LANGUAGES["lua"]
     checker, view = Checker(spoken), ToolView(shop(), spoken)
-    count = 0
-
-    def counting(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(counting)
-    try:
-        checker.check(source, view)
-    finally:
-        sys.setprofile(None)
-    return count
+    return count_calls(lambda: checker.check(source, view))
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

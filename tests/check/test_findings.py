@@ -93,18 +93,6 @@ def test_a_truth_value_that_may_be_null(source: str, language: str, is_noted: bo
     ] * is_noted
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "local t, n = {}, 0 for i = 1, 3 do n = n + 1 t[n] = i end return t",
-        "local t, n = {}, 1 for i = 1, 3 do t[n] = i n = n + 1 end return t",
-        "local s = '' for i = 1, 3 do s = s .. i end return s",
-    ],
-)
-def test_lists_and_texts_that_are_filled_rightly(source: str, find: Find) -> None:
-    assert find(source) == ()
-
-
 def test_where_and_what_instead(find: Find) -> None:
     (finding,) = find("local r = 1\nreturn tools.serch{query = 'x'}")
     assert (finding.line, finding.column, finding.hint) == (2, 14, "did you mean tools.search?")

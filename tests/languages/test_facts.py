@@ -6,7 +6,8 @@ import pytest
 
 from moonbox.languages.facts import nearest_tools, unknown_tool
 from moonbox.languages.lua.vocabulary import tool_name
-from tests.languages.lua.explain.bench import MOST_CALLS, TOOLS, calls_made
+from tests.counting import count_calls
+from tests.languages.lua.explain.bench import MOST_CALLS, TOOLS
 
 
 @pytest.mark.parametrize(
@@ -40,4 +41,4 @@ def test_a_tool_that_does_not_exist(tools: list[str], hint: str) -> None:
 
 def test_thousands_of_tools_are_searched_in_few_steps() -> None:
     tools = [f"space{n % 50}.create_thing_number_{n}" for n in range(5_000)]
-    assert calls_made(lambda: nearest_tools("space1.creat_thing_numbr_x", tools)) < MOST_CALLS
+    assert count_calls(lambda: nearest_tools("space1.creat_thing_numbr_x", tools)) < MOST_CALLS

@@ -38,6 +38,10 @@ from moonbox import tool
 def fail(text: str) -> str:
     raise ValueError(text)
 
+@tool
+def look_up(key: str):
+    return {key: {"value": 1}}
+
 @tool(policy="approve")
 def delete(path: str) -> str:
     return path
@@ -82,6 +86,23 @@ def test_nothing_of_one_is_seen_by_the_other(as_: Any, mode: str, tmp_path: Path
     trail = open_trail(tmp_path / "home" / "audit.db")
     assert len(trail.list(100)) >= 5
     assert trail.verify().ok
+
+
+def test_keys_in_the_results_of_one_are_not_shown_to_the_other(as_: Any) -> None:
+    reads = [
+        "return docs.describe('look_up')",
+        "return docs.search('look up')",
+        "return tools.look_up{key = 'acme_' .. 'merger'}.acme_merge",
+    ]
+    with as_("alice") as alice, as_("bob") as bob:
+        alice.lua("return tools.look_up{key = 'acme_merger'}")
+        assert "acme_merger" in text(alice.lua(reads[0])), "its own shapes are of use to each"
+        for key in ("acme_merger", "alice.smith@acme.example", "Bob Jones - HIV clinic"):
+            assert not alice.lua(f"return tools.look_up{{key = {json.dumps(key)}}}").is_error
+            for read in reads:
+                alice.lua(read)
+                assert key not in str(bob.lua(read)), "nor by a check that was made for the other"
+        assert "acme_merger" not in str(bob.tools())
 
 
 def test_conversations_of_one_do_not_push_out_those_of_the_other(as_: Any) -> None:

@@ -535,34 +535,6 @@ def _has_integer_key(value: Any) -> bool:
     return isinstance(value, list) and any(_has_integer_key(item) for item in value)
 
 
-SIMPLE_PARAMETERS: dict[str, Any] = {
-    "a": {"type": "integer"},
-    "b": {"type": "string", "default": "x"},
-    "c": {"type": "boolean", "title": "C"},
-    "d": {"type": "integer", "minimum": 3},
-}
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.binary(max_size=2)
-TABLES = st.dictionaries(st.sampled_from(["a", "b", "c", "d", "e", 1, 2]), SCALARS, max_size=5)
-
-
-@pytest.mark.parametrize("names", ["a", "ab", "ac", "abc", "abcd", ""])
-@pytest.mark.parametrize("required", [(), ("a",), ("c", "a"), ("z",)], ids=["none", "a", "c and a", "another"])
-@settings(max_examples=times(60), deadline=None)
-@given(arguments=st.lists(SCALARS | TABLES, max_size=4))
-def test_the_short_way_binds_as_the_long_one_does(names: str, required: Any, arguments: list[Any]) -> None:
-    properties = {name: SIMPLE_PARAMETERS[name] for name in names}
-    # This keyword says nothing, but something about the arguments together: they go the long way.
-    short, long = made(properties, required), made(properties, required, minProperties=0)
-
-    def outcome(bound: Tool) -> Any:
-        try:
-            return repr(bound.bind(arguments))
-        except ArgumentError as error:
-            return error.message
-
-    assert outcome(short) == outcome(long)
-
-
 def test_messages_for_annotated_functions() -> None:
     @tool
     def pay(amount: Annotated[float, Field(gt=0, description="how much")], to: list[str]) -> None: ...

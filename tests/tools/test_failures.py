@@ -98,16 +98,6 @@ def test_long_messages_are_cut() -> None:
     assert message.endswith("x…")
 
 
-def test_a_hook_has_the_last_word() -> None:
-    def hide(text: str) -> str:
-        return text.replace("ann", "somebody")
-
-    found = to_tool_error(ValueError("ann is out"), redact_message=hide)
-    assert (found.message, str(found)) == ("ValueError: somebody is out", "ValueError: somebody is out")
-    found = to_tool_error(ToolError("ann is out"), redact_message=hide)
-    assert (found.message, str(found)) == ("somebody is out", "somebody is out")
-
-
 def test_exceptions_that_cannot_be_written() -> None:
     class Broken(Exception):
         def __str__(self) -> str:

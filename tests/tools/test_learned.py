@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.tools.learned import LearnedShapes, ResultSize, merge, shape_of
+from moonbox.tools.learned import OWNER, LearnedShapes, ResultSize, merge, shape_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,12 +35,81 @@ def table(required: list[str], **properties: Any) -> dict[str, Any]:
             [{"a": 1}, {"a": None, "b": "x"}],
             {"type": "array", "items": table(["a"], a={"type": ["integer", "null"]}, b=TEXT)},
         ),
-        ({"3f8a-id": 1, "9": 2}, {"type": "object"}),
-        ({f"k{i}": i for i in range(100)}, {"type": "object"}),
+        (
+            {"md5": "x", "line_2": 1, "x-id": 1},
+            table(["line_2", "md5", "x-id"], md5=TEXT, line_2=INTEGER, **{"x-id": INTEGER}),
+        ),
     ],
 )
 def test_shape(value: Any, shape: dict[str, Any]) -> None:
     assert shape_of(value) == shape
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["3f8a-id", "9"],
+        ["alice.smith@acme.example"],
+        ["Bob Jones - HIV clinic"],
+        ["Müller"],
+        ["id", "a b"],
+        ["c1f0d8e2-7a44-4a7e-9f0c-2b7c6f1d9e11"],
+        ["account_4711"],
+        ["x" * 60],
+        [f"k{i}" for i in range(6)],
+        ["a" + "bcdefghi"[n // 8] + "bcdefghi"[n % 8] for n in range(64)],
+    ],
+)
+def test_keys_that_are_data_are_not_learned(keys: list[str]) -> None:
+    assert shape_of([dict.fromkeys(keys, 1)]) == {"type": "array", "items": {"type": "object"}}
+
+
+def test_objects_of_one_shape_under_several_keys_are_a_map() -> None:
+    people = {name: {"age": 1} for name in ("alice", "bob", "carol")}
+    assert shape_of(people) == {"type": "object"}
+
+
+def test_an_object_whose_keys_differ_from_result_to_result_is_a_map() -> None:
+    learned = LearnedShapes()
+    learned.learn("t", {"people": {"alice": 1, "bob": 2}})
+    learned.learn("t", {"people": {"alice": 1, "carol": 2}})
+    learned.learn("t", {"people": {"alice": 1, "bob": 2}})
+    assert learned.schema("t") == table(["people"], people={"type": "object"})
+    learned.learn("rows", [{}, {"id": 1, "name": "x"}, {"id": 1}])
+    assert learned.schema("rows") == {"type": "array", "items": table([], id=INTEGER, name=TEXT)}
+
+
+def test_what_is_learned_belongs_to_its_owner(tmp_path: Path) -> None:
+    learned = LearnedShapes()
+    learned.keep_in(tmp_path / "shapes.json")
+    learned.learn("t", {"a": 1})
+    context = contextvars.copy_context()
+    context.run(OWNER.set, "alice")
+    context.run(learned.learn, "t", {"hers": 1})
+    again = LearnedShapes()
+    again.keep_in(tmp_path / "shapes.json")
+    for shapes in (learned, again):
+        assert shapes.schema("t") == table(["a"], a=INTEGER)
+        assert shapes.snapshot() == {"t": table(["a"], a=INTEGER)}
+        context.run(OWNER.set, "alice")
+        assert context.run(shapes.schema, "t") == table(["hers"], hers=INTEGER)
+        context.run(OWNER.set, "bob")
+        assert context.run(shapes.schema, "t") is None
+
+
+def test_the_file_is_for_its_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shapes.json"
+    path.write_text("", encoding="utf-8")
+    path.chmod(0o644)
+    learned = LearnedShapes()
+    learned.keep_in(path)
+    before = os.umask(0)
+    try:
+        learned.learn("t", {"a": 1})
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["shapes.json"]
 
 
 def test_no_value_is_kept() -> None:
@@ -88,7 +159,7 @@ def test_kept_in_a_file(tmp_path: Path) -> None:
     assert second.schema("t") == table(["a"], a=INTEGER)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 9, "shapes": {"t": {}}}', '{"version": 1, "shapes": []}'])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 9, "shapes": {"t": {}}}', '{"version": 2, "shapes": []}'])
 def test_a_file_of_another_kind_is_ignored(text: str, tmp_path: Path) -> None:
     path = tmp_path / "shapes.json"
     path.write_text(text, encoding="utf-8")
@@ -114,7 +185,7 @@ def test_sizes_are_kept_and_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sizes", [None, [], {"t": 1}, {"t": [0, 1, True]}, {"t": [1, -1, True]}, {"t": ["1", 1, 1]}])
 def test_sizes_of_a_file_that_somebody_changed(tmp_path: Path, sizes: Any) -> None:
     file = tmp_path / "shapes.json"
-    file.write_text(json.dumps({"version": 1, "shapes": {}, "sizes": sizes}), encoding="utf-8")
+    file.write_text(json.dumps({"version": 2, "shapes": [], "sizes": sizes}), encoding="utf-8")
     learned = LearnedShapes()
     learned.keep_in(file)
     assert learned.sizes() == {}

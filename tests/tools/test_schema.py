@@ -120,12 +120,6 @@ def test_titles_go_but_a_property_called_title_stays() -> None:
     assert made.bind({"node": {"title": "a", "children": [{"title": "b"}]}})
 
 
-def test_schemas_are_the_same_each_time() -> None:
-    def f(b: Node, a: Point, c: Colour = Colour.RED) -> list[Node]: ...  # type: ignore[empty-body]
-
-    assert str(Tool.from_function(f).parameters) == str(Tool.from_function(f).parameters)
-
-
 @pytest.mark.parametrize(
     ("annotation", "expected"),
     [

@@ -142,6 +142,8 @@ def test_from_schema_with_a_builtin_callable() -> None:
             {"hints": {"readonly": True}},
             ("unknown hint 'readonly'; did you mean 'read_only'?"),
         ),
+        ({"hints": {"risk": "huge"}}, "hint 'risk' must be low, medium or high, not 'huge'"),
+        ({"hints": {"category": ""}}, "hint 'category' must be a word, not ''"),
         ({"hints": {"read_only": "yes"}}, "hint 'read_only' must be True, False or None, not 'yes'"),
         ({"parameters": [1]}, "tool 'x': parameters must be a JSON Schema (a dict), not list"),
         ({"parameters": {"type": "array"}}, "tool 'x': parameters must be a JSON Schema of type object, not array"),

@@ -221,16 +221,3 @@ def test_only_what_is_allowed_is_there_now_and_later() -> None:
     assert box.paths() == ("a",)
     other.add(named("c", risk="high"), named("d", risk="low"))
     assert box.paths() == ("a", "d")
-
-
-@pytest.mark.parametrize(
-    ("hints", "message"),
-    [
-        ({"risk": "huge"}, "hint 'risk' must be low, medium or high, not 'huge'"),
-        ({"category": ""}, "hint 'category' must be a word, not ''"),
-    ],
-)
-def test_risk_and_category_that_are_wrong(hints: Any, message: str) -> None:
-    with pytest.raises(ToolDefinitionError) as caught:
-        Tool.from_schema(name="x", call=lambda given: None, hints=hints)
-    assert str(caught.value) == message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError
@@ -11,8 +12,10 @@ if TYPE_CHECKING:
 
     from moonbox.check.tools import ToolView
     from moonbox.findings import Finding
-    from moonbox.languages import program as p
     from moonbox.languages.language import Language
+
+    _Checked = tuple[tuple[Finding, ...], frozenset[str] | None]
+    """The findings, and the globals that the script sets; None where these are not known."""
 
 __all__ = ["Checker", "Latest", "refusal"]
 
@@ -21,23 +24,22 @@ _MOST_NAMES = 10_000
 
 
 class Latest:
-    """The script that was checked last, with its findings; several checkers may share it, in any thread."""
+    """The script that was checked last and what was found; several checkers may share it, in any thread."""
 
-    __slots__ = ("checked", "program")
+    __slots__ = ("entry",)
 
     def __init__(self) -> None:
-        self.program: tuple[str, p.Program | None] = ("", None)
-        self.checked: tuple[tuple[Any, ...], tuple[Finding, ...]] = ((), ())
-        """The script with all that its findings depend on, and the findings."""
+        self.entry: tuple[tuple[Any, ...], _Checked] = ((), ((), None))
+        """The script with all that its findings depend on, and what was found."""
 
 
 class Checker:
     """The checker of one Repl. Costs no more than a fixed time for each character of a script, whatever it holds."""
 
     _names: frozenset[str] = frozenset()
-    _open = False  # scripts may have set globals that were not seen
-    revision = 0
-    """Grows when it knows of other globals than before."""
+    may_miss_globals = False
+    """Whether scripts may have set globals in ways that are not followed."""
+    _latest_defines: tuple[str, frozenset[str] | None] = ("", None)
 
     def __init__(self, language: Language, latest: Latest | None = None) -> None:
         self._language = language
@@ -45,76 +47,60 @@ class Checker:
 
     def check(self, source: str, view: ToolView, names: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
         """The findings, in the order of their lines; `names` are globals that the host has added."""
-        subject = source, view, view.learned.revision, names, self._names, self._open
-        before, findings = self._latest.checked
+        subject = source, view, view.learned.state, names, self._names, self.may_miss_globals
+        before, checked = self._latest.entry
         if subject != before:
-            findings = self._findings(source, view, names)
-            self._latest.checked = subject, findings
+            checked = self._look(source, view, names)
+            self._latest.entry = subject, checked
+        findings, defines = checked
+        self._latest_defines = source, defines
         return findings
 
-    def _findings(self, source: str, view: ToolView, names: frozenset[str]) -> tuple[Finding, ...]:
+    def _look(self, source: str, view: ToolView, names: frozenset[str]) -> _Checked:
         from moonbox.check.walk import TooMuch, Walk  # here: loaded while the first worker starts
 
-        program = self._program(source)
-        if program is None:
-            return ()
-        walk = Walk(
-            program,
-            self._language,
-            view,
-            names=self._names | names,
-            open_names=self._open or _is_dynamic(source),
-        )
+        if self._language.program is None or len(source) > _LONGEST:
+            return (), None
+        dynamic = _is_dynamic(source)
         try:
-            walk.block(program.outline.body)
-        except TooMuch:
-            pass
+            program = self._language.program(source)
+            if program is None:
+                return (), None
+            walk = Walk(
+                program,
+                self._language,
+                view,
+                names=self._names | names,
+                open_names=self.may_miss_globals or dynamic,
+            )
+            with contextlib.suppress(TooMuch):
+                walk.block(program.outline.body)
         except RecursionError:
-            return ()
-        return tuple(sorted(walk.findings.values(), key=lambda finding: (finding.line, finding.column or 0)))
+            return (), None
+        findings = sorted(walk.findings.values(), key=lambda finding: (finding.line, finding.column or 0))
+        return tuple(findings), None if dynamic else program.outline.defines
 
     def remember(self, source: str) -> None:
-        """A script is being run: the globals that it sets exist from now on."""
-        program = self._program(source)
-        if program is None or _is_dynamic(source) or len(self._names) > _MOST_NAMES:
+        """A script that was checked is being run: the globals that it sets exist from now on."""
+        checked, defines = self._latest_defines
+        if checked != source or defines is None or len(self._names) > _MOST_NAMES:
             self.skip()
-        elif not program.outline.defines <= self._names:
-            self._names |= program.outline.defines
-            self.revision += 1
+        elif not defines <= self._names:
+            self._names |= defines
 
     @property
     def has_globals(self) -> bool:
         """Whether scripts may have set globals."""
-        return self._open or bool(self._names)
-
-    @property
-    def may_miss_globals(self) -> bool:
-        """Whether scripts may have set globals in ways that are not followed."""
-        return self._open
+        return self.may_miss_globals or bool(self._names)
 
     def forget(self) -> None:
         """The globals of earlier scripts are gone."""
         self._names = frozenset()
-        self._open = False
-        self.revision += 1
+        self.may_miss_globals = False
 
     def skip(self) -> None:
         """A script runs unchecked: it may set any global."""
-        if not self._open:
-            self._open = True
-            self.revision += 1
-
-    def _program(self, source: str) -> p.Program | None:
-        if self._language.program is None or len(source) > _LONGEST:
-            return None
-        before, program = self._latest.program
-        if source != before:
-            try:
-                program = self._language.program(source)
-            except RecursionError:
-                program = None
-            self._latest.program = source, program
-        return program
+        self.may_miss_globals = True
 
 
 def _is_dynamic(source: str) -> bool:

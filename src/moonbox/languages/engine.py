@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any, Protocol
 
     class Wire(Protocol):
@@ -22,36 +22,9 @@ if TYPE_CHECKING:
         def emit(self, text: bytes) -> None:
             """Printed output."""
 
-    class Engine(Protocol):
-        """One state in which scripts run one after another; `interrupt` may be called from another thread."""
+    from moonbox.languages.lua.vm import LuaVM
 
-        @property
-        def polling(self) -> str:
-            """Why running code has to be polled to be stopped; empty when it need not."""
-
-        @property
-        def output_cut(self) -> int:
-            """Bytes printed past the limit in the last run."""
-
-        @property
-        def is_native(self) -> bool:
-            """Whether scripts run and call without entering Python."""
-
-        def connect(self, wire: Wire) -> None: ...
-        def configure(self, config: Mapping[str, Any]) -> None: ...
-        def set_limits(self, limits: Mapping[str, Any]) -> None: ...
-        def set_inputs(self, inputs: list[tuple[str, Any]]) -> None:
-            """Globals of the next run only."""
-
-        def run(self, source: bytes, number: int, seed: int) -> EngineReport: ...
-        def check(self, source: bytes) -> EngineReport:
-            """Compile only: "ok", or what running it would report of its syntax."""
-
-        def interrupt(self, number: int, reason: int) -> bool: ...
-        def interrupt_any(self, reason: int) -> None: ...
-        def halt(self, reason: int) -> None: ...
-        def globals(self) -> bytes: ...
-
+    Engine = LuaVM
 
 __all__ = ["EngineReport", "create_engine"]
 

@@ -5,14 +5,14 @@ scripts (`docs.toml`, and `library.toml` for each function of its libraries) are
 Python, so that a host in another language can read them.
 
 Lua's engine runs Lua as it is. A language that is compiled to Lua brings its compiler and its runtime as Lua files,
-which both run in the worker; see `explanations.py`. A language with an engine of its own brings that engine under the
-protocols of `engine.py`, and its own `explain`; nothing else here depends on what runs a script.
+which both run in the worker; see `explanations.py`. A language with an engine of its own brings an engine with the
+methods of `LuaVM`, and its own `explain`; nothing else here depends on what runs a script.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from moonbox.errors import ScriptError
     from moonbox.languages.program import Program, Vocabulary
-    from moonbox.limits import Limits
 
-__all__ = ["RESERVED_WORDS", "EngineError", "Explain", "Language", "Texts", "is_identifier"]
+__all__ = ["RESERVED_WORDS", "EngineError", "Language", "Texts", "is_identifier", "on_first_use"]
 
 RESERVED_WORDS = frozenset(
     {
@@ -130,21 +129,15 @@ class EngineError(Struct, frozen=True):
         )
 
 
-class Explain(Protocol):
-    """Says what went wrong, where, and what to write instead."""
+def on_first_use(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module that is loaded when it is first called."""
 
-    def __call__(
-        self, error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits
-    ) -> ScriptError:
-        """The error for the model; raises nothing.
+    def call(*args: Any, **options: Any) -> Any:
+        from importlib import import_module
 
-        `sources` maps the chunks of a Repl's runs (`script`, `script#2`, …) to their text, as far as they are kept; the
-        run that failed is the last of them. `tools` are the paths of the tools that the script can call.
-        """
+        return getattr(import_module(f"moonbox.languages.{module}"), name)(*args, **options)
 
-
-def _no_libraries(features: Collection[str]) -> dict[str, list[str]]:
-    return {}
+    return call
 
 
 class Language(Struct, frozen=True, kw_only=True):
@@ -160,7 +153,11 @@ class Language(Struct, frozen=True, kw_only=True):
     """The number that it gives an array's first element."""
     module_file: str
     """The file of its module; the others of its folder lie beside it."""
-    explain: Explain
+    explain: Callable[..., ScriptError]
+    """(error, *, sources, tools, limits): what went wrong, where, and what to write instead; raises nothing.
+
+    `sources` maps the chunks of a Repl's runs (`script`, `script#2`, …) to their text, as far as they are kept; the run
+    that failed is the last of them. `tools` are the paths of the tools that the script can call."""
     completeness: Callable[[], Callable[[str], bool]]
     """Makes a function that is False where more lines can still make a script of the text."""
     nothing: str = "null"
@@ -174,7 +171,7 @@ class Language(Struct, frozen=True, kw_only=True):
     """What models call the code tool's parameter when they forget its name, beside the usual words for code."""
     features: Mapping[str, tuple[str, ...]] = {}
     """Optional parts of the language, and the globals that each opens."""
-    libraries: Callable[[Collection[str]], dict[str, list[str]]] = _no_libraries
+    libraries: Callable[[Collection[str]], dict[str, list[str]]] = lambda features: {}
     """The members of its libraries when these features are open."""
     program: Callable[[str], Program | None] | None = None
     """Reads a script for the checker; None for a script that it cannot follow."""

@@ -69,7 +69,7 @@ class Repl:
         self._on_close = on_close
         self._additions = setup.additions
         self._always: dict[str, dict[str, str]] = {}
-        self._check = ScriptCheck(setup, toolbox, check, for_one_run)
+        self._check = ScriptCheck(setup, toolbox, check)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()
         self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)

@@ -11,7 +11,6 @@ from moonbox.languages.registry import EngineError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from moonbox.check.tools import ToolView
     from moonbox.errors import ScriptError
     from moonbox.findings import Finding
     from moonbox.sandbox.environment import Additions
@@ -29,14 +28,11 @@ _NONE: frozenset[str] = frozenset()
 class ScriptCheck:
     """Checks the scripts of one Repl against its tools, and against the globals that it knows of."""
 
-    def __init__(self, setup: Setup, toolbox: Toolbox, enabled: bool | None, once: bool = False) -> None:
+    def __init__(self, setup: Setup, toolbox: Toolbox, enabled: bool | None) -> None:
         self._setup = setup
         self._toolbox = toolbox
         self._enabled = setup.check if enabled is None else enabled
-        self._once = once  # there is one script: what it sets is of no interest, and its like may have been admitted
         self._checker = Checker(setup.language, setup.latest_check)
-        self._view = setup.own_view if toolbox is setup.toolbox else None
-        self._admitted = setup.admitted  # the latest script without findings, and all that it was looked at with
         self._kept: dict[str, None] = {}  # globals with values that answers may have cut: see prelude/kept.lua
 
     def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
@@ -44,7 +40,7 @@ class ScriptCheck:
         names = self._added_names(additions)
         if inputs or self._kept:
             names = names | self._kept_in(source) | set(inputs)
-        return self._checker.check(source, self._current_view(), names)
+        return self._checker.check(source, self._setup.tool_view(self._toolbox), names)
 
     def admit(
         self, execution: Execution, size: int, additions: Additions, inputs: Sequence[str] = ()
@@ -57,30 +53,15 @@ class ScriptCheck:
         if len(source) > limits.max_memory // _SOURCE_SHARE:
             message = f"the script has {len(source)} characters, too many for max_memory = {limits.max_memory} bytes"
             return EngineError("stop", message, limit="memory")
-        checker = self._checker
         if not self._enabled:
-            checker.skip()
-            return None
-        view = self._view
-        if view is None or view.revision != self._toolbox.revision:
-            view = self._current_view()
-        kept = self._kept_in(source) if self._kept else ()
-        once = self._once
-        subject = source, view, view.learned.revision, additions, kept, checker.revision, once
-        if subject == self._admitted and not inputs:
+            self._checker.skip()
             return None
         findings = self.findings(source, additions, inputs)
         if findings:
             execution.record.notes = tuple(finding for finding in findings if finding.severity == "note")
             if (refused := refusal(findings, source)) is not None:
                 return refused
-        before = checker.revision
-        if not once:
-            checker.remember(source)
-        # Once more with what it sets itself, which from now on is known.
-        self._admitted = () if findings or inputs or checker.revision != before else subject
-        if before == 0:  # nothing was known of earlier scripts: the same holds for every Repl that is new
-            self._setup.admitted = self._admitted
+        self._checker.remember(source)
         return None
 
     @property
@@ -109,12 +90,6 @@ class ScriptCheck:
         newest = self._setup.language.kept_name()
         words = re.findall(rf"{newest}\w*", source)  # also inside other names, which does no harm
         return frozenset(word for word in words if word == newest or word in self._kept) if words else _NONE
-
-    def _current_view(self) -> ToolView:
-        view = self._view
-        if view is None or view.revision != self._toolbox.revision:
-            view = self._view = self._setup.tool_view(self._toolbox)
-        return view
 
     def _added_names(self, additions: Additions) -> frozenset[str]:
         """Globals that the host has added."""

@@ -79,16 +79,11 @@ class Setup:
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
     views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)
-    """Other toolboxes as the scripts of Repls that have them see them."""
+    """The toolboxes as scripts see them."""
     latest_check: Latest = field(default_factory=Latest)
     """Shared by the Repls: one-off runs of the same script are looked at once."""
     added_names: tuple[Additions | None, frozenset[str]] = (None, frozenset())
     """The latest additions that scripts were looked at with, and the globals that they bring."""
-    admitted: tuple[Any, ...] = ()
-    """The latest script that was the first of its Repl, had no findings and set no global, with all that it was looked
-    at with; or of a one-off run, which may set globals."""
-    own_view: ToolView | None = None
-    """The Sandbox's own toolbox as scripts saw it last."""
     pid: int = field(default_factory=os.getpid)
     """The process that made the Sandbox: a fork of it shares its sockets and must not use them."""
     random: Random = field(default_factory=Random)
@@ -108,16 +103,11 @@ class Setup:
 
     def tool_view(self, toolbox: Toolbox) -> ToolView:
         """The toolbox as its scripts see it now."""
-        own = toolbox is self.toolbox
-        view = self.own_view if own else self.views.get(toolbox)
+        view = self.views.get(toolbox)
         if view is None or view.revision != toolbox.revision:
             from moonbox.check.tools import ToolView
 
-            view = ToolView(toolbox, self.language, self.toolbox.learned)
-            if own:
-                self.own_view = view
-            else:
-                self.views[toolbox] = view
+            view = self.views[toolbox] = ToolView(toolbox, self.language, self.toolbox.learned)
         return view
 
     def learn(self, tool: Tool, packed: Packed, *, scripted: bool) -> None:
@@ -128,7 +118,7 @@ class Setup:
         learned.measure(tool.path, len(packed.data), scripted=scripted)
         if tool.returns is None:
             hides = None if self.redactor is None else self.redactor.hides
-            learned.learn(tool.path, packed.value, hides=hides)
+            learned.learn(tool.path, self.clean_result(packed).value, hides=hides)
 
     def write(self, run: Run) -> None:
         """Write the run's record to the trail, before its result is returned."""

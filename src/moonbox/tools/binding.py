@@ -25,6 +25,7 @@ from moonbox.tools.coercion import Coerce, Refused, compile_coercion, is_json, j
 from moonbox.tools.document import NARRATION, Document, accepts
 from moonbox.tools.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
 from moonbox.tools.signature import parameter_list
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -196,29 +197,20 @@ class Binder:
 
     def _place(self, table: Mapping[Any, Any], tool: str) -> dict[str, Any]:
         """Integer keys, counted from 1, replaced by the names of the parameters in those positions."""
-        named: dict[str, Any] = {}
-        positions: list[int] = []
-        for name, value in table.items():
-            if isinstance(name, int):
-                positions.append(name)
-            elif isinstance(name, str):
-                named[name] = value
-            else:
+        for name in table:
+            if type(name) is not int and not isinstance(name, str):
                 raise self.error([f"expected the name of a parameter, got {short(name)}"], tool)
-        positions.sort()
+        positions = sorted(name for name in table if type(name) is int)
         if positions and not 1 <= positions[0] <= positions[-1] <= len(self.order):
             takes = f"at most {len(self.order)} ({', '.join(self.order)})" if self.order else "no arguments"
-            count = len(positions)
-            what = f"{count} positional argument{'s' if count > 1 else ''}"
-            if positions != list(range(1, count + 1)):
+            what = counted(len(positions), "positional argument")
+            if positions != list(range(1, len(positions) + 1)):
                 what = f"a table with the key {positions[-1] if positions[0] > 0 else positions[0]}"
             raise self.error([f"got {what}; {tool} takes {takes}"], tool)
         for position in positions:
-            name = self.order[position - 1]
-            if name in named:
+            if (name := self.order[position - 1]) in table:
                 raise self.error([f"{name}: given twice, by name and as positional argument {position}"], tool)
-            named[name] = table[position]
-        return named
+        return named_by(self.order, table)
 
     @cached_property
     def _takes_array_first(self) -> bool:

@@ -173,13 +173,6 @@ class CallPlan:
     spread: str | None = None
     """The `*args` parameter."""
 
-    @property
-    def scalars(self) -> Mapping[str, type[Any]] | None:
-        """The parameters' types, where values of exactly these types are the function's arguments as they are."""
-        converter = self.converter
-        placed = self.injected or self.positional or self.spread is not None
-        return None if converter is None or placed else converter.scalars
-
     def arguments(
         self, bound: dict[str, Any], context: Context | None, tool: str, binder: Binder, first_index: int = 0
     ) -> tuple[list[Any], dict[str, Any]]:

@@ -54,18 +54,14 @@ class Hints:
     """What it belongs to, in one word: `files`, `mail`, `admin`."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "risk":
-                if value is not None and value not in RISKS:
-                    raise ToolDefinitionError(f"hint 'risk' must be low, medium or high, not {value!r}")
-                continue
-            if field.name == "category":
-                if value is not None and (not isinstance(value, str) or not value):
-                    raise ToolDefinitionError(f"hint 'category' must be a word, not {value!r}")
-                continue
-            if value is not None and not isinstance(value, bool):
-                raise ToolDefinitionError(f"hint {field.name!r} must be True, False or None, not {value!r}")
+        for name, value in self.to_dict().items():
+            fits, wanted = isinstance(value, bool), "True, False or None"
+            if name == "risk":
+                fits, wanted = value in RISKS, "low, medium or high"
+            elif name == "category":
+                fits, wanted = isinstance(value, str) and value != "", "a word"
+            if not fits:
+                raise ToolDefinitionError(f"hint {name!r} must be {wanted}, not {value!r}")
 
     @classmethod
     def of(cls, value: Hints | HintOptions | Mapping[str, Any] | None) -> Hints:
@@ -85,16 +81,12 @@ class Hints:
     @classmethod
     def from_mcp(cls, annotations: Any) -> Hints:
         """Hints from an MCP server's tool annotations, a mapping or an object; what is not a boolean is ignored."""
-        if annotations is None:
-            return cls()
         hints: dict[str, Any] = {}
         for name, theirs in _MCP.items():
-            is_mapping = isinstance(annotations, Mapping)
-            value = (
-                annotations.get(theirs)
-                if is_mapping
-                else getattr(annotations, theirs, getattr(annotations, name + "_hint", None))
-            )
+            if isinstance(annotations, Mapping):
+                value = annotations.get(theirs)
+            else:
+                value = getattr(annotations, theirs, getattr(annotations, f"{name}_hint", None))
             if isinstance(value, bool):
                 hints[name] = value
         return cls(**hints)

@@ -3,15 +3,23 @@
 Beside them, how large the results of every tool were.
 
 A shape is a JSON Schema of types, fields (`required` are those that every object had) and elements. Names of fields
-that are redacted stay out. Shapes are bounded in size and depth, and so is how much of a result is looked at. Objects
-that are used as maps (many different keys) become `{"type": "object"}` without fields.
+that are redacted stay out. Shapes are bounded in size and depth, and so is how much of a result is looked at.
+
+The keys of a map are data: they may be names or addresses of people. An object is taken for a map, which is
+`{"type": "object"}` without fields, if one of its keys is not an identifier or looks like data, if its values are
+objects of one shape, or if more keys differ than agree from one object to the next.
+
+A server with several clients serves several owners, and what one of them has learned is not shown to another.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
+from collections import Counter
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -19,22 +27,30 @@ from msgspec import Struct
 from moonbox.tools.document import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
-__all__ = ["LearnedShapes", "ResultSize", "merge", "shape_of"]
+__all__ = ["LOCAL", "OWNER", "LearnedShapes", "ResultSize", "merge", "shape_of"]
 
 _DEEPEST = 6
 _MOST_FIELDS = 60
 _MOST_ELEMENTS = 50  # looked at in one list
 _MOST_NODES = 2_000  # looked at in one result
-_MOST_TOOLS = 2_000
-_LONGEST_NAME = 64
+_MOST_SHAPES = 2_000
+_LONGEST_NAME = 40
+_MOST_DIGITS = 3  # in one name
+_MOST_ALIKE = 4  # names that differ only in their digits
+_SAME_OBJECTS = 3  # so many values of one object, all of them objects of one shape
 _LARGEST = 16_000  # characters of one shape as JSON
-_FIELD = r"[A-Za-z_$@][\w$@. -]*"
-_FORMAT = 1
+_FIELD = r"[A-Za-z_$][A-Za-z0-9_$]*(-[A-Za-z0-9_$]+)*"
+_FORMAT = 2
 _MANY, _SELDOM = 32, 16  # after _MANY results of a tool, the shape of every _SELDOM-th is read
 _WORTH_SAVING = (3, 8)  # results of one tool
+
+LOCAL = "local"
+"""The owner of what is learned where there is one client, or where clients need not authenticate."""
+OWNER: ContextVar[str] = ContextVar("moonbox_shapes_owner", default=LOCAL)
+"""For whom tools are called now."""
 
 
 class ResultSize(Struct, frozen=True):
@@ -53,42 +69,50 @@ class ResultSize(Struct, frozen=True):
 
 
 class LearnedShapes:
-    """The shapes of one toolbox, by the paths of its tools. Safe to use from several threads."""
+    """The shapes of one toolbox, by owner and by the paths of its tools. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._shapes: dict[str, dict[str, Any]] = {}
-        self._counts: dict[str, int] = {}
+        self._shapes: dict[tuple[str, str], dict[str, Any]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
         self._sizes: dict[str, ResultSize] = {}
         self._path: Path | None = None
-        self.revision = 0
-        """Grows when a shape changes."""
+        self._revision = 0
+
+    @property
+    def state(self) -> tuple[str, int]:
+        """Equal to an earlier one if the current owner has learned nothing since."""
+        return OWNER.get(), self._revision
 
     def schema(self, path: str) -> dict[str, Any] | None:
-        """The shape of a tool's results; None where none was seen."""
-        return self._shapes.get(path)
+        """The shape of what a tool has returned to the current owner; None where it has returned nothing."""
+        return self._shapes.get((OWNER.get(), path))
 
     def is_due(self, path: str) -> bool:
         """Count a result; whether to learn from it: from the first ones, and later now and again."""
-        count = self._counts[path] = self._counts.get(path, 0) + 1
-        return count <= _MANY or count % _SELDOM == 0
+        with self._lock:
+            if len(self._counts) > 10 * _MOST_SHAPES:
+                self._counts.clear()
+            key = OWNER.get(), path
+            self._counts[key] += 1
+            return self._counts[key] <= _MANY or self._counts[key] % _SELDOM == 0
 
     def learn(self, path: str, result: Any, *, hides: Callable[[str], bool] | None = None) -> None:
         """Take in a result. `hides` says which fields must not be remembered, not even by name."""
         seen = shape_of(result, hides=hides)
+        key = OWNER.get(), path
         with self._lock:
-            known = self._shapes.get(path)
-            if known is None and len(self._shapes) >= _MOST_TOOLS:
-                return
+            known = self._shapes.get(key)
             merged = seen if known is None else merge(known, seen)
             if merged == known or len(json.dumps(merged)) > _LARGEST:
                 return
-            self._shapes[path] = merged
-            self.revision += 1
-            self._save()
+            if known is None and len(self._shapes) >= _MOST_SHAPES:
+                del self._shapes[next(iter(self._shapes))]
+            self._shapes[key] = merged
+            self._changed()
 
     def size(self, path: str) -> ResultSize:
-        """How large a tool's results were."""
+        """How large a tool's results were, of all owners."""
         return self._sizes.get(path, _NO_SIZE)
 
     def sizes(self) -> dict[str, ResultSize]:
@@ -100,40 +124,24 @@ class LearnedShapes:
         """Take in how large a result is, and whether a script asked for it."""
         with self._lock:
             known = self._sizes.get(path, _NO_SIZE)
-            if known is _NO_SIZE and len(self._sizes) >= _MOST_TOOLS:
+            if known is _NO_SIZE and len(self._sizes) >= _MOST_SHAPES:
                 return
             self._sizes[path] = ResultSize(known.results + 1, known.bytes + size, known.scripted or scripted)
             if known.results + 1 in _WORTH_SAVING:
                 self._save()
 
     def snapshot(self) -> dict[str, dict[str, Any]]:
-        """All shapes as they are now."""
+        """All shapes of the current owner as they are now, by the paths of the tools."""
+        current = OWNER.get()
         with self._lock:
-            return dict(self._shapes)
+            return {path: shape for (owner, path), shape in self._shapes.items() if owner == current}
 
     def forget(self, path: str | None = None) -> None:
-        """Forget one tool's shape, or all."""
+        """Forget what all owners have learned of one tool, or of all."""
         with self._lock:
-            if path is None:
-                self._shapes.clear()
-                self._sizes.clear()
-            else:
-                self._shapes.pop(path, None)
-                self._sizes.pop(path, None)
-            self.revision += 1
-            self._save()
-
-    def add(self, shapes: Mapping[str, Any]) -> None:
-        """Take over the shapes of an earlier time, of tools that have none yet."""
-        with self._lock:
-            for name, shape in list(shapes.items())[:_MOST_TOOLS]:
-                if isinstance(shape, dict) and len(json.dumps(shape)) <= _LARGEST:
-                    self._shapes.setdefault(name, shape)
-            self.revision += 1
-
-    def to_dict(self) -> dict[str, Any]:
-        sizes = {name: [size.results, size.bytes, size.scripted] for name, size in self._sizes.items()}
-        return {"version": _FORMAT, "shapes": dict(self._shapes), "sizes": sizes}
+            self._shapes = {key: shape for key, shape in self._shapes.items() if path not in (None, key[1])}
+            self._sizes = {name: size for name, size in self._sizes.items() if path not in (None, name)}
+            self._changed()
 
     def keep_in(self, path: str | Path) -> None:
         """Read what was kept in that file, and keep there what is learned from now on."""
@@ -144,29 +152,42 @@ class LearnedShapes:
             data = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return
-        shapes = data.get("shapes") if isinstance(data, dict) and data.get("version") == _FORMAT else None
-        if isinstance(shapes, dict):
-            self.add(shapes)
-            self._add_sizes(data.get("sizes"))
+        if not isinstance(data, dict) or data.get("version") != _FORMAT:
+            return
+        with self._lock:  # the file is not trusted
+            for entry in _listed(data.get("shapes")):
+                match entry:
+                    case [str(owner), str(name), dict(shape)] if len(json.dumps(shape)) <= _LARGEST:
+                        self._shapes.setdefault((owner, name), shape)
+            self._revision += 1
+            for entry in _listed(data.get("sizes")):
+                match entry:
+                    case [str(name), int(results), int(total), bool(scripted)] if results > 0 and total >= 0:
+                        self._sizes.setdefault(name, ResultSize(results, total, scripted))
 
-    def _add_sizes(self, sizes: Any) -> None:
-        """Those of a file, which is not trusted."""
-        for name, size in list(sizes.items())[:_MOST_TOOLS] if isinstance(sizes, dict) else ():
-            match size:
-                case [int(results), int(total), bool(scripted)] if results > 0 and total >= 0:
-                    self._sizes.setdefault(name, ResultSize(results, total, scripted))
+    def _changed(self) -> None:
+        self._revision += 1
+        self._save()
 
     def _save(self) -> None:
-        """Write the file anew; a file that cannot be written costs nothing but its memory."""
+        """Write the file anew, for its user alone. What is learned is lost at the end where that fails."""
         if self._path is None:
             return
         beside = self._path.with_name(self._path.name + ".new")
+        shapes = [[*key, shape] for key, shape in self._shapes.items()]
+        sizes = [[name, size.results, size.bytes, size.scripted] for name, size in self._sizes.items()]
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps(self.to_dict(), indent=1, sort_keys=True), encoding="utf-8")
+            beside.unlink(missing_ok=True)
+            with open(beside, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                json.dump({"version": _FORMAT, "shapes": shapes, "sizes": sizes}, file, indent=1)
             beside.replace(self._path)
         except OSError:
             return
+
+
+def _listed(entries: Any) -> list[Any]:
+    return entries[:_MOST_SHAPES] if isinstance(entries, list) else []
 
 
 def shape_of(value: Any, *, hides: Callable[[str], bool] | None = None) -> dict[str, Any]:
@@ -196,17 +217,16 @@ class _Reader:
         return {"type": "array"} if items is None else {"type": "array", "items": items}
 
     def _table(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
-        names = list(value)
-        if len(names) > _MOST_FIELDS or not all(_is_field(name) for name in names):
+        if not _are_fields(value):
             return _MAP
-        shown = [name for name in names if self.hides is None or not self.hides(name)]
-        hidden = len(shown) < len(names)
-        shape: dict[str, Any] = {
-            "type": "object",
-            "properties": {name: self.shape(value[name], depth + 1) for name in shown},
-            "required": sorted(shown),
-        }
-        if hidden:
+        shown = [name for name in value if self.hides is None or not self.hides(name)]
+        properties = {name: self.shape(value[name], depth + 1) for name in shown}
+        if len(properties) >= _SAME_OBJECTS:
+            first, *others = properties.values()
+            if first["type"] == "object" and all(other == first for other in others):
+                return _MAP
+        shape: dict[str, Any] = {"type": "object", "properties": properties, "required": sorted(shown)}
+        if len(shown) < len(value):
             shape["additionalProperties"] = True
         return shape
 
@@ -235,6 +255,9 @@ def _merged_tables(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
     if len(tables) == 1:
         return {key: tables[0][key] for key in ("properties", "required", "additionalProperties") if key in tables[0]}
     properties = dict(tables[0]["properties"])
+    known, seen = properties.keys(), tables[1]["properties"].keys()
+    if known and seen and len(known ^ seen) > len(known & seen):
+        return {}
     for name, shape in tables[1]["properties"].items():
         properties[name] = merge(properties[name], shape) if name in properties else shape
     if len(properties) > _MOST_FIELDS:
@@ -251,9 +274,17 @@ def _kinds(shape: dict[str, Any]) -> list[str]:
     return [kind] if isinstance(kind, str) else list(kind)
 
 
-def _is_field(name: Any) -> bool:
-    """Whether a key is the name of a field rather than data."""
-    return isinstance(name, str) and len(name) <= _LONGEST_NAME and re.fullmatch(_FIELD, name) is not None
+def _are_fields(names: Collection[Any]) -> bool:
+    """Whether the keys of an object are names of fields rather than data."""
+    if len(names) > _MOST_FIELDS or not all(type(name) is str and _is_field(name) for name in names):
+        return False
+    alike = Counter(re.sub(r"\d+", "0", name) for name in names)
+    return max(alike.values(), default=0) <= _MOST_ALIKE
+
+
+def _is_field(name: str) -> bool:
+    short = len(name) <= _LONGEST_NAME and sum(map(str.isdigit, name)) <= _MOST_DIGITS
+    return short and re.fullmatch(_FIELD, name) is not None
 
 
 _NO_SIZE = ResultSize()

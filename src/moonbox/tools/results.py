@@ -30,8 +30,6 @@ from moonbox.errors import ConversionError, ToolError
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from moonbox.tools.tool import Tool
 
 __all__ = ["collect_rows", "convert", "error_value", "scrub", "to_tool_error"]
@@ -106,10 +104,8 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
         raise ToolError(message, code="bad_result", tool=name, detail=str(error)) from None
 
 
-def to_tool_error(
-    error: BaseException, tool: str | None = None, *, redact_message: Callable[[str], str] | None = None
-) -> ToolError:
-    """The error a script is given for any exception; `redact_message` has the last word on its text."""
+def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
+    """The error a script is given for any exception."""
     if isinstance(error, ToolError):
         _complete(error, tool)
         failure = error
@@ -117,8 +113,6 @@ def to_tool_error(
         code, retryable = _classify(error)
         message = _bounded(scrub(_text(error)))
         failure = ToolError(message, code=code, retryable=retryable, tool=tool, detail=_detail(error))
-    if redact_message is not None:
-        failure.message = _bounded(redact_message(failure.message))
         failure.args = (failure.message,)
     return failure
 

@@ -7,7 +7,7 @@ import json
 import sys
 import types
 import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Optional, Required, Union, get_args, get_origin
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -22,7 +22,7 @@ from moonbox.tools.function import EMPTY, Function, Parameter
 from moonbox.tools.problems import MOST_PROBLEMS, path_text, short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from moonbox.tools.docstrings import Docstring
 
@@ -42,9 +42,6 @@ class Converter:
     validate: Callable[[Any], dict[str, Any]]
     validate_json: Callable[[str], dict[str, Any]]
     has_rest: bool
-    scalars: Mapping[str, type[Any]] | None = field(default=None, compare=False)
-    """The parameters' types, where all are integers, text and truth values and nothing else is said of them: values of
-    exactly these types are the function's own. None where there is something to convert or to check."""
     hashed: frozenset[str] = frozenset()
     """The parameters whose values become sets, or dicts with keys that are not text."""
 
@@ -119,7 +116,6 @@ def build(function: Function, doc: Docstring, name: str) -> tuple[dict[str, Any]
         validator.validate_python,
         validator.validate_json,
         has_rest,
-        _scalars(function.parameters),
         _hashed(adapter),
     )
 
@@ -181,18 +177,6 @@ def _field(item: Parameter, description: str | None) -> tuple[Any, Any]:
     if default is None and not _takes_none(annotation):
         annotation = Optional[annotation]  # noqa: UP045 - `|` fails for some forms; `limit: int = None` means int or None
     return _described(annotation, description), default
-
-
-def _scalars(parameters: Iterable[Parameter]) -> dict[str, type[Any]] | None:
-    scalars: dict[str, type[Any]] = {}
-    for item in parameters:
-        ordinary = item.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        if not ordinary or isinstance(item.default, FieldInfo) or item.injected is not None:
-            return None
-        if not any(item.annotation is kind for kind in (int, str, bool)):
-            return None
-        scalars[item.name] = item.annotation
-    return scalars
 
 
 def _accepted(annotation: Any, within: tuple[Any, ...] = ()) -> Any:

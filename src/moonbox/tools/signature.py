@@ -77,21 +77,23 @@ def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
 
 def parameter_list(document: Document) -> str:
     """`employee_id* (integer), limit (integer, default 10)`, the required ones starred."""
-    named, must = document.properties(document.root), set(document.required(document.root))
-    shown = [name for name in document.positional_order() if name != NARRATION]
-    types = _Types(document)
     return ", ".join(
-        f"{name}{'*' if name in must else ''} ({types.text(named[name], 0)}{_default(named[name], document)})"
-        for name in shown
+        f"{name}{'*' if required else ''} ({text}{_default(part, document)})"
+        for name, part, text, required in _parameters(document, 0)
     )
 
 
-def _signature(tool: Tool) -> str:
-    document = tool.document
+def _parameters(document: Document, nested: int) -> list[tuple[str, Schema, str, bool]]:
+    """Each parameter that is shown: its name, its schema, its type as text, and whether it is required."""
     named, must = document.properties(document.root), set(document.required(document.root))
     shown = [name for name in document.positional_order() if name != NARRATION]
     types = _Types(document)
-    parts = [f"{_key(name)}{'' if name in must else '?'}: {types.text(named[name], 1)}" for name in shown]
+    return [(name, named[name], types.text(named[name], nested), name in must) for name in shown]
+
+
+def _signature(tool: Tool) -> str:
+    shown = _parameters(tool.document, 1)
+    parts = [f"{_key(name)}{'' if required else '?'}: {text}" for name, _, text, required in shown]
     returned = "" if tool.returns is None else f" -> {type_text(tool.returns, Document(tool.returns), nested=2)}"
     return f"({', '.join(parts)}){returned}"
 
@@ -108,21 +110,18 @@ def _details(tool: Tool) -> list[str]:
     if rest and " ".join(description.split()) != sentence:
         lines.append(rest)
     document = tool.document
-    named, must = document.properties(document.root), set(document.required(document.root))
-    shown = [name for name in document.positional_order() if name != NARRATION]
-    types = _Types(document)
+    shown = _parameters(document, 1)
     if shown:
         lines.append("parameters:")
-    for name in shown:
-        rank = ", required" if name in must else _default(named[name], document) or ", optional"
-        lines.append(f"  {name} ({types.text(named[name], 1)}{rank}){_described(named[name], document)}")
+    for name, part, text, required in shown:
+        rank = ", required" if required else _default(part, document) or ", optional"
+        lines.append(f"  {name} ({text}{rank}){_described(part, document)}")
     if tool.returns is not None:
         returns = Document(tool.returns)
         fields = returns.properties(returns.root)
         lines.append(f"returns: {type_text(tool.returns, returns, nested=2)}{_described(tool.returns, returns)}")
         lines += [f"  {name}{text}" for name, part in fields.items() if (text := _described(part, returns))]
-    facts = _facts(tool)
-    if facts:
+    if facts := _facts(tool):
         lines.append(f"notes: {', '.join(facts)}")
     return lines
 

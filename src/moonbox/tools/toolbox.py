@@ -146,9 +146,7 @@ class Toolbox:
 
     def add(self, *tools: ToolSource, replace: bool = False) -> Toolbox:
         """Add tools; with `replace`, one of the same path gives way, in its place."""
-        added = [tool for item in tools for tool in _tools(item, None)]
-        self._change(lambda entries: _joined(entries, added, replace=replace))
-        return self
+        return self.merge(tools, replace=replace)
 
     def namespace(self, name: str, tools: ToolSource, *, replace: bool = False) -> Toolbox:
         """Add tools under a namespace: `create_issue` under `github` becomes `github.create_issue`."""
@@ -157,7 +155,7 @@ class Toolbox:
     def set_namespace(self, name: str | None, tools: ToolSource) -> Toolbox:
         """Make these the only tools of the namespace, in one change: for a server whose list of tools changed."""
         added = list(_tools(tools, None if name is None else check_name(name, "namespace")))
-        self._change(lambda entries: [*(item for item in entries if _space(item) != name), *added])
+        self._change(lambda entries: [*(item for item in entries if getattr(item, "namespace", None) != name), *added])
         return self
 
     def merge(self, other: ToolSource, *, namespace: str | None = None, replace: bool = False) -> Toolbox:
@@ -225,44 +223,32 @@ class Toolbox:
     @classmethod
     def from_openai(cls, definitions: Iterable[Any], call: Dispatch, **options: Any) -> Toolbox:
         """Tools from OpenAI definitions (chat completions or responses) and the function(s) that answer them."""
-        from moonbox.tools.importers import from_openai
-
-        return cls(from_openai(definitions, call, **options))
+        return cls(_importers().from_openai(definitions, call, **options))
 
     @classmethod
     def from_anthropic(cls, definitions: Iterable[Any], call: Dispatch, **options: Any) -> Toolbox:
         """Tools from Anthropic definitions and the function(s) that answer them."""
-        from moonbox.tools.importers import from_anthropic
-
-        return cls(from_anthropic(definitions, call, **options))
+        return cls(_importers().from_anthropic(definitions, call, **options))
 
     @classmethod
     def from_gemini(cls, definitions: Iterable[Any], call: Dispatch, **options: Any) -> Toolbox:
         """Tools from Gemini function declarations and the function(s) that answer them."""
-        from moonbox.tools.importers import from_gemini
-
-        return cls(from_gemini(definitions, call, **options))
+        return cls(_importers().from_gemini(definitions, call, **options))
 
     @classmethod
     def from_langchain(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
         """Tools that you have in LangChain: `@tool` functions, StructuredTools, any BaseTool."""
-        from moonbox.tools.importers import from_langchain
-
-        return cls(from_langchain(tools, **options))
+        return cls(_importers().from_langchain(tools, **options))
 
     @classmethod
     def from_llamaindex(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
         """Tools that you have in LlamaIndex: FunctionTools, QueryEngineTools, any BaseTool."""
-        from moonbox.tools.importers import from_llamaindex
-
-        return cls(from_llamaindex(tools, **options))
+        return cls(_importers().from_llamaindex(tools, **options))
 
     @classmethod
     def from_pydantic_ai(cls, tools: Iterable[Any], **options: Any) -> Toolbox:
         """Tools that you have in Pydantic AI: `pydantic_ai.Tool`s and FunctionToolsets."""
-        from moonbox.tools.importers import from_pydantic_ai
-
-        return cls(from_pydantic_ai(tools, **options))
+        return cls(_importers().from_pydantic_ai(tools, **options))
 
     def _change(self, edit: Callable[[list[_Entry]], list[_Entry]]) -> None:
         with self._lock:
@@ -308,6 +294,12 @@ class Toolbox:
             listener(self)
 
 
+def _importers() -> Any:
+    from moonbox.tools import importers  # few programs need them
+
+    return importers
+
+
 def _joined(entries: list[_Entry], added: list[Tool], *, replace: bool) -> list[_Entry]:
     if not replace:
         return [*entries, *added]
@@ -319,10 +311,6 @@ def _joined(entries: list[_Entry], added: list[Tool], *, replace: bool) -> list[
         else:
             joined.append(tool)
     return joined
-
-
-def _space(entry: _Entry) -> str | None:
-    return entry.namespace if isinstance(entry, Tool) else None
 
 
 def _all(entries: Iterable[_Entry]) -> Iterator[Tool]:

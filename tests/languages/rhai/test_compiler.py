@@ -85,23 +85,22 @@ def _compiled(machine: Machine, *sources: str) -> list[str]:
     return compiled
 
 
-def test_recent_scripts_are_remembered() -> None:
-    assert _compiled(Machine(), "1", "2", "1", "2", "1") == ["1", "2"]
+_OTHERS = [f"{number} + 0" for number in range(200)]
+_LONG = "'a'; " * 2_000
 
 
-def test_scripts_of_long_ago_are_forgotten() -> None:
-    others = [f"{number} + 0" for number in range(200)]
-    assert _compiled(Machine(), "1", *others, "1").count("1") == 2
-
-
-def test_a_script_in_use_stays_remembered() -> None:
-    steps = [source for number in range(200) for source in ("1", f"{number} + 0")]
-    assert _compiled(Machine(), *steps).count("1") == 1
-
-
-def test_long_scripts_are_not_remembered() -> None:
-    long = "'a'; " * 2_000
-    assert _compiled(Machine(), long, long) == [long, long]
+@pytest.mark.parametrize(
+    ("steps", "source", "times"),
+    [
+        (["1", "2", "1", "2", "1"], "1", 1),
+        (["1", *_OTHERS, "1"], "1", 2),
+        ([source for other in _OTHERS for source in ("1", other)], "1", 1),
+        ([_LONG, _LONG], _LONG, 2),
+    ],
+    ids=["recent", "long ago", "in use", "long"],
+)
+def test_recent_scripts_are_remembered(steps: list[str], source: str, times: int) -> None:
+    assert _compiled(Machine(), *steps).count(source) == times
 
 
 def test_what_does_not_compile_is_not_remembered() -> None:

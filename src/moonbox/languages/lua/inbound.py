@@ -1,7 +1,4 @@
-"""Plain Python values made into Lua values, by the shortest way for their shape.
-
-lupa's own recursive conversion spends its time on Python-level recursion. Flat lists are cheap.
-"""
+"""Plain Python values made into Lua values; lists of numbers, bytes and truth values as they are."""
 
 from __future__ import annotations
 
@@ -39,16 +36,9 @@ class Inbound:
 
     def _array(self, items: list[Any]) -> Any:
         kinds = set(map(type, items))
-        table = self._list(items, kinds)
+        flat = kinds <= _DIRECT_OR_NONE
+        table = self._table_from(items if flat else [self.value(item) for item in items])
         return self._mark_array(table, len(items)) if _NONE in kinds else self._mark(table)
-
-    def _list(self, items: list[Any] | tuple[Any, ...], kinds: set[type]) -> Any:
-        if kinds <= _DIRECT_OR_NONE:
-            return self._table_from(items)
-        if kinds == {str}:
-            return self._table_from(list(map(_encode, items)))
-        convert = self.value
-        return self._table_from([convert(item) for item in items])
 
     def _dict(self, items: dict[Any, Any]) -> Any:
         convert = self.value

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.language import RESERVED_WORDS, Language
+from moonbox.languages.language import RESERVED_WORDS, Language, on_first_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from moonbox.errors import ScriptError
-    from moonbox.languages.language import EngineError
-    from moonbox.languages.program import Program, Vocabulary
-    from moonbox.limits import Limits
+    from collections.abc import Callable, Collection
 
 __all__ = ["LUA"]
 
 _FEATURES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getmetatable")}
-
-
-def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
-    from moonbox.languages.lua.explain.compose import explain  # only a run that failed needs it
-
-    return explain(error, sources=sources, tools=tools, limits=limits)
 
 
 def _libraries(features: Collection[str]) -> dict[str, list[str]]:
@@ -56,18 +45,6 @@ def _completeness() -> Callable[[str], bool]:
     return is_complete
 
 
-def _program(source: str) -> Program | None:
-    from moonbox.languages.lua.syntax.listing import lua_program
-
-    return lua_program(source)
-
-
-def _vocabulary() -> Vocabulary:
-    from moonbox.languages.lua.vocabulary import lua_vocabulary
-
-    return lua_vocabulary()
-
-
 def _wants_more(problem: str) -> bool:
     # A string in quotes ends with its line: the next line would not be part of it.
     return problem.endswith("<eof>") and "unfinished string" not in problem
@@ -82,12 +59,12 @@ LUA = Language(
     nothing="nil",
     unrun=("do return end ", "do return end return "),
     module_file=__file__,
-    explain=_explain,
+    explain=on_first_use("lua.explain.compose", "explain"),
     completeness=_completeness,
     keywords=RESERVED_WORDS,
     parameter_aliases=frozenset({"lua", "lua_code"}),
     features=_FEATURES,
     libraries=_libraries,
-    program=_program,
-    vocabulary=_vocabulary,
+    program=on_first_use("lua.syntax.listing", "lua_program"),
+    vocabulary=on_first_use("lua.vocabulary", "lua_vocabulary"),
 )

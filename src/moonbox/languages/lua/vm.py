@@ -24,18 +24,12 @@ _MODULES = ("allowed", "stop", "nulls", "library", "encode", "calls", "guest", "
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
+# The same instructions with and without the native part, so that operations are counted alike.
 _BY_ADDRESS = b"""return function(host)
-  local enter, adopt, format = host.enter, host.adopt, string.format
-  local decode, ready = host.decode, type
-  function host.enter(level, co) enter(level, format("%p", co)) end
-  function host.adopt(co) adopt(format("%p", co)) end
-  function host.decode(text) ready(text) return decode(text) end
-end"""
-# With the same instructions as above, so that operations are counted alike.
-_BY_NATIVE = b"""return function(host)
-  for name, f in pairs(debug.getregistry()["moonbox.native"]) do host[name] = f end
-  local enter, adopt, format = host.enter, host.adopt, host.second
-  local decode, ready = host.decode, host.ready
+  local native = debug.getregistry()["moonbox.native"]
+  for name, f in pairs(native or {}) do host[name] = f end
+  local enter, adopt, format = host.enter, host.adopt, native and host.second or string.format
+  local decode, ready = host.decode, native and host.ready or type
   function host.enter(level, co) enter(level, format("%p", co)) end
   function host.adopt(co) adopt(format("%p", co)) end
   function host.decode(text) ready(text) return decode(text) end
@@ -344,10 +338,7 @@ class LuaVM:
                 b"adopt": self._interrupt.adopt,
             }
         )
-        if self._native is None:
-            runtime.execute(_BY_ADDRESS)(host)
-        else:
-            runtime.execute(_BY_NATIVE)(host)
+        runtime.execute(_BY_ADDRESS)(host)
         return chunks["main"](host, lambda name: chunks[name.decode()]())
 
     def _opened(self, native: Any, library: str) -> Any:

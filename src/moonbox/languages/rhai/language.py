@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.languages.language import Language
+from moonbox.languages.language import Language, on_first_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from moonbox.errors import ScriptError
     from moonbox.languages.language import EngineError
-    from moonbox.languages.program import Program, Vocabulary
     from moonbox.limits import Limits
 
 __all__ = ["COMPILER", "PARSER", "RHAI", "RUNTIME", "folder_source", "runtime_source"]
@@ -78,18 +77,6 @@ def _explain(error: EngineError, *, sources: Mapping[str, str], tools: Collectio
     return explained if hint is None else explained.with_(hint=hint)
 
 
-def _program(source: str) -> Program | None:
-    from moonbox.languages.rhai.program import rhai_program
-
-    return rhai_program(source)
-
-
-def _vocabulary() -> Vocabulary:
-    from moonbox.languages.rhai.vocabulary import rhai_vocabulary
-
-    return rhai_vocabulary()
-
-
 RHAI = Language(
     name="rhai",
     suffix=".rhai",
@@ -102,7 +89,7 @@ RHAI = Language(
     explain=_explain,
     completeness=_completeness,
     parameter_aliases=frozenset({"rhai", "rhai_code"}),
-    program=_program,
-    vocabulary=_vocabulary,
+    program=on_first_use("rhai.program", "rhai_program"),
+    vocabulary=on_first_use("rhai.vocabulary", "rhai_vocabulary"),
     runtime=runtime_source,
 )

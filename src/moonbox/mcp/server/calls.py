@@ -31,6 +31,7 @@ from moonbox.mcp.server.questions import (
     send_log,
 )
 from moonbox.sandbox.decisions import Decision
+from moonbox.tools.learned import OWNER
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
@@ -106,12 +107,13 @@ class Call:
         return self._task
 
     def start(self, work: Coroutine[Any, Any, CallToolResult]) -> None:
-        """Begin the work in a task of its own, in a context in which this is the caller.
+        """Begin the work in a task of its own, in a context in which this is the caller and its owner learns shapes.
 
         The SDK cancels a request again at every await; a script that is stopped needs several awaits to save its state.
         """
         context = contextvars.copy_context()
         context.run(CALLER.set, self)
+        context.run(OWNER.set, self.owner)
         self._task = self._loop.create_task(work, context=context)
         self._task.add_done_callback(lambda _: self._news.set())
 

@@ -12,6 +12,8 @@ from mcp.server.auth.provider import principal_components
 from mcp_types import LOG_LEVEL_META_KEY, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from moonbox.tools.learned import LOCAL
+
 if TYPE_CHECKING:
     from collections.abc import Container
 
@@ -37,8 +39,6 @@ META_KEY = "moonbox/conversation"
 """In a request's `_meta`: the client's own name for the conversation. In a result's: the handle that we chose."""
 STATE = "state"
 """The code tool's argument that continues a conversation, for clients without a session."""
-_LOCAL = "local"
-"""The owner of everything if clients need not authenticate."""
 _STDIO = "stdio"
 _MAX_HANDLE = 128
 
@@ -97,7 +97,7 @@ class Client:
     @property
     def share(self) -> str:
         """Whose share of the limits it uses: more sessions do not give more, and with a token neither do addresses."""
-        return self.owner if self.owner != _LOCAL else f"{self.owner}|{self.address}"
+        return self.owner if self.owner != LOCAL else f"{self.owner}|{self.address}"
 
     def supports(self, method: str, mode: str = "form") -> bool:
         """Whether a request of this kind can be put to the client now. Elicitation has the modes form and url."""
@@ -124,7 +124,7 @@ class Client:
 def current_owner() -> str:
     """Who sent the current request, according to its token."""
     token = get_access_token()
-    return _LOCAL if token is None else json.dumps(principal_components(token))
+    return LOCAL if token is None else json.dumps(principal_components(token))
 
 
 @dataclass(frozen=True, slots=True)

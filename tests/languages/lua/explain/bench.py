@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import tomllib
 from pathlib import Path
@@ -15,12 +14,12 @@ from moonbox.languages.lua.vm import LuaVM
 from moonbox.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from moonbox.errors import ScriptError
     from moonbox.languages.engine import EngineReport
 
-MOST_CALLS = 3_000_000
+MOST_CALLS = 1_500_000
 """Calls of functions, Python's own among them, that the explanation of any script may take."""
 CASES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
 TOOLS = ("echo", "github.create_issue", "github.list_issues", "weather.get_forecast")
@@ -97,20 +96,3 @@ class Bench:
 
     def emit(self, text: bytes) -> None:
         self.printed.set()
-
-
-def calls_made(work: Callable[[], object]) -> int:
-    """How many functions are called and left while that work is done: a measure that is the same on every machine."""
-    events = 0
-
-    def count(*_: object) -> None:
-        nonlocal events
-        events += 1
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return events

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from moonbox.languages.language import EngineError
 from moonbox.languages.lua.explain.compose import compose, explain
 from moonbox.limits import Limits
-from tests.languages.lua.explain.bench import MOST_CALLS, Bench, calls_made
+from tests.counting import count_calls
+from tests.languages.lua.explain.bench import MOST_CALLS, Bench
 from tests.long import LONG, times
 
 MILLION = 1_000_000
@@ -64,7 +65,7 @@ def test_large_scripts_that_are_not_lua(name: str, bench: Bench) -> None:
     report = bench.error(LARGE[name])
     assert report is not None
     errors: list[Any] = []
-    assert calls_made(lambda: errors.append(bench.explain(report))) < MOST_CALLS
+    assert count_calls(lambda: errors.append(bench.explain(report))) < MOST_CALLS
     [error] = errors
     assert len(error.message) < 200
     assert len(error.traceback) < 400
@@ -83,7 +84,7 @@ def test_large_scripts_that_fail(name: str, message: str) -> None:
     bench = Bench(tools=())
     bench.sources["script"] = WIDE[name]
     report = EngineError("runtime", message, frames=(("script", 1, "main chunk"),))
-    assert calls_made(lambda: bench.explain(report)) < MOST_CALLS
+    assert count_calls(lambda: bench.explain(report)) < MOST_CALLS
 
 
 def test_long_messages_are_cut(bench: Bench) -> None:

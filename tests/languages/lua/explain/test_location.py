@@ -47,14 +47,6 @@ def test_what_a_tool_said_is_carried_over() -> None:
     )
 
 
-@pytest.mark.parametrize("code", ["denied", "approval_denied", "approval_unavailable", "not_granted"])
-def test_refused_calls_are_denied(code: str) -> None:
-    failure = {"code": code, "message": "a person declined this call", "tool": "fetch", "retryable": False}
-    error = Bench(failures={"fetch": failure}).fails("local x = tools.fetch{}\nreturn x")
-    assert (error.kind, error.code, error.line) == ("denied", code, 1)
-    assert error.hint == "do not repeat this call: continue without it, or ask for permission"
-
-
 def test_data_of_a_table_that_the_script_raised(bench: Bench) -> None:
     error = bench.fails('error({code = "E7", message = "no such order", order = 5})')
     assert (error.kind, error.code, error.message) == ("runtime", "E7", "no such order")

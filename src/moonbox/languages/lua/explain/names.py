@@ -10,7 +10,7 @@ from moonbox.languages.facts import FACTS, Fact, nearest_tools, unknown_tool
 from moonbox.languages.lua.explain.corrections import corrected, with_line
 from moonbox.languages.lua.explain.rewrites import lua_loop
 from moonbox.languages.lua.explain.slips.literals import concatenated
-from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, declared, fields_of
+from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
 from moonbox.languages.lua.vocabulary import (
     BASE,
     LIBRARIES,
@@ -160,10 +160,7 @@ def _behind_new(failure: RuntimeFailure) -> bool:
 
 def loop_of(failure: RuntimeFailure) -> str | None:
     """The loop header of the line, as Lua writes it."""
-    listing, line = failure.listing, failure.line
-    if line is None or not listing.whole:
-        return None
-    span = listing.span(line)
+    listing, span = failure.listing, failure.span
     keyword = next((index for index in span if listing.tokens[index].text == "for"), None)
     stop = next((index for index in span if listing.tokens[index].text == "do"), None)
     return lua_loop(listing, keyword, stop) if keyword is not None and stop is not None and stop > keyword else None
@@ -251,7 +248,6 @@ def _method(failure: RuntimeFailure, value: ScriptValue) -> str | None:
 def nil_name(failure: RuntimeFailure) -> str | None:
     """Something named that is nil: unknown globals, tools, wrong ways to a length or to an element."""
     complaint, value = failure.complaint, failure.value
-    assert complaint is not None
     if complaint.type != "nil":
         return None
     if complaint.role == "global":
@@ -287,7 +283,6 @@ def _uninitialised(failure: RuntimeFailure, name: str) -> str | None:
         return equivalents().statements["await"]
     alone = tokens[index - 1].text == "local" and following[0].text not in ("=", ",", "<")
     if alone and not _is_assigned_again(failure, index, name):
-        assert failure.complaint is not None
         value = {"perform arithmetic on": "0", "concatenate": '""', "index": "{}", "get length of": "{}"}.get(
             failure.complaint.action
         )
@@ -333,7 +328,6 @@ def _zero_based(value: ScriptValue) -> str | None:
 def nil_parent(failure: RuntimeFailure) -> str | None:
     """`a.b.c` where `a.b` is nil."""
     complaint, value = failure.complaint, failure.value
-    assert complaint is not None
     if not complaint.role:
         return given_to_library(failure)
     if complaint.role != "field" or value is None or value.text == "…":
@@ -346,9 +340,8 @@ def nil_parent(failure: RuntimeFailure) -> str | None:
 def given_to_library(failure: RuntimeFailure) -> str | None:
     """ipairs(nil) and table.unpack(nil), which Lua reports without naming them."""
     complaint = failure.complaint
-    assert complaint is not None
     for function in ("ipairs", "unpack"):
-        calls = calls_of(failure.listing, failure.line, function)
+        calls = failure.calls_of(function)
         arguments = calls[0].arguments() if len(calls) == 1 else []
         if arguments and arguments[0] not in ("…", "nil", "null"):
             what = "nil" if complaint.type == "nil" else f"a {complaint.type}"
@@ -359,8 +352,7 @@ def given_to_library(failure: RuntimeFailure) -> str | None:
 def null_parent(failure: RuntimeFailure) -> str | None:
     """`x.y` where `x` is json.null; the message names `y`."""
     complaint = failure.complaint
-    assert complaint is not None
-    receivers = {value.receiver for value in fields_of(failure.listing, failure.line, complaint.name)} - {"…", "null"}
+    receivers = {value.receiver for value in failure.fields_of(complaint.name)} - {"…", "null"}
     if len(receivers) != 1:
         return "json.null has no fields: it is only for sending a null"
     what = receivers.pop()
@@ -370,7 +362,6 @@ def null_parent(failure: RuntimeFailure) -> str | None:
 def pcall_result(failure: RuntimeFailure) -> str | None:
     """`local result = pcall(f)`, whose first value only says whether it went well."""
     complaint = failure.complaint
-    assert complaint is not None
     tokens = failure.listing.tokens
     for index, token in enumerate(tokens[:-2]):
         named = token.text == complaint.name and token.kind == "name"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from moonbox.languages.lua.explain.corrections import LONGEST_LINE, is_lua
-from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, calls_of, operand_before
+from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, operand_before
 from moonbox.languages.lua.syntax.parser import expression_end
 from moonbox.languages.lua.vocabulary import LIBRARIES, lua_vocabulary
 
@@ -20,7 +20,6 @@ _COMPARE = re.compile(
 def operation_hint(failure: RuntimeFailure) -> str | None:
     """Arithmetic, .. and # on a value of the wrong type."""
     complaint, value = failure.complaint, failure.value
-    assert complaint is not None
     what = value.text if value is not None and value.text != "…" else ""
     if complaint.type == "null":
         return f"{what or 'the value'} is json.null, which is only for sending a null: write nil for a missing value"
@@ -54,7 +53,7 @@ def _calculated(kind: str, role: str, what: str, failure: RuntimeFailure) -> str
     if kind != "nil":
         return None
     if not role:
-        if len(calls_of(failure.listing, failure.line, "tonumber")) == 1:
+        if len(failure.calls_of("tonumber")) == 1:
             return "tonumber returned nil: its argument is not a number"
         words = [token.text for token in failure.line_words()[:1]]
         if words == ["print"] and failure.line_words()[1:2] and failure.line_words()[1].kind == "string":
@@ -126,8 +125,7 @@ def comparison_hint(failure: RuntimeFailure) -> str | None:
 def _compared_with_literal(failure: RuntimeFailure) -> str:
     """The value that the line's only comparison sets against a number."""
     listing = failure.listing
-    span = listing.span(failure.line) if failure.line is not None and listing.whole else range(0)
-    signs = [index for index in span if listing.tokens[index].text in ("<", "<=", ">", ">=")]
+    signs = [index for index in failure.span if listing.tokens[index].text in ("<", "<=", ">", ">=")]
     if len(signs) != 1 or listing.tokens[signs[0] + 1].kind != "number":
         return ""
     what = operand_before(listing, signs[0])
@@ -164,7 +162,7 @@ def argument_hint(failure: RuntimeFailure) -> str | None:
 
 def _bad_argument(failure: RuntimeFailure, function: str, number: int, why: str) -> str | None:
     got = _GOT.fullmatch(why)
-    calls = calls_of(failure.listing, failure.line, function)
+    calls = failure.calls_of(function)
     call = calls[0] if len(calls) == 1 else None
     if function == "for iterator" and got is not None:
         return f"pairs needs a table, but this is a {got['got']}" if got["got"] != "nil" else None
@@ -220,7 +218,7 @@ _WRAPPED = frozenset({"rep", "gsub", "format"})
 
 def _bad_self(failure: RuntimeFailure, function: str) -> str | None:
     """`string:upper(x)` for `string.upper(x)`."""
-    calls = calls_of(failure.listing, failure.line, function)
+    calls = failure.calls_of(function)
     if len(calls) != 1 or calls[0].root not in LIBRARIES:
         return None
     call = calls[0]
@@ -255,8 +253,7 @@ def _loop_bound(failure: RuntimeFailure, part: str, got: str) -> str | None:
 def _bound(failure: RuntimeFailure, part: str) -> str:
     """The text of a bound in the loop's header."""
     tokens = failure.listing.tokens
-    span = failure.listing.span(failure.line) if failure.line is not None and failure.listing.whole else range(0)
-    header = next((index for index in span if tokens[index].text == "for"), None)
+    header = next((index for index in failure.span if tokens[index].text == "for"), None)
     if header is None or tokens[header + 2].text != "=":
         return ""
     first = header + 3

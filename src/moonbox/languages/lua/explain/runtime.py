@@ -10,7 +10,7 @@ from moonbox.languages.facts import FACTS, LENGTHS
 from moonbox.languages.lua.explain import names
 from moonbox.languages.lua.explain.corrections import with_line
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
-from moonbox.languages.lua.explain.values import RuntimeFailure, calls_of, fields_of, read_complaint, values_meant
+from moonbox.languages.lua.explain.values import RuntimeFailure, read_complaint
 from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
 
 __all__ = ["column_of", "runtime_hint", "tidied", "with_value"]
@@ -51,7 +51,7 @@ def with_value(failure: RuntimeFailure) -> RuntimeFailure:
     complaint = read_complaint(failure.message.replace(" (for iterator)", " (for iterator 'for iterator')"))
     if complaint is None:
         return failure
-    values = values_meant(failure.listing, failure.line, complaint)
+    values = failure.values_meant(complaint)
     if values is None:
         return replace(failure, complaint=complaint)
     if not values and complaint.type != "null":
@@ -62,16 +62,14 @@ def with_value(failure: RuntimeFailure) -> RuntimeFailure:
 
 def column_of(failure: RuntimeFailure) -> int | None:
     """The column of the word that the error is about, where there is only one that it can be."""
-    named_key = (
-        failure.complaint is not None and failure.complaint.type == "null" and failure.complaint.action == "index"
-    )
+    named_key = (failure.complaint.action, failure.complaint.type) == ("index", "null")
     if failure.value is not None and not named_key:
         return failure.value.token.column
-    if named_key and failure.complaint is not None:
-        fields = fields_of(failure.listing, failure.line, failure.complaint.name)
+    if named_key:
+        fields = failure.fields_of(failure.complaint.name)
         return failure.listing.tokens[fields[0].index - 2].column if len(fields) == 1 else None
     if match := _BAD_ARGUMENT.match(failure.message):
-        calls = calls_of(failure.listing, failure.line, match[1])
+        calls = failure.calls_of(match[1])
         return calls[0].token.column if len(calls) == 1 else None
     signs = _SIGNS.get(failure.message.split(" ", 3)[2]) if failure.message.startswith("attempt to ") else None
     if signs is None and "for iterator" in failure.message:
@@ -84,7 +82,7 @@ def column_of(failure: RuntimeFailure) -> int | None:
 
 def runtime_hint(failure: RuntimeFailure) -> str | None:
     """What to write instead; None where nothing is known for sure."""
-    if failure.complaint is None:
+    if not failure.complaint.action:
         return (
             text_arithmetic_hint(failure)
             or comparison_hint(failure)
@@ -110,7 +108,6 @@ def runtime_hint(failure: RuntimeFailure) -> str | None:
 
 def _not_callable(failure: RuntimeFailure) -> str | None:
     complaint = failure.complaint
-    assert complaint is not None
     if complaint.role == "for iterator":
         return _loop_over(failure)
     if complaint.type.startswith("library tools."):
@@ -132,9 +129,7 @@ def _not_callable(failure: RuntimeFailure) -> str | None:
 
 def _loop_over(failure: RuntimeFailure) -> str | None:
     """`for x in list do`."""
-    complaint = failure.complaint
-    assert complaint is not None
-    if complaint.type != "table":
+    if failure.complaint.type != "table":
         return None
     return with_line(FACTS["loop"], names.loop_of(failure) or "for _, item in ipairs(list) do")
 
@@ -151,7 +146,6 @@ def _namespace(failure: RuntimeFailure, space: str) -> str | None:
 def _shadowed(failure: RuntimeFailure) -> str | None:
     """A function's name that was given another value."""
     complaint = failure.complaint
-    assert complaint is not None
     if complaint.name not in BASE and complaint.name not in LIBRARIES:
         return None
     if complaint.role in ("local", "upvalue"):
@@ -167,7 +161,6 @@ def _shadowed(failure: RuntimeFailure) -> str | None:
 
 def _not_indexable(failure: RuntimeFailure) -> str | None:
     complaint = failure.complaint
-    assert complaint is not None
     match complaint.type:
         case "nil":
             return names.nil_name(failure) or names.nil_parent(failure)
@@ -206,7 +199,7 @@ def _no_such_field(failure: RuntimeFailure) -> str | None:
     if match is None:
         return None
     kind, name = match.groups()
-    receivers = {value.receiver for value in fields_of(failure.listing, failure.line, name)}
+    receivers = {value.receiver for value in failure.fields_of(name)}
     receiver = receivers.pop() if len(receivers) == 1 else ""
     written = receiver if _PATH.fullmatch(receiver) else "list" if kind == "list" else "text"
     if name in LENGTHS:
@@ -224,7 +217,7 @@ def _no_character(failure: RuntimeFailure) -> str | None:
     match = _NO_ELEMENT.fullmatch(failure.message)
     if match is None:
         return None
-    reads = {(value.receiver, value.text) for value in fields_of(failure.listing, failure.line, "?")}
+    reads = {(value.receiver, value.text) for value in failure.fields_of("?")}
     receiver, text = reads.pop() if len(reads) == 1 else ("", "")
     key = text[len(receiver) + 1 : -1]
     if not _PATH.fullmatch(receiver) or not _PATH.fullmatch(key):

@@ -18,12 +18,9 @@ __all__ = [
     "Complaint",
     "RuntimeFailure",
     "ScriptValue",
-    "calls_of",
     "declared",
-    "fields_of",
     "operand_before",
     "read_complaint",
-    "values_meant",
 ]
 
 _COMPLAINT = re.compile(
@@ -110,33 +107,6 @@ def read_complaint(message: str) -> Complaint | None:
     return Complaint(match["action"], match["type"], match["role"] or "", match["name"] or "")
 
 
-def values_meant(listing: Listing, line: int | None, complaint: Complaint) -> list[ScriptValue] | None:
-    """The values on that line that the complaint can mean; None when that cannot be told."""
-    if line is None or not listing.whole or complaint.role not in _ROLES:
-        return None
-    fitting = (value for value in _named(listing, line, complaint) if _fits(value, complaint.action))
-    return list(islice(fitting, _MOST_VALUES))
-
-
-def calls_of(listing: Listing, line: int | None, name: str) -> list[ScriptValue]:
-    """Calls on that line of a function whose last name is `name`."""
-    if line is None or not listing.whole:
-        return []
-    tokens, calls = listing.tokens, []
-    for index in listing.span(line):
-        if tokens[index].text == name and tokens[index].kind == "name" and _is_called(tokens[index + 1]):
-            calls.append(ScriptValue(listing, _start_of(tokens, index), index, index + 1))
-    return calls
-
-
-def fields_of(listing: Listing, line: int | None, name: str) -> list[ScriptValue]:
-    """Fields (and methods) of that name on the line."""
-    if line is None or not listing.whole:
-        return []
-    complaint = Complaint("index", "", "field", name), Complaint("index", "", "method", name)
-    return [value for each in complaint for value in _named(listing, line, each)]
-
-
 def operand_before(listing: Listing, index: int) -> str:
     """The text of the plain value (names, fields, indexes) that ends before that word."""
     last = index - 1
@@ -146,9 +116,9 @@ def operand_before(listing: Listing, index: int) -> str:
     return listing.text(start, index) if listing.tokens[start].kind == "name" else ""
 
 
-def _named(listing: Listing, line: int, complaint: Complaint) -> Iterator[ScriptValue]:
+def _named(listing: Listing, span: range, complaint: Complaint) -> Iterator[ScriptValue]:
     tokens = listing.tokens
-    for index in listing.span(line):
+    for index in span:
         token, before = tokens[index], tokens[index - 1].text if index else ""
         match complaint.role:
             case "global" | "local" | "upvalue":
@@ -238,8 +208,35 @@ class RuntimeFailure(Struct, frozen=True):
     """Scripts of earlier runs."""
     functions: tuple[str, ...] = ()
     """The functions that were under way, innermost first."""
-    complaint: Complaint | None = None
+    complaint: Complaint = Complaint("", "")
+    """Without an action where the message is another."""
     value: ScriptValue | None = None
+
+    @property
+    def span(self) -> range:
+        """Indexes of the words of its line; empty where they are not known."""
+        return self.listing.span(self.line) if self.line is not None and self.listing.whole else range(0)
+
+    def values_meant(self, complaint: Complaint) -> list[ScriptValue] | None:
+        """The values on the line that the complaint can mean; None when that cannot be told."""
+        if self.line is None or not self.listing.whole or complaint.role not in _ROLES:
+            return None
+        named = _named(self.listing, self.span, complaint)
+        return list(islice((value for value in named if _fits(value, complaint.action)), _MOST_VALUES))
+
+    def calls_of(self, name: str) -> list[ScriptValue]:
+        """Calls on the line of a function whose last name is `name`."""
+        listing, tokens = self.listing, self.listing.tokens
+        return [
+            ScriptValue(listing, _start_of(tokens, index), index, index + 1)
+            for index in self.span
+            if tokens[index].text == name and tokens[index].kind == "name" and _is_called(tokens[index + 1])
+        ]
+
+    def fields_of(self, name: str) -> list[ScriptValue]:
+        """Fields (and methods) of that name on the line."""
+        complaints = Complaint("index", "", "field", name), Complaint("index", "", "method", name)
+        return [value for each in complaints for value in _named(self.listing, self.span, each)]
 
     def declarations(self, name: str) -> Iterator[Token]:
         yield from declared(self.listing, name)

@@ -4,12 +4,12 @@ return {
   base = {
     "assert", "error", "next", "rawequal", "rawget", "select", "tonumber", "type", "_VERSION",
   },
-  -- Written anew in library.lua, stop.lua and calls.lua; listed so that this file stays the complete picture.
+  -- Implemented in library.lua, stop.lua and calls.lua; listed so that this file is complete.
   replaced = {
     "ipairs", "pairs", "pcall", "print", "rawlen", "rawset", "tostring", "xpcall",
     "array", "docs", "json", "os", "parallel", "tools",
   },
-  -- Constants of other languages. A script that reads one without having defined it fails, instead of going on with nil.
+  -- Constants of other languages. Reading one that the script has not defined is an error, not nil.
   elsewhere = { "FALSE", "False", "Infinity", "NULL", "NaN", "Nil", "None", "TRUE", "True", "undefined" },
   -- Methods of other languages' lists and strings, which no data has as a field.
   methods = {
@@ -32,7 +32,7 @@ return {
     utf8 = { "char", "charpattern", "codepoint", "codes", "len", "offset" },
     os = { "clock", "date", "difftime", "time" },
   },
-  -- Opened one by one where the host says so, in safe versions.
+  -- Safe versions, each enabled by the host.
   features = {
     coroutines = { "close", "create", "isyieldable", "resume", "running", "status", "wrap", "yield" },
     metatables = { "getmetatable", "setmetatable" },

@@ -1,7 +1,7 @@
 -- Calls to the host: one at a time, or many at once under `parallel`.
 --
 -- A request is {target=, args=}. Outside `parallel` a call goes to the host and waits. Inside, the coroutine yields its
--- requests to the scheduler above it; the outermost scheduler sends what has come together and hands answers back down.
+-- requests to the scheduler above it; the outermost scheduler sends the collected requests and passes the answers down.
 return function(host, stop, encode, nulls)
   local type, select, tostring, setmetatable, raw_error = type, select, host.tostring, setmetatable, error
   local rawget, rawequal, rawlen, next = rawget, rawequal, rawlen, next
@@ -19,8 +19,8 @@ return function(host, stop, encode, nulls)
   local inbox = {}                     -- answers that came while something else was waiting
   local scheduled, has_scheduled = setmetatable({}, { __mode = "k" }), false
 
-  -- What is as it should be is not written again, here and elsewhere at the beginning of a run: in a process that has just been
-  -- forked the first write to a page copies it.
+  -- State that is already reset is not written again, here and elsewhere at the beginning of a run: the first write to a page
+  -- of a process that was just forked copies the page.
   function M.begin()
     if under_way ~= 0 or last ~= 0 then
       in_flight, under_way = {}, 0
@@ -29,7 +29,7 @@ return function(host, stop, encode, nulls)
     if inbox[1] then inbox = {} end
   end
 
-  -- The request of that id, which is under way no more.
+  -- Removes the request of that id from those under way and returns it.
   local function landed(id)
     local request = in_flight[id]
     if request then
@@ -56,7 +56,7 @@ return function(host, stop, encode, nulls)
     return setmetatable(problem, error_meta)
   end
 
-  -- What the host answered: id, ok, value for each answer; a single -1 means that the run is being stopped.
+  -- Calls `found` with each answer of the host (id, ok, value); a single -1 means that the run is being stopped.
   local function each_answer(found, ...)
     local first = ...
     if first == -1 then
@@ -68,7 +68,7 @@ return function(host, stop, encode, nulls)
     end
   end
 
-  local middles = {} -- target -> what stands between the number of a call and its arguments
+  local middles = {} -- target -> the text between a call's number and its arguments
 
   local function middle(target)
     local text = middles[target]
@@ -82,10 +82,10 @@ return function(host, stop, encode, nulls)
   -- Sends one call and waits for answers.
   local ask = host.ask or function(id, middle, args) return exchange("[[" .. id .. middle .. args .. "]]") end
 
-  -- The answer to the request `id`, of which these are the first answers; those to others wait for them in the inbox.
+  -- Waits for the answer to the request `id`, given the first answers; answers to other requests go to the inbox.
   local function awaited(id, ...)
     local got, ok, value, more = ...
-    if got == id and more == nil then -- as nearly always: the answer, and no other
+    if got == id and more == nil then -- the usual case: this answer alone
       guard()
       return ok, value
     end
@@ -112,7 +112,7 @@ return function(host, stop, encode, nulls)
     return awaited(last_id, ask(last_id, middle(target), args))
   end
 
-  -- What may be sent now, as JSON; "" when that is nothing.
+  -- The requests that may be sent now, as JSON; "" if there are none.
   local function departures()
     local parts = {}
     while first <= last and under_way < MOST_UNDER_WAY do
@@ -130,8 +130,8 @@ return function(host, stop, encode, nulls)
     return #parts > 0 and "[" .. concat(parts, ",") .. "]" or ""
   end
 
-  -- The outermost exchange: sends the requests, and waits for at least one answer to any that is in `owner`. What comes for
-  -- others waits for them in the inbox.
+  -- The outermost exchange: sends the requests, and waits for at least one answer to a request in `owner`. Answers to other
+  -- requests go to the inbox.
   local function exchange_all(requests, owner)
     guard()
     for _, request in next, requests do
@@ -166,8 +166,8 @@ return function(host, stop, encode, nulls)
     return has_scheduled and scheduled[running()] and isyieldable()
   end
 
-  -- What a call comes to: true and the value; false and the error; "refused" and why its arguments cannot be sent; or, inside
-  -- parallel, "ask" and the request, which the coroutine that runs must hand to its scheduler.
+  -- Returns true and the value; false and the error; "refused" and why the arguments cannot be sent; or, inside parallel,
+  -- "ask" and the request, which the running coroutine must yield to its scheduler.
   local function attempt(scheduling, target, ...)
     local args = encode.ordinary(...)
     if not args then
@@ -183,8 +183,8 @@ return function(host, stop, encode, nulls)
     return direct(target, args)
   end
 
-  -- Where operations are counted, the work for a call is done in a coroutine of its own: hooks are a thread's own, so what is
-  -- counted is what the script does, exactly. Nothing of a script runs there, and all that does is bounded.
+  -- Where operations are counted, a call is prepared in a separate coroutine. Each coroutine has its own hook, so exactly the
+  -- script's operations are counted. No code of the script runs there, and the work is bounded.
   local apart, counting
 
   local function work(...)
@@ -250,7 +250,7 @@ return function(host, stop, encode, nulls)
       if answers then
         ok, value = resume(co, answers)
       else
-        ok, value = resume(co) -- a tool's function counts its arguments: there must be none
+        ok, value = resume(co) -- without an argument: a tool's function counts them
       end
       if status(co) ~= "dead" then
         for _, request in next, value do

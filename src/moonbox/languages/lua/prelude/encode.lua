@@ -17,11 +17,11 @@ return function(host, stop, nulls)
   local M = {}
   local limits = {}
   local spent = 0 -- elements that the run has sent so far: the host keeps a record of them all
-  -- What is ordinary, these encode at once: a list of values, those that they are called with, and what a run returned.
+  -- Native encoders for common values: of a list, of their arguments, and of a run's results.
   local native, native_all, native_result
   function M.configure(values)
     limits = values
-    local alike = values.max_operations -- operations are counted alike, whatever loop it is
+    local alike = values.max_operations -- counted the same with and without the native part
     native, native_all = not alike and host.encode, not alike and host.encode_all
     native_result = not alike and host.encode_result
   end
@@ -36,7 +36,7 @@ return function(host, stop, nulls)
   for code = 128, 255 do latin[string.char(code)] = uchar(code) end
   local SPECIAL = '[%c"\\\128-\255]'
 
-  -- State of the encoding under way. Encoding never yields, so one set serves.
+  -- State of the current encoding. Encoding never yields, so one set of variables is enough.
   local out, n, stack, keys, depth, nodes, most_nodes, wire, allow_nan, indent
 
   local function path(leaf)
@@ -338,7 +338,7 @@ return function(host, stop, nulls)
       end
     end
     if count > 0 then
-      -- A border says nothing of other keys, and they may stand before or behind it: only counting tells.
+      -- A border (#) says nothing about other keys: they have to be counted.
       local all = 0
       for _ in next, value do all = all + 1 end
       if all ~= count and (all > count or not is_within(value, count)) or absent then count = -1 end
@@ -383,7 +383,7 @@ return function(host, stop, nulls)
     end
   end
 
-  -- Text that is known to be harmless (names of ours), as a JSON string.
+  -- Text that needs few escapes (our own names), as a JSON string.
   function M.quote(text)
     if find(text, "[\128-\255]") and not ulen(text) then text = gsub(text, "[\128-\255]", "?") end
     return '"' .. gsub(text, '[\0-\31"\\]', escapes) .. '"'
@@ -420,7 +420,7 @@ return function(host, stop, nulls)
   end
   M.wire_any = wire_any
 
-  -- The same, quickly where they are ordinary.
+  -- The same, by the native encoder where it can.
   function M.wire(name, count, values, most)
     if native then
       local text, elements = native(count, values, most)
@@ -432,7 +432,7 @@ return function(host, stop, nulls)
     return (wire_any(name, count, values, most))
   end
 
-  -- The same of its arguments, only where they are ordinary; else nil.
+  -- The same of its arguments, by the native encoder; nil where it cannot.
   function M.ordinary(...)
     if not native_all then return nil end
     local text, elements = native_all(...)
@@ -440,7 +440,7 @@ return function(host, stop, nulls)
     return text
   end
 
-  -- What a run returned, and the size of its text; true in the place of a text that the engine holds itself.
+  -- What a run returned, and the size of its text; true instead of a text that the engine holds.
   function M.result(count, values)
     if native_result then
       local size, elements = native_result(count, values)

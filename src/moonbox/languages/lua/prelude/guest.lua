@@ -1,6 +1,6 @@
 -- Guest languages: compiled to Lua and run here by a compiler and a runtime of their own, with the same stops, calls and values.
 --
--- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see translation.py beside the languages' folders.
+-- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see languages/language.py.
 return function(host, stop, encode, calls, nulls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
   local gsub, concat, unpack = string.gsub, table.concat, table.unpack
@@ -13,7 +13,7 @@ return function(host, stop, encode, calls, nulls)
   local lent = {}
   local limits, targets = {}, {}
 
-  -- The library that a runtime builds on; its scripts see nothing of it.
+  -- The library that a runtime builds on, out of reach of its scripts.
   local lib = {
     string = string, table = table, math = math, utf8 = utf8, coroutine = coroutine,
     pcall = stop.raw_pcall, error = raw_error, select = select, type = type, next = next,
@@ -50,7 +50,7 @@ return function(host, stop, encode, calls, nulls)
     return calls.schedule(#functions, function(index) return functions[index] end, #functions, settle)
   end
 
-  -- What a runtime's own compiler wrote, as a function: text only, and with nothing in reach but the arguments it is called with.
+  -- Loads what a runtime's compiler wrote: text only, with nothing in reach but its arguments.
   function surroundings.load(text) return load(text, "=guest", "t", {}) end
 
   function M.loaded() return R ~= nil end
@@ -88,7 +88,7 @@ return function(host, stop, encode, calls, nulls)
       if value ~= nil then
         latest = returned
         return value
-      end -- else no value at all
+      end -- else no value
     end
   end
 
@@ -99,7 +99,7 @@ return function(host, stop, encode, calls, nulls)
     return R and { value, n = value ~= nil and 1 or 0 } or nil
   end
 
-  -- A variable for one run: what stood in its place comes back. `foreign` says that the value is in the host's form.
+  -- Sets a variable for one run; afterwards the previous one is restored. `foreign` says that the value is in the host's form.
   function M.lend(name, value, foreign)
     if lent[name] == nil then lent[name] = state.vars[name] or false end
     state.vars[name] = { foreign and R.import(value) or value, not foreign }

@@ -1,11 +1,11 @@
--- What an answer may have cut is kept: large values and outputs of earlier runs, as globals that the answer names.
+-- Kept values: large values and outputs of earlier runs, which an answer may have cut, as globals that the answer names.
 --
--- Kept are those of the last runs, oldest first to go, up to a share of the memory that a run may take. They are part of that
--- memory: where it gets scarce they all go.
+-- Those of the last runs are kept, up to a share of the memory that a run may take; the oldest are dropped first. They count as
+-- part of that memory: when it runs short, all of them are dropped.
 return function(host, stop, nulls)
   local concat = table.concat
   local collect, type, tostring, tonumber, match = collectgarbage, type, tostring, tonumber, string.match
-  local LEAST, MOST_RUNS, SHARE = 500, 20, 16 -- bytes of text that no answer is too short for; age; of max_memory
+  local LEAST, MOST_RUNS, SHARE = 500, 20, 16 -- bytes of text that every answer has room for; runs; share of max_memory
 
   local M = {}
   local entries, count, total = {}, 0, 0 -- number -> {value =, output =, size =}; how many, and their sizes together
@@ -71,7 +71,7 @@ return function(host, stop, nulls)
       results.n = nil
       newest = number
     end
-    if number <= last then forget_all() end -- the numbers of runs rise: its host has begun anew
+    if number <= last then forget_all() end -- numbers of runs only grow: the host was restarted
     if count == 0 then first = number end
     entries[number], last = entry, number
     count, total = count + 1, total + entry.size

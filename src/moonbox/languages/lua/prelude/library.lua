@@ -40,7 +40,7 @@ return function(host, allowed, stop, nulls)
   end
   host.kind = M.kind
 
-  -- Addresses would differ from run to run; numbers in order of first sight do not.
+  -- Addresses would differ from run to run; numbers in the order of first use do not.
   local ids, last_id = setmetatable({}, { __mode = "k" }), 0
   function script_tostring(value)
     local kind = type(value)
@@ -77,11 +77,11 @@ return function(host, allowed, stop, nulls)
     local whole = math.tointeger(count)
     if type(text) == "string" and whole and whole > 0 and (separator == nil or type(separator) == "string") then
       local size = (#text + (separator and #separator or 0)) * (whole + 0.0)
-      if size == 0 then return "" end -- C would loop that often over nothing, and nothing could stop it
+      if size == 0 then return "" end -- C would loop `whole` times, and nothing could stop it
       if size > limits.max_string + (separator and #separator or 0) then
         stop.stop("string", raw_format("string.rep would make a string of %.0f bytes; max_string is %d", size, limits.max_string))
       end
-      if whole >= MANY_REPEATS and not separator then -- C copies one after another: far fewer of them if they are blocks
+      if whole >= MANY_REPEATS and not separator then -- fewer and larger copies in C
         for block = math.min(256, math.floor(whole ^ 0.5)), 2, -1 do
           if whole % block == 0 then return raw_rep(raw_rep(text, block), whole // block) end
         end
@@ -168,7 +168,7 @@ return function(host, allowed, stop, nulls)
     return move(from, first, last, to, into)
   end
 
-  -- Random numbers come from a seed that the host gave and wrote down.
+  -- The seed of random numbers comes from the host and is in the Run.
   local raw_seed, run_seed = math.randomseed, 0
   function M.seed(seed)
     run_seed = seed
@@ -182,7 +182,7 @@ return function(host, allowed, stop, nulls)
     end
   end
 
-  -- The clock is the host's: what a script saw of it is in the Run.
+  -- Times come from the host and are in the Run.
   local raw_date = os.date
   local function field(parts, name, default)
     local value = parts[name]
@@ -194,7 +194,7 @@ return function(host, allowed, stop, nulls)
     return whole
   end
 
-  -- UTC, like os.date here: the time zone of the machine is not the script's business. Brings the fields into range.
+  -- UTC, like os.date here: scripts do not see the machine's time zone. Normalizes the fields.
   function replaced.os.time(parts)
     if parts == nil then return host.clock("time") end
     if type(parts) ~= "table" then raw_error("bad argument #1 to 'time' (table expected, got " .. M.kind(parts) .. ")", 2) end
@@ -220,8 +220,8 @@ return function(host, allowed, stop, nulls)
     return type(made) == "string" and checked_string(made) or made
   end
 
-  -- For `__index`: reading a field that a list or a string cannot have is an error, not nil. What other languages call as a
-  -- method is nil, so that Lua itself says what was called.
+  -- For `__index`: reading a field that a list or a string cannot have is an error, not nil. Names of methods in other
+  -- languages are nil, so that Lua's own message names the method that was called.
   local methods = {}
   for _, name in next, allowed.methods do methods[name] = true end
   function M.no_field(kind)
@@ -247,7 +247,7 @@ return function(host, allowed, stop, nulls)
       for member, fn in next, contents do own[member] = fn end
       local fallback = { __index = M.no_field("string") }
       meta.__index = setmetatable(own, fallback)
-      -- For a runtime of another language, which has words of its own for a field that is not there.
+      -- For the runtime of another language, which has its own message for a missing field.
       function M.let_strings_be() fallback.__index = nil end
       meta.__metatable = false
       meta.__name = nil
@@ -275,7 +275,7 @@ return function(host, allowed, stop, nulls)
     return raw_pairs(value)
   end
 
-  -- Lua itself complains at the first step only, of an index. The first step is all that its ipairs knows.
+  -- Lua's ipairs would accept any value and fail at the first step with a message about an index.
   local first_step, null = ipairs({}), host.null
   function base.ipairs(value)
     if value == nil or value == null then

@@ -1,4 +1,4 @@
--- The prelude: builds a script's environment and runs scripts in it. Everything it uses it keeps in locals of its own.
+-- The prelude: builds the environment of scripts and runs them in it. What it uses is in its own locals, which scripts cannot reach.
 local host, import = ...
 local raw_error, load, type, tostring, next, select, setmetatable = error, load, type, tostring, next, select, setmetatable
 local rawset, rawget, rawequal, raw_pcall, raw_xpcall = rawset, rawget, rawequal, pcall, xpcall
@@ -35,12 +35,12 @@ local kept = import("kept")(host, stop, nulls)
 local guard, result = stop.guard, encode.result
 
 local builtins, features, baseline = {}, {}, {}
-local furniture, furnisher = {} -- the builtins as a list, and a function that puts them under their names
+local builtins_list, put_by_name = {} -- the builtins as a list, and a function that sets each under its name
 local has_guest = false
 local inputs = {} -- {name, value} of the next run, and of that run only
 local NOTHING = {}
-local lent = {}   -- names of kept values and inputs that the run found among its globals -> what stood there before
--- Globals are looked up in a table with room for twice as many as there are: few share a slot, whatever the seed of the hash.
+local lent = {}   -- name of a kept value or input that is a global in this run -> the global that it replaced
+-- Twice as many slots as there are globals, so that few of them collide, whatever the seed of the hash.
 local env = load("return {" .. string.rep("x=nil,", 128) .. "}", "=moonbox", "t", {})()
 local elsewhere = {}
 for _, name in next, allowed.elsewhere do elsewhere[name] = true end
@@ -149,7 +149,7 @@ local docs_table = library.seal(docs, "docs", {
 })
 
 -- Nested tables of functions that the host answers; `entries` is a list of {dotted name, target}.
-local own_tables = setmetatable({}, { __mode = "k" }) -- tables of functions, as against values that are tables
+local own_tables = setmetatable({}, { __mode = "k" }) -- tables of functions, not values that are tables
 local function host_functions(entries, root_name)
   local root = {}
   for _, entry in next, entries do
@@ -167,7 +167,7 @@ local function host_functions(entries, root_name)
       last = part
       label = label == "" and part or label .. "." .. part
     end
-    -- A name that is a namespace too stays one: the function has another name for that case.
+    -- A name that is also a namespace stays one: the function has another name for that case.
     if not own_tables[at[last] or 0] then at[last] = function(...) return (calls.call(target, label, ...)) end end
   end
   return root
@@ -295,7 +295,7 @@ local function rebuild(config)
   end
 end
 
--- Calls `put` with both, while the first, a table, has no metatable: a script may have given it one.
+-- Calls `put(into, list)` while the table `into` has no metatable, since a script may have given it one.
 local fill = host.fill or stop.trust(function(into, list, put)
   local meta = getmetatable(into)
   raw_setmetatable(into, nil)
@@ -304,16 +304,16 @@ local fill = host.fill or stop.trust(function(into, list, put)
   if not ok then raw_error(problem, 0) end
 end)
 
-local function furnish() fill(env, furniture, furnisher) end
+local function put_builtins() fill(env, builtins_list, put_by_name) end
 
-local function make_furniture()
-  furniture = { env }
+local function list_builtins()
+  builtins_list = { env }
   local lines = { "local into, list = ...", "into._G = list[1]" }
   for name, value in next, builtins do
-    furniture[#furniture + 1] = value
-    lines[#lines + 1] = format("into[%q] = list[%d]", name, #furniture)
+    builtins_list[#builtins_list + 1] = value
+    lines[#lines + 1] = format("into[%q] = list[%d]", name, #builtins_list)
   end
-  furnisher = stop.trust(load(concat(lines, "\n"), "=moonbox", "t", {}))
+  put_by_name = stop.trust(load(concat(lines, "\n"), "=moonbox", "t", {}))
 end
 
 local function lend_global(name, value)
@@ -329,8 +329,8 @@ local function lend_over(name, value)
   if rawget(env, name) ~= nil then lend_global(name, value) end
 end
 
--- Kept values and inputs are globals for one run: what stood in their place comes back. The environment finds kept values by
--- itself where nothing stands in their place, unless a script has given it another metatable.
+-- Kept values and inputs are globals for one run; afterwards the globals that they replaced are restored. A kept value that
+-- replaces no global is found by ENVIRONMENT.__index, unless a script has given the environment another metatable.
 local function lend(number)
   kept.begin(number)
   if has_guest then
@@ -350,7 +350,7 @@ local function give_back(...)
     for name, before in next, lent do
       if rawequal(before, NOTHING) then before = nil end
       rawset(env, name, before)
-      lent[name] = nil -- the table stays: it would grow anew for every run
+      lent[name] = nil -- emptied, not replaced: a new table would grow again in every run
     end
   end
   return ...
@@ -370,9 +370,9 @@ function engine.configure(config)
   end
   if has_guest then guest.configure(config) end
   rebuild(config)
-  make_furniture()
-  for name in next, baseline do rawset(env, name, nil) end -- what was there and is not any more, or is nil now
-  furnish()
+  list_builtins()
+  for name in next, baseline do rawset(env, name, nil) end -- names of the previous configuration
+  put_builtins()
   baseline = {}
   for name in next, builtins do baseline[name] = true end
   baseline._G = true
@@ -387,20 +387,20 @@ function engine.limits(limits)
   guest.limits(limits)
 end
 
--- Where something is to be closed Lua makes no tail calls: `return f()` leaves the script's frame, and so its line, to errors.
--- Only in the script's outermost block, which runs once; calls without end in its functions take no room, as ever.
+-- Lua makes no tail calls in a block with a variable to close, so that `return f()` keeps the script's frame, and with it the line
+-- of an error. Only in the script's outermost block: tail calls in its functions stay tail calls.
 local STAY = "local moonbox_stay <close> = nil "
 
--- No expression begins with these.
+-- Words that no expression begins with.
 local STATEMENTS = {}
 for word in gmatch("break do for goto if local repeat return while", "%a+") do STATEMENTS[word] = true end
 
--- The first word of a script, nil without one, and whether it has brackets or quotes: without these it calls nothing.
+-- The first word of a script, nil without one, and whether it has brackets or quotes: a script without them calls nothing.
 local survey = host.survey or function(source)
   return match(source, "^%s*([%w_]+)"), find(source, "[%[({\"']") ~= nil
 end
 
--- A bare expression is a script too.
+-- A script may be a single expression.
 local function compile(source, chunk, word, calls_something)
   if has_guest then return guest.script(source) end
   local name = "=" .. chunk
@@ -422,7 +422,7 @@ end
 -- Last comes the number of operations, where they are counted.
 local function run(source, chunk, seed, limits, number)
   number = number or tointeger(tonumber(match(chunk, "#(%d+)$") or 1))
-  furnish()
+  put_builtins()
   lend(number)
   library.seed(seed)
   calls.begin()
@@ -442,7 +442,7 @@ local function run(source, chunk, seed, limits, number)
   local ok, text, size, results = raw_xpcall(body, report.handler, script)
   local stopped, operations = stop.finish()
   local halted = stopped or rawequal(text, stop.STOP)
-  if halted or ok then stop.rest() end -- otherwise a __tostring of the script's may run in the report
+  if halted or ok then stop.rest() end -- otherwise a __tostring of the script may run in the report
   if has_guest then operations = guest.operations() end
   if halted then
     stopped = stopped or { external = 0 }
@@ -469,7 +469,7 @@ end
 
 stop.trust(run)
 
--- The run's number is in the chunk's name; hosts that give it as well save the time to read it there.
+-- The run's number is in the chunk's name; a host may also pass it, which saves reading it there.
 function engine.run(source, chunk, seed, limits, number)
   return give_back(run(source, chunk, seed, limits, number))
 end
@@ -495,7 +495,7 @@ function engine.check(source, chunk)
   return "runtime", host.tostring(problem), "[]", "{}"
 end
 
--- Names and kinds of what scripts have defined; not more, and none longer, than anybody would read.
+-- Names and types of the globals that scripts have defined; their number and length are bounded.
 function engine.globals()
   if has_guest then return guest.globals() end
   local parts = {}

@@ -1,8 +1,8 @@
--- JSON null in tables: it reads as nil, and goes out as null again unless the script assigned it.
+-- JSON null in tables: it reads as nil, and is encoded as null again unless the script assigned the field.
 --
--- A null field is simply absent. The table's metatable knows which fields were null; objects with the same set share one. An
--- array with nulls has a metatable of its own, which knows the positions: its length counts them. Scripts never see these
--- metatables. Tables without nulls have none of this, arrays without nulls the shared ARRAY.
+-- A null field is absent. The table's metatable lists the fields that were null; objects with the same set share one. An array
+-- with nulls has its own metatable, which lists their positions: its length counts them. Scripts never see these metatables.
+-- Tables without nulls have no metatable, arrays without nulls the shared ARRAY.
 return function(host)
   local type, next, rawget, rawset, rawlen, rawequal = type, next, rawget, rawset, rawlen, rawequal
   local setmetatable, getmetatable, raw_error = setmetatable, debug.getmetatable, error
@@ -12,7 +12,7 @@ return function(host)
   local MOST_SHARED, MOST_KEPT = 16, 256
 
   local M = {}
-  local beneath = setmetatable({}, { __mode = "k" }) -- table -> our metatable, where the script has set one of its own
+  local beneath = setmetatable({}, { __mode = "k" }) -- table -> our metatable, if the script has set another
 
   local function checked_key(key)
     if key == nil then raw_error("index is nil", 3) end
@@ -231,7 +231,7 @@ return function(host)
 
   function M.is_mark(meta) return rawget(meta, FIELDS) ~= nil or rawget(meta, POSITIONS) ~= nil end
 
-  -- rawset of a script: as an assignment, but for what the script's own metatable says.
+  -- rawset of a script: like an assignment, without the script's own metatable.
   function M.rawset(target, key, value)
     local meta = type(target) == "table" and getmetatable(target)
     if meta and rawget(target, key) == nil then
@@ -241,7 +241,7 @@ return function(host)
     return rawset(target, key, value)
   end
 
-  -- setmetatable of a script: nulls stay known beneath a metatable of its own.
+  -- setmetatable of a script: the list of nulls stays known.
   function M.setmetatable(value, meta)
     local before = getmetatable(value)
     if before ~= nil and M.is_mark(before) then

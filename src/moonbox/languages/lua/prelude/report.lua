@@ -1,4 +1,4 @@
--- What is told of a failed run: the script's frames at that moment, and the error as kind, message and data.
+-- The report of a failed run: the script's frames at that moment, and the error as kind, message and data.
 return function(host, stop, encode, calls, library, env)
   local type, next, rawget, rawequal = type, next, rawget, rawequal
   local getinfo, getmetatable = debug.getinfo, debug.getmetatable
@@ -6,13 +6,13 @@ return function(host, stop, encode, calls, library, env)
   local MOST_NODES, MOST_FRAMES = 50000, 40
 
   local M = {}
-  local inner = {} -- functions that others of ours end in
+  local inner = {} -- functions that our other functions tail-call
   function M.inner(f) inner[f] = true end
 
   -- Frames of the script's own functions, innermost first; ours are left out.
   --
-  -- Functions of ours do not end in calls of others of ours, but for those in `inner`. So one that was called as the last thing
-  -- of a function was called by the script, and the frame of that function is gone: a first frame without a line says so.
+  -- Our functions do not tail-call each other, except for those in `inner`. So one that was tail-called was called by the script,
+  -- and the caller's frame is gone: a first frame without a line says so.
   local function frames_from(level, co)
     local frames = {}
     while #frames < 24 do
@@ -48,7 +48,7 @@ return function(host, stop, encode, calls, library, env)
     if failure or fallen then failure, fallen = nil, nil end
   end
 
-  -- Where the run failed; empty where nobody knows.
+  -- Where the run failed; empty if that is not known.
   function M.frames() return failure and failure.frames or {} end
 
   M.handler = stop.trust(function(problem)
@@ -81,7 +81,7 @@ return function(host, stop, encode, calls, library, env)
     return "[" .. concat(names, ",") .. "]"
   end
 
-  -- What encoding or a __tostring of the script's came to; nil when it failed. A limit that is met here ends nothing.
+  -- The text from encoding or from a __tostring of the script; nil if that failed. A limit that is reached here ends nothing.
   local attempt = stop.trust(function(f, ...)
     local ok, text = stop.raw_pcall(f, ...)
     if ok and type(text) == "string" then return text end

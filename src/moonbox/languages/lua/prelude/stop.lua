@@ -7,7 +7,7 @@ return function(host)
   local type, rawequal = type, rawequal
   local sethook, gethook, getinfo = debug.sethook, debug.gethook, debug.getinfo
   local collect = collectgarbage
-  local native_used, quiet = host.used, host.quiet -- not where operations are counted, which are the same in every host
+  local native_used, quiet = host.used, host.quiet -- not used where operations are counted: their number is the same on every host
   local max, min = math.max, math.min
   local find, gsub, sub = string.find, string.gsub, string.sub
   local OUT_OF_MEMORY = "not enough memory"
@@ -16,8 +16,8 @@ return function(host)
   local STOP = {}
   local M = { STOP = STOP }
   local stopped            -- nil, or {limit=, message=}
-  local resting = false    -- whether the run is over and nothing of the script's will run
-  local trusted = {}       -- functions of ours in which the hook does not raise
+  local resting = false    -- whether the run is over, so that no code of the script will run
+  local trusted = {}       -- our functions, in which the hook does not raise
   local memory_soft, memory_start = math.huge, 0
   local operations, max_operations, period, next_look = 0, nil, 0, 0
 
@@ -74,8 +74,8 @@ return function(host)
     return (max_operations or not native_used) and collect("count") * 1024 or native_used()
   end
 
-  -- Before anything of the host is called: a host call must never fail for want of Lua memory.
-  -- What a run found there already (one before was stopped for want of memory) does not count against it, what it adds does.
+  -- Called before every host call, which must never fail for lack of Lua memory.
+  -- Memory that was in use when the run began (an earlier run may have been stopped for it) does not count.
   local function guard()
     if stopped then raw_error(STOP, 0) end
     if used() > memory_soft then
@@ -86,7 +86,7 @@ return function(host)
   end
   M.guard = guard
 
-  -- Where the script called the function of ours that failed, `level` calls up; "" where the script is not its caller.
+  -- The place where the script called our function that failed, `level` calls up; "" if the script did not call it.
   local function caller(level, co)
     local ours = false
     while true do
@@ -103,8 +103,8 @@ return function(host)
     end
   end
 
-  -- Errors of C functions that the prelude calls for a script name a place and names of the prelude: the script sees its own.
-  -- The only userdata that there is is null.
+  -- Errors of C functions that the prelude calls name places and variables of the prelude; this puts the script's in their place.
+  -- The only userdata is null.
   local function told(problem, level, co)
     if type(problem) ~= "string" then return problem end
     if find(problem, "^moonbox/") then
@@ -119,7 +119,7 @@ return function(host)
   local function again(ok, ...)
     if ok and not stopped then return true, ... end
     if stopped then
-      sethook(hook, "", 1) -- what was stopped may have been another thread
+      sethook(hook, "", 1) -- the stop may have happened in another coroutine
       raw_error(STOP, 0)
     end
     local problem = ...
@@ -147,7 +147,7 @@ return function(host)
     return again(raw_xpcall(f, guarded, ...))
   end
 
-  -- Every coroutine needs the hook of its own, and a hook that stands costs speed: `host.adopt` takes it off until it is needed.
+  -- Every coroutine needs its own hook, which slows it down: `host.adopt` removes it until it is needed.
   function M.adopt(co)
     guard()
     if max_operations then
@@ -168,7 +168,7 @@ return function(host)
     if stopped then raw_error(STOP, 0) end
     if max_operations then
       local of, _, count = gethook(co)
-      if of ~= hook or count ~= period then -- made by a run that counted otherwise
+      if of ~= hook or count ~= period then -- made by a run that counted differently
         operations = operations + period
         sethook(co, hook, "", period)
       end
@@ -186,7 +186,7 @@ return function(host)
     for above = level, mine, -1 do active[above] = nil end
     level = mine - 1
     if stopped then
-      sethook(hook, "", 1) -- this thread may have something to close on the way out
+      sethook(hook, "", 1) -- this coroutine may have variables to close
       raw_error(STOP, 0)
     end
     local ok, problem = ...
@@ -230,12 +230,12 @@ return function(host)
 
   function M.finish()
     local reason = stopped
-    if not max_operations and quiet then quiet() else sethook(hook, "", 1000000) end -- until the engine takes it off
+    if not max_operations and quiet then quiet() else sethook(hook, "", 1000000) end -- until the engine removes it
     stopped = nil
     return reason, max_operations and operations or nil
   end
 
-  -- From here on until the next `begin` only the prelude runs: a stop that comes late must not lose what the run is reported with.
+  -- Until the next `begin` only the prelude runs: a late stop must not interrupt the report.
   function M.rest() resting = true end
 
   function M.stopped() return stopped end

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from moonbox.languages.lua.syntax.lexer import Token
+from moonbox.languages.lua.syntax.parser import expression_end
+
 if TYPE_CHECKING:
-    from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
     from moonbox.languages.lua.syntax.parser import Failure
 
 __all__ = ["Advice", "FailurePoint", "Rule"]
+
+_NOTHING = Token("", "", 0, 0, -1, -1, 0)
+_VALUE_ENDS = frozenset({")", "]", "}", "nil", "true", "false", "...", "end"})
 
 
 class Advice(NamedTuple):
@@ -51,35 +56,35 @@ class FailurePoint(Struct, frozen=True):
         return self.token.text
 
     @property
-    def before(self) -> Token | None:
+    def before(self) -> Token:
         return self.at(-1)
 
     @property
-    def after(self) -> Token | None:
+    def after(self) -> Token:
         return self.at(1)
 
-    def at(self, offset: int) -> Token | None:
-        """The word that many places from the failing one."""
+    def at(self, offset: int) -> Token:
+        """The word that many places from the failing one; an empty one outside of the script."""
         index = self.failure.index + offset
-        return self.tokens[index] if 0 <= index < len(self.tokens) else None
+        return self.tokens[index] if 0 <= index < len(self.tokens) else _NOTHING
+
+    def value(self, first: int) -> str:
+        """The text of the expression that begins at that word; empty where none does."""
+        stop = expression_end(self.tokens, first)
+        return self.listing.text(first, stop) if stop else ""
 
     def follows_on_line(self) -> bool:
         """Whether the failing word stands on the same line as the one before it."""
-        before = self.before
-        return before is not None and before.last_line == self.token.line
+        return self.before.last_line == self.token.line
 
     def joined(self, first: int, second: int) -> bool:
         """Whether two words (as offsets) stand together without a space."""
-        a, b = self.at(first), self.at(second)
-        return a is not None and b is not None and a.end == b.start
+        return self.at(first).end == self.at(second).start
 
     def ends_value(self, offset: int) -> bool:
         """Whether the word there can be the end of a value."""
         token = self.at(offset)
-        return token is not None and (
-            token.kind in ("name", "number", "string")
-            or token.text in (")", "]", "}", "nil", "true", "false", "...", "end")
-        )
+        return token.kind in ("name", "number", "string") or token.text in _VALUE_ENDS
 
     def within(self, keyword: str) -> bool:
         """Whether a block of that keyword is open here."""

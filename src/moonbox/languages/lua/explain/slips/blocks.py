@@ -48,7 +48,7 @@ def _brace(point: FailurePoint) -> Advice | str | None:
         explanation = f"{_BRACES}; use {_HEADERS[header.text]} … end"
         return Advice(with_line(explanation, corrected(point.listing, header.line)), brace)
     before = point.before
-    if point.text == "{" and point.index == point.statement and before is not None:
+    if point.text == "{" and point.index == point.statement:
         if before.text == ")" and point.failure.blocks and point.failure.blocks[-1].keyword == "function":
             return with_line(f"{_BRACES}; a function's body ends with end", corrected(point.listing, point.token.line))
         if before.text in ("else", "then", "do", "repeat"):
@@ -88,7 +88,7 @@ def _header_colon(point: FailurePoint) -> Advice | None:
 def _colon(point: FailurePoint) -> str | None:
     """`else:`, `function f():`."""
     before = point.before
-    if point.text == ":" and point.index == point.statement and before is not None and point.follows_on_line():
+    if point.text == ":" and point.index == point.statement and point.follows_on_line():
         if before.text in ("then", "do", "else", "repeat"):
             return f"{_COLON}: remove it"
         if before.text == ")" and point.failure.blocks and point.failure.blocks[-1].keyword == "function":
@@ -118,7 +118,7 @@ def _missing_opener(point: FailurePoint) -> Advice | None:
     """A condition without `then`, a loop without `do`."""
     word = {"'then' expected": "then", "'do' expected": "do"}.get(point.failure.text)
     before, header = point.before, point.tokens[point.statement]
-    if word is None or before is None or header.text not in _HEADERS or header.line != before.last_line:
+    if word is None or header.text not in _HEADERS or header.line != before.last_line:
         return None
     text = point.listing.line(header.line)
     if text is None or len(text) > 100:

@@ -21,12 +21,9 @@ _SIGNS = {"≠": "~=", "≤": "<=", "≥": ">=", "×": "*", "÷": "/", "−": "-
 
 
 def _fence(point: FailurePoint) -> str | None:
-    if point.text != "`" or point.listing.line(point.token.line) is None:
-        return None
     line = point.listing.line(point.token.line) or ""
-    if line.strip().startswith("```"):
-        return "remove the ``` lines: send only the code"
-    return None
+    fenced = point.text == "`" and line.strip().startswith("```")
+    return "remove the ``` lines: send only the code" if fenced else None
 
 
 def _template(point: FailurePoint) -> str | None:
@@ -62,9 +59,9 @@ def _slashes(point: FailurePoint) -> str | None:
     """`// comment`, `/* comment */`, and `x = 1 // a comment`."""
     if point.text == "//" and point.failure.text == "unexpected symbol" and not point.failure.brackets:
         return _COMMENT.format("//")
-    if point.text == "/" and point.after is not None and point.after.text == "*" and point.joined(0, 1):
+    if point.text == "/" and point.after.text == "*" and point.joined(0, 1):
         return "comments begin with -- in Lua, or are written --[[ … ]]"
-    if point.before is not None and point.text == "*" and point.before.text == "/" and point.joined(-1, 0):
+    if point.text == "*" and point.before.text == "/" and point.joined(-1, 0):
         return "comments begin with -- in Lua, or are written --[[ … ]]"
     span = point.listing.span(point.token.line)
     for index in range(span.start, span.stop - 2):
@@ -76,7 +73,7 @@ def _slashes(point: FailurePoint) -> str | None:
 
 def _hash(point: FailurePoint) -> str | None:
     """`# comment`."""
-    if point.text != "#" or point.index != point.statement or point.after is None or point.after.text == "include":
+    if point.text != "#" or point.index != point.statement or point.after.text == "include":
         return None
     if point.joined(0, 1) and point.after.kind == "name" and not point.follows_on_line():
         return None  # `#list` on a line of its own is a length that is not used
@@ -117,12 +114,7 @@ def _unfinished(point: FailurePoint) -> str | None:
 def _inner_quote(point: FailurePoint) -> str | None:
     """`'it's'`."""
     before = point.before
-    if (
-        before is None
-        or before.kind != "string"
-        or point.token.kind not in ("name", "keyword", "bad")
-        or not point.joined(-1, 0)
-    ):
+    if before.kind != "string" or point.token.kind not in ("name", "keyword", "bad") or not point.joined(-1, 0):
         return None
     quote = before.text[0]
     line = point.listing.line(point.token.line) or ""
@@ -182,7 +174,7 @@ def _character(point: FailurePoint) -> str | None:
         return f"write {_SIGNS[point.text]}, not {point.text}"
     if point.text == "\u00a0":
         return "there is a no-break space here: write an ordinary space"
-    if point.text == "$" and point.after is not None and point.after.kind == "name":
+    if point.text == "$" and point.after.kind == "name":
         return f"names have no $ in Lua; write: {point.after.text}"
     if point.text == "@" and point.index == point.statement:
         return "Lua has no decorators: remove it"

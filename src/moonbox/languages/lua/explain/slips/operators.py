@@ -84,16 +84,15 @@ def _foreign(point: FailurePoint) -> Advice | None:
 
 def _optional(point: FailurePoint) -> str | None:
     """`x?.y` and `x ?? y`."""
-    if point.text != "?" or point.after is None or not point.joined(0, 1):
+    if point.text != "?" or not point.joined(0, 1):
         return None
     left = operand_before(point.listing, point.index)
     if point.after.text == "?":
-        stop = expression_end(point.tokens, point.index + 2)
-        right = point.listing.text(point.index + 2, stop) if stop else ""
+        right = point.value(point.index + 2)
         return with_line("Lua has no ??; use or", f"{left} or {right}" if left and right else None)
     if point.after.text == ".":
         name = point.at(2)
-        known = f"{left} and {left}.{name.text}" if left and name is not None and name.kind == "name" else None
+        known = f"{left} and {left}.{name.text}" if left and name.kind == "name" else None
         return with_line("Lua has no ?.; use and", known)
     return None
 
@@ -112,7 +111,7 @@ def _assignment_in_condition(point: FailurePoint) -> str | None:
     keyword = point.tokens[point.statement].text
     if point.text != "=" or keyword not in ("if", "elseif", "while") or point.index == point.statement + 1:
         return None
-    if point.after is not None and point.after.text == ">" and point.joined(0, 1):
+    if point.after.text == ">" and point.joined(0, 1):
         return "greater or equal is >= in Lua, not =>"
     text = point.listing.line(point.token.line)
     column = point.token.column
@@ -122,12 +121,12 @@ def _assignment_in_condition(point: FailurePoint) -> str | None:
 
 def _chained(point: FailurePoint) -> str | None:
     """`x = y = 5`, and `x := 5`."""
-    if point.text != "=" or point.before is None or not point.follows_on_line():
+    if point.text != "=" or not point.follows_on_line():
         return None
     if point.before.text == ":" and point.joined(-1, 0) and point.failure.text == "<name> expected":
         target = point.listing.text(point.statement, point.index - 1)
         return f"Lua assigns with =, not :=; write: {target} = …"
-    if point.index == point.statement and point.after is not None and point.after.text != ">":
+    if point.index == point.statement and point.after.text != ">":
         span = point.listing.span(point.token.line)
         if any(point.tokens[index].text == "=" for index in range(span.start, point.index)):
             return "an assignment is not an expression in Lua: assign the variables one after the other"
@@ -136,7 +135,7 @@ def _chained(point: FailurePoint) -> str | None:
 
 def _membership(point: FailurePoint) -> str | None:
     """`if x in list then`."""
-    if point.text != "in" or point.tokens[point.statement].text == "for" or point.before is None:
+    if point.text != "in" or point.tokens[point.statement].text == "for":
         return None
     if not point.ends_value(-1) and point.before.text != "not":
         return None
@@ -148,7 +147,7 @@ def _membership(point: FailurePoint) -> str | None:
 
 def _identity(point: FailurePoint) -> str | None:
     """`x is None`, `x is not None`, `x instanceof Y`."""
-    if not point.ends_value(-1) or point.token.kind != "name" or not point.follows_on_line() or point.after is None:
+    if not point.ends_value(-1) or point.token.kind != "name" or not point.follows_on_line():
         return None
     if point.text == "is":
         operator = "~=" if point.after.text == "not" else "=="

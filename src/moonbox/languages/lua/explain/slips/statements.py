@@ -27,17 +27,12 @@ def _continue(point: FailurePoint) -> Advice | None:
 def _declaration(point: FailurePoint) -> str | None:
     """`const x = 5`, `let x`, `int x = 5`."""
     word = point.tokens[point.statement]
-    if (
-        point.index != point.statement + 1
-        or word.kind != "name"
-        or not point.follows_on_line()
-        or point.token.kind != "name"
-    ):
+    second = point.index == point.statement + 1 and point.follows_on_line()
+    if not second or word.kind != "name" or point.token.kind != "name":
         return None
     if word.text in DECLARATIONS:
         return with_line("variables are declared with local", corrected(point.listing, word.line))
-    assigned = point.after is not None and point.after.text == "="
-    if word.text in _TYPES and assigned:
+    if word.text in _TYPES and point.after.text == "=":
         stop = expression_end(point.tokens, point.index + 2)
         line = f"local {point.listing.text(point.index, stop)}" if stop else None
         return with_line("variables are declared with local, without a type", line)
@@ -96,8 +91,7 @@ def _raised(point: FailurePoint) -> str | None:
     word = point.tokens[point.statement]
     if point.index != point.statement + 1 or word.kind != "name" or not point.follows_on_line():
         return None
-    stop = expression_end(point.tokens, point.index)
-    value = point.listing.text(point.index, stop) if stop else ""
+    value = point.value(point.index)
     match word.text:
         case "throw" | "raise":
             return 'Lua raises errors with a function; write: error("what went wrong")'
@@ -113,7 +107,7 @@ def _raised(point: FailurePoint) -> str | None:
 def _prefix_word(point: FailurePoint) -> str | None:
     """`return await f()`, `local n = new Map()`, `typeof x == …`: the word before the failing one is no value."""
     before = point.before
-    if before is None or before.kind != "name" or point.token.kind != "name" or not point.follows_on_line():
+    if before.kind != "name" or point.token.kind != "name" or not point.follows_on_line():
         return None
     match before.text:
         case "await" | "async":
@@ -140,14 +134,8 @@ def _semicolon_block(point: FailurePoint) -> str | None:
 
 def _import_path(point: FailurePoint) -> str | None:
     """`#include`, `using x`, `use x`."""
-    if (
-        point.text == "#"
-        and point.index == point.statement
-        and point.after is not None
-        and point.after.text == "include"
-    ):
-        return equivalents().statements["import"]
-    return None
+    included = point.text == "#" and point.index == point.statement and point.after.text == "include"
+    return equivalents().statements["import"] if included else None
 
 
 _FUNCTION_WORDS = frozenset({"def", "func", "fn", "fun", "sub", "procedure"})
@@ -219,9 +207,7 @@ def _lambda(point: FailurePoint) -> str | None:
 def _body(point: FailurePoint, first: int) -> str:
     if point.tokens[first].text == "{":
         return "…"
-    stop = expression_end(point.tokens, first)
-    text = point.listing.text(first, stop) if stop else ""
-    return f"return {text}" if text else "return …"
+    return f"return {point.value(first) or '…'}"
 
 
 def _parameter(point: FailurePoint) -> str | None:
@@ -237,12 +223,11 @@ def _parameter(point: FailurePoint) -> str | None:
         header = point.listing.text(keyword, opener)
         return with_line("Lua has no type annotations", f"{header}({', '.join(names)})" if names else None)
     before = point.before
-    if point.text == "=" and before is not None:
-        stop = expression_end(point.tokens, point.index + 1)
-        value = point.listing.text(point.index + 1, stop) if stop else "…"
+    if point.text == "=":
+        value = point.value(point.index + 1) or "…"
         default = f"if {before.text} == nil then {before.text} = {value} end"
         return f"Lua has no default values for parameters; begin the body with: {default}"
-    if before is not None and before.text == "..." and point.token.kind == "name":
+    if before.text == "..." and point.token.kind == "name":
         return f"Lua's rest parameter has no name; write ... there and in the body: local {point.text} = {{...}}"
     return None
 
@@ -275,23 +260,21 @@ def _names_until(point: FailurePoint, opener: int) -> list[str]:
 def _typed_local(point: FailurePoint) -> str | None:
     """`local x: number = 5`, `function f(): number`."""
     before = point.before
-    if point.text != ":" or before is None or point.index != point.statement or not point.follows_on_line():
+    if point.text != ":" or point.index != point.statement or not point.follows_on_line():
         return None
-    if point.after is None or point.after.kind != "name":
+    if point.after.kind != "name":
         return None
     if before.text == ")":
         return "Lua has no type annotations: remove the colon and the type"
     if before.kind == "name" and point.index >= 2 and point.tokens[point.index - 2].text in ("local", ","):
-        name, equals = before.text, point.at(2)
-        stop = expression_end(point.tokens, point.index + 3) if equals is not None and equals.text == "=" else None
-        value = f" = {point.listing.text(point.index + 3, stop)}" if stop else ""
-        return f"Lua has no type annotations; write: local {name}{value}"
+        value = point.value(point.index + 3) if point.at(2).text == "=" else ""
+        return f"Lua has no type annotations; write: local {before.text}{f' = {value}' if value else ''}"
     return None
 
 
 def _nameless(point: FailurePoint) -> str | None:
     """`function (x) … end` as a statement, and `local f = function f(x)`."""
-    if point.before is None or point.before.text != "function":
+    if point.before.text != "function":
         return None
     if point.failure.text == "<name> expected" and point.text == "(":
         names = _parameters(point, point.index)

@@ -6,15 +6,13 @@ from moonbox.languages.language import is_identifier
 from moonbox.languages.lua.explain.corrections import with_line
 from moonbox.languages.lua.explain.slips import Advice, FailurePoint, Rule
 from moonbox.languages.lua.explain.values import operand_before
-from moonbox.languages.lua.syntax.parser import expression_end, expressions_end
+from moonbox.languages.lua.syntax.parser import expressions_end
 
 __all__ = ["EXPRESSION_RULES", "RULES"]
 
 
 def _colon_field(point: FailurePoint) -> str | None:
     """`{key: 1}`, `{"key": 1}`, `{["key"]: 1}`."""
-    if point.bracket() == "[" and len(point.failure.brackets) > 1:
-        return None
     if point.bracket() != "{":
         return None
     first = point.part_start()
@@ -22,10 +20,7 @@ def _colon_field(point: FailurePoint) -> str | None:
     if colon is None or colon > point.index:
         return None
     key = _key(point, first, colon)
-    stop = expression_end(point.tokens, colon + 1)
-    value = point.listing.text(colon + 1, stop) if stop else ""
-    if _is_nested_object(point, colon + 1):
-        value = "{…}"
+    value = "{…}" if _is_nested_object(point, colon + 1) else point.value(colon + 1)
     return with_line("table fields are written with =", f"{{{key} = {value or '…'}}}")
 
 
@@ -133,7 +128,7 @@ def _slice(point: FailurePoint) -> str | None:
 def _spread(point: FailurePoint) -> str | None:
     """`f(...args)`, `{...list}`."""
     before = point.before
-    if before is None or before.text != "..." or point.token.kind != "name" or not point.joined(-1, 0):
+    if before.text != "..." or point.token.kind != "name" or not point.joined(-1, 0):
         return None
     if point.bracket() not in ("(", "{"):
         return None
@@ -143,7 +138,7 @@ def _spread(point: FailurePoint) -> str | None:
 def _reserved(point: FailurePoint) -> str | None:
     """`t.end`, `{end = 5}`, `local end`."""
     before, after = point.before, point.after
-    if point.token.kind != "keyword" or before is None or after is None:
+    if point.token.kind != "keyword":
         return None
     message_text = f"'{point.text}' is a reserved word in Lua"
     if before.text == "." and point.follows_on_line():
@@ -160,13 +155,11 @@ def _missing_comma(point: FailurePoint) -> str | None:
     if point.bracket() != "{" or not point.failure.text.startswith("'}' expected") or not point.ends_value(-1):
         return None
     before = point.before
-    if before is None or not (point.token.kind in ("name", "string", "number") or point.text in ("{", "[")):
+    if not (point.token.kind in ("name", "string", "number") or point.text in ("{", "[")):
         return None
     if not point.follows_on_line() and _leaves(point):
         return None
-    if point.follows_on_line() and not (
-        point.token.kind == "name" and point.after is not None and point.after.text == "="
-    ):
+    if point.follows_on_line() and not (point.token.kind == "name" and point.after.text == "="):
         return None
     where = f"at the end of line {before.last_line}" if not point.follows_on_line() else f"before '{point.text}'"
     return f"table fields are separated by commas: one is missing {where}"
@@ -194,16 +187,14 @@ def _leaves(point: FailurePoint) -> bool:
 
 
 def _double_comma(point: FailurePoint) -> str | None:
-    before = point.before
-    if point.text == "," and before is not None and before.text == "," and point.bracket() in ("{", "("):
+    if point.text == "," and point.before.text == "," and point.bracket() in ("{", "("):
         return "there are two commas in a row: remove one, or write nil between them"
     return None
 
 
 def _trailing_comma(point: FailurePoint) -> str | None:
     """`f(a, b,)`."""
-    before = point.before
-    if point.text == ")" and before is not None and before.text == "," and point.bracket() == "(":
+    if point.text == ")" and point.before.text == "," and point.bracket() == "(":
         return "no comma may follow the last argument: remove it"
     return None
 
@@ -226,13 +217,13 @@ RULES: tuple[Rule, ...] = (
 def _literal_access(point: FailurePoint) -> str | None:
     """`"abc".upper()`, `"abc"[1]`, `{1, 2}[1]`, `", ".join(list)`."""
     before, after = point.before, point.after
-    if point.text not in (".", ":", "[") or before is None or after is None or not point.follows_on_line():
+    if point.text not in (".", ":", "[") or not point.follows_on_line():
         return None
     if before.kind == "string":
         literal, call = before.text, point.at(2)
         if len(literal) > 60:
             literal = '"…"'
-        if point.text in (".", ":") and after.kind == "name" and call is not None and call.text == "(":
+        if point.text in (".", ":") and after.kind == "name" and call.text == "(":
             if after.text == "join":
                 parts = point.listing.parts(point.index + 2)
                 inner = point.listing.text(*parts[0]) if parts else "list"
@@ -251,7 +242,7 @@ def _character(literal: str) -> str:
 def _neighbours(point: FailurePoint) -> str | None:
     """`"a" "b"` and `"a" x`, which other languages join."""
     before = point.before
-    if before is None or before.kind != "string" or point.token.kind not in ("string", "name") or point.joined(-1, 0):
+    if before.kind != "string" or point.token.kind not in ("string", "name") or point.joined(-1, 0):
         return None
     if not point.follows_on_line() or point.bracket() == "{" or point.failure.text == "syntax error":
         return None
@@ -264,7 +255,7 @@ def _neighbours(point: FailurePoint) -> str | None:
 def _method_without_call(point: FailurePoint) -> str | None:
     """`x:y` without arguments."""
     before = point.before
-    if point.failure.text != "function arguments expected" or before is None or before.kind != "name":
+    if point.failure.text != "function arguments expected" or before.kind != "name":
         return None
     if point.index < 3 or point.tokens[point.index - 2].text != ":" or point.bracket() == "{":
         return None
