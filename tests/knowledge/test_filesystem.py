@@ -10,6 +10,7 @@ import pytest
 
 from moonbox.errors import ConfigError
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
+from moonbox.knowledge.connectors import filesystem
 from moonbox.knowledge.connectors.filesystem import DOCUMENTS, Filesystem, Folder, Globs
 from tests.faults.processes import settled_descriptors
 
@@ -157,6 +158,17 @@ def test_a_pipe_does_not_hang_the_scan(root: Path) -> None:
     assert names(scan(root)) == ["file.md"]
     with Folder(str(root)) as folder, pytest.raises(OSError, match="not a regular file any more"):
         folder.read("pipe.md", 100)
+
+
+@pytest.mark.parametrize(("bound", "words"), [("MAX_FILES", "documents"), ("MAX_ENTRIES", "files")])
+def test_a_listing_is_bounded(root: Path, store: Path, monkeypatch: pytest.MonkeyPatch, bound: str, words: str) -> None:
+    for number in range(5):
+        put(root, f"{number}.md")
+    monkeypatch.setattr(filesystem, bound, 3)
+    with KnowledgeBase(store, sources={"docs": Filesystem(path=root)}) as base:
+        report = base.sync("docs")
+    advice = "the rest was left out: choose fewer with include and exclude"
+    assert (report.added, report.error) == (3, f"the folder has more than 3 {words}; {advice}")
 
 
 def test_a_file_that_grows_meanwhile_is_bounded(root: Path) -> None:

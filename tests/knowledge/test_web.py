@@ -10,6 +10,7 @@ import pytest
 
 from moonbox.errors import ConfigError, Denied
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
+from moonbox.knowledge.connectors import web
 from moonbox.knowledge.connectors.web import Response, Web, WebOptions, read_sitemap
 
 from .pdfs import pdf
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 def scan(site: Site, *paths: str, known: dict[str, str] | None = None, **more: Any) -> list[Any]:
     urls = tuple(site.url + path for path in paths)
-    web = Web(WebOptions(**{"urls": urls, "allow_private": True, **more}))
-    return [one for one in web.scan(known or {}) if not isinstance(one, Total)]
+    source = Web(WebOptions(**{"urls": urls, "allow_private": True, **more}))
+    return [one for one in source.scan(known or {}) if not isinstance(one, Total)]
 
 
 def sitemap(*addresses: str, kind: str = "url") -> str:
@@ -129,8 +130,8 @@ def test_redirects_are_followed_and_checked(site: Site) -> None:
     ],
 )
 def test_private_addresses_are_refused(address: str) -> None:
-    web = Web(WebOptions(urls=(address,), robots=False))
-    (failed,) = [one for one in web.scan({}) if not isinstance(one, Total)]
+    source = Web(WebOptions(urls=(address,), robots=False))
+    (failed,) = [one for one in source.scan({}) if not isinstance(one, Total)]
     assert isinstance(failed, Failed)
     assert failed.message.endswith(
         "; only public addresses are allowed (set allow_private to fetch it)"
@@ -211,6 +212,18 @@ def test_a_sitemap_that_unpacks_to_too_much() -> None:
         read_sitemap(Response("", 200, {}, body))
 
 
+def test_sitemaps_that_list_too_much(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty sitemaps of 50 MB each could fill the memory."""
+    monkeypatch.setattr(web, "MAX_LISTED", 100)
+    parts = [f"{site.url}/{number}.xml" for number in range(5)]
+    site.put("/index.xml", sitemap(*parts, kind="sitemap"))
+    for part in parts:
+        site.put(part.removeprefix(site.url), sitemap(f"{part}/a", f"{part}/b"))
+    with pytest.raises(KnowledgeError, match=r"^the sitemaps list more than 100 bytes of addresses$"):
+        scan(site, sitemaps=(f"{site.url}/index.xml",))
+    assert len(site.asked()) < len(parts)
+
+
 def test_a_sitemap_that_is_not_there_removes_nothing(site: Site, store: Path) -> None:
     site.put("/a", "text", "text/plain")
     site.put("/sitemap.xml", sitemap(f"{site.url}/a"))
@@ -259,18 +272,18 @@ def test_pages_come_from_whatever_fetches_them() -> None:
         return Response(url, 200, {"content-type": "text/plain"}, b"text")
 
     known = {"http://x.org/a": '["v1", null]'}
-    web = Web(WebOptions(urls=("http://x.org/a", "http://x.org/no"), robots=False, concurrency=1), fetch=fetch)
-    _, item, failed = web.scan(known)
+    source = Web(WebOptions(urls=("http://x.org/a", "http://x.org/no"), robots=False, concurrency=1), fetch=fetch)
+    _, item, failed = source.scan(known)
     assert isinstance(item, Item)
     assert failed == Failed("http://x.org/no", "not granted")
     assert asked == [("http://x.org/a", {"if-none-match": "v1"}), ("http://x.org/no", {})]
 
 
 def test_unchanged_needs_no_body() -> None:
-    web = Web(
+    source = Web(
         WebOptions(urls=("http://x.org/a",), robots=False), fetch=lambda url, headers: Response(url, 304, {}, b"")
     )
-    assert list(web.scan({}))[1:] == [Unchanged("http://x.org/a")]
+    assert list(source.scan({}))[1:] == [Unchanged("http://x.org/a")]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -164,9 +166,10 @@ def _text(value: Mapping[str, Any], key: str) -> str:
 def read_source(path: Path) -> str:
     """The text of a script file; ToolDefinitionError says why it cannot be used."""
     try:
-        if not path.is_file() and path.exists():
-            raise ToolDefinitionError(f"{path} is not a file")
-        with path.open("rb") as file:
+        # NONBLOCK: opening a named pipe must not wait for a writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ToolDefinitionError(f"{path} is not a file")
             data = file.read(_LARGEST_FILE + 1)
         if len(data) > _LARGEST_FILE:
             raise ToolDefinitionError(f"{path} is larger than {_LARGEST_FILE:,} bytes")

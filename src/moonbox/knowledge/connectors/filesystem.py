@@ -8,7 +8,7 @@ import re
 import stat
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
@@ -33,6 +33,8 @@ OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
 LINKS = "symbolic link (follow_symlinks is off)"
 NEVER = ("node_modules/", "__pycache__/", "*~", "~$*")
 MAX_DEPTH = 100
+MAX_ENTRIES = 1_000_000
+MAX_FILES = 100_000
 DOCUMENTS = (
     "*.md", "*.markdown", "*.mdown", "*.mkd", "*.mdx", "*.txt", "*.text", "*.rst", "*.adoc", "*.asciidoc", "*.org",
     "*.tex", "*.html", "*.htm", "*.xhtml", "*.pdf",
@@ -71,6 +73,7 @@ class Filesystem:
         return f"{self.url}"
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
+        """Raises KnowledgeError after the last item when a bound was reached, so that nothing is removed."""
         globs = Globs(self.include, (*self.exclude, *NEVER))
         skipped: list[Scanned] = []
         try:
@@ -78,13 +81,17 @@ class Filesystem:
         except OSError as error:
             raise KnowledgeError(f"cannot read the folder {self.path}: {error.strerror}") from None
         with folder, Extractor() as extractor:
-            entries = self._chosen(folder, globs, skipped)
+            entries, left_out = self._chosen(folder, globs, skipped)
             yield Total(len(entries) + len(skipped))
             yield from skipped
             for entry in entries:
                 yield self._scanned(folder, extractor, entry, known)
+        if left_out:
+            raise KnowledgeError(left_out)
 
-    def _chosen(self, folder: Folder, globs: Globs, skipped: list[Scanned]) -> list[Entry]:
+    def _chosen(self, folder: Folder, globs: Globs, skipped: list[Scanned]) -> tuple[list[Entry], str | None]:
+        """The chosen files, and what was left out where a bound was reached."""
+
         def descends(path: str) -> bool:
             return (self.hidden or not path.rpartition("/")[2].startswith(".")) and globs.descends(path)
 
@@ -92,8 +99,12 @@ class Filesystem:
             # What is below it may still be in the store: only a scan that saw everything may remove anything.
             raise KnowledgeError(f"cannot read {printable(path)}: {error.strerror}") from error
 
-        chosen = []
-        for entry in folder.list(descends, on_error):
+        chosen: list[Entry] = []
+        for count, entry in enumerate(folder.list(descends, on_error)):
+            if count == MAX_ENTRIES or len(chosen) + len(skipped) == MAX_FILES:
+                bound = f"{MAX_ENTRIES:,} files" if count == MAX_ENTRIES else f"{MAX_FILES:,} documents"
+                advice = "the rest was left out: choose fewer with include and exclude"
+                return chosen, f"the folder has more than {bound}; {advice}"
             name = entry.path.rpartition("/")[2]
             if (name.startswith(".") and not self.hidden) or not globs.chooses(entry.path):
                 continue
@@ -101,7 +112,7 @@ class Filesystem:
                 skipped.append(Skipped(printable(entry.path), why))
             else:
                 chosen.append(entry)
-        return chosen
+        return chosen, None
 
     def _why_skipped(self, folder: Folder, path: str) -> str | None:
         if not self.follow_symlinks:
@@ -235,14 +246,14 @@ class Folder:
         folder, _, name = path.rpartition("/")
         # NONBLOCK: opening a named pipe must not wait for a writer.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with os.fdopen(os.open(name, flags, dir_fd=self._folder(folder)), "rb", buffering=0) as file:
+        with os.fdopen(os.open(name, flags, dir_fd=self._folder(folder)), "rb") as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file any more")
             if info.st_size > most:
                 return None
-            data = file.readall()
-            return data if data is None or len(data) <= most else None
+            data = file.read(most + 1)  # the file may have grown
+            return data if len(data) <= most else None
 
     def target(self, path: str) -> str | None:
         """The target of a symbolic link as a path inside the folder; None when it is outside or missing."""
@@ -273,7 +284,7 @@ class Folder:
     ) -> Iterator[Entry]:
         try:
             with os.scandir(fd) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+                entries = sorted(islice(listing, MAX_ENTRIES + 1), key=lambda entry: entry.name)
             for entry in entries:
                 path = prefix + entry.name
                 try:

@@ -49,6 +49,7 @@ _HEADERS = {"user-agent": f"moonbox/{__version__}", "accept": "text/html, text/p
 MAX_UNPACKED = 50_000_000
 MAX_ENTRIES = 50_000
 MAX_ADDRESS = 2_000
+MAX_LISTED = 100_000_000
 MAX_ROBOTS = 500_000
 
 
@@ -132,6 +133,7 @@ class Web:
     def _listed(self, fetch: Fetch) -> Iterator[tuple[str, str | None]]:
         """Every page of every sitemap, with the sitemap's host. Failing here fails the scan: nothing is removed."""
         waiting, seen = deque((url, _origin(url)) for url in self.options.sitemaps), set(self.options.sitemaps)
+        size = 0
         while waiting:
             url, home = waiting.popleft()
             try:
@@ -141,6 +143,9 @@ class Web:
                 sitemap = read_sitemap(response)
             except (MoonboxError, OSError) as error:
                 raise KnowledgeError(f"cannot read the sitemap {url}: {error}") from error
+            size += sum(map(len, sitemap.pages))
+            if size > MAX_LISTED:
+                raise KnowledgeError(f"the sitemaps list more than {MAX_LISTED:,} bytes of addresses")
             for page in sitemap.pages:
                 yield page, home
             for further in sitemap.sitemaps:
