@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ __all__ = [
     "Tail",
     "Verification",
     "digest",
+    "json_object",
     "link",
     "prune_note",
+    "run_of",
     "sealed_line",
     "segments",
     "split_line",
@@ -51,13 +53,7 @@ class Verification:
         return self.problem is None
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "ok": self.ok,
-            "records": self.records,
-            "pruned": self.pruned,
-            "head": self.head,
-            "problem": self.problem,
-        }
+        return {"ok": self.ok, **asdict(self)}
 
 
 class Stubs:
@@ -195,7 +191,7 @@ class _LineWalk:
         else:
             self._records += 1
             if body.startswith(b'{"prune":'):
-                self._stubs.vouch(_object(line).get("prune"))
+                self._stubs.vouch(json_object(line).get("prune"))
         self._tail = Tail(hash)
         if self._expect == hash:
             self._expect = None
@@ -220,12 +216,19 @@ def not_expected(hash: str) -> str:
 
 
 def _described(line: bytes) -> str:
-    data = _object(line)
-    run = data.get("id") or data.get("run") or (data.get("run_started") or {}).get("id")
-    return f" (run {run})" if isinstance(run, str) else ""
+    run = run_of(json_object(line))
+    return "" if run is None else f" (run {run})"
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def run_of(data: dict[str, Any]) -> str | None:
+    """Which run a line is about."""
+    started = data.get("run_started")
+    id = data.get("id", data.get("run", started.get("id") if isinstance(started, dict) else None))
+    return id if isinstance(id, str) else None
+
+
+def json_object(line: bytes) -> dict[str, Any]:
+    """The object of a line; empty for a line that is none, such as the unfinished one of a killed writer."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):

@@ -23,7 +23,9 @@ from moonbox.audit.chain import (
     STUB,
     Tail,
     Verification,
+    json_object,
     prune_note,
+    run_of,
     sealed_line,
     segments,
     split_line,
@@ -32,7 +34,7 @@ from moonbox.audit.chain import (
 )
 from moonbox.audit.query import RunReader
 from moonbox.audit.records import Call, Run, unfinished
-from moonbox.audit.retention import Pruning, Retention, RetentionClock
+from moonbox.audit.retention import Prunable, Pruning, Retention, RetentionClock
 from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
 from moonbox.shortage import shortage
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonLinesSink", "LineFile"]
 
 
-class JsonLinesSink(RunReader):
+class JsonLinesSink(RunReader, Prunable):
     """A file to which each run is appended as one line of JSON; any number of threads and processes may share it.
 
     A line is in the operating system's hands when `write` returns, so that it survives the end of this process,
@@ -84,7 +86,7 @@ class JsonLinesSink(RunReader):
             with self.path.open("rb") as lines:
                 for line in lines:
                     # A line without an end was cut short when its writer was killed: that run was never returned.
-                    data = _object(line) if line.endswith(b"\n") else {}
+                    data = json_object(line) if line.endswith(b"\n") else {}
                     with contextlib.suppress(ValueError, TypeError, AttributeError):
                         if "id" in data:
                             run = Run.from_dict(data)
@@ -99,20 +101,6 @@ class JsonLinesSink(RunReader):
         except OSError as error:
             raise AuditError(f"cannot read the audit trail {self.path}: {_reason(error)}") from error
         yield from (unfinished(run, calls.get(id, ())) for id, run in started.items())
-
-    def prune(
-        self,
-        *,
-        older_than: float | None = None,
-        keep: int | None = None,
-        max_bytes: int | None = None,
-        dry_run: bool = False,
-    ) -> int:
-        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
-
-        Returns their number.
-        """
-        return self._prune(Pruning(older_than, keep, max_bytes), dry_run=dry_run)
 
     def verify(self, *, expect: str | None = None) -> Verification:
         """Whether every line fits the one before; `expect` is the hash of a record that must be there."""
@@ -320,8 +308,8 @@ class _Lines:
     def read(cls, lines: Iterable[bytes]) -> _Lines:
         trail, sizes, starts = cls(), dict[str, int](), dict[str, float]()
         for line in lines:
-            data = _object(line)
-            id, started = _run_of(data), data.get("started", (_inner(data, "run_started")).get("started"))
+            data = json_object(line)
+            id, started = run_of(data), data.get("started", (_inner(data, "run_started")).get("started"))
             if id is not None:
                 sizes[id] = sizes.get(id, 0) + len(line)
                 if isinstance(started, int | float):
@@ -343,8 +331,8 @@ def _pruned(lines: Iterable[bytes], superseded: set[str], removed: set[str], bef
     tail, stubs, loose, gap = Tail(), list[str](), list[bytes](), ""
 
     def goes(line: bytes) -> bool:
-        data = _object(line)
-        id = _run_of(data)
+        data = json_object(line)
+        id = run_of(data)
         return id in removed or ("id" not in data and id in superseded)
 
     for between, last in segments(lines):
@@ -356,7 +344,7 @@ def _pruned(lines: Iterable[bytes], superseded: set[str], removed: set[str], bef
         body, hash = parts
         if len(kept) < len(between) or goes(last) or body == STUB or body.startswith(b'{"prune":'):
             loose += kept
-            if _run_of(_object(last)) is not None and not goes(last):
+            if run_of(json_object(last)) is not None and not goes(last):
                 loose.append(body + b"}\n")
             gap = hash
             continue
@@ -377,20 +365,6 @@ def _pruned(lines: Iterable[bytes], superseded: set[str], removed: set[str], bef
     yield sealed_line(json.dumps({"prune": prune_note(stubs, before + len(removed))}, separators=(",", ":")), tail)
 
 
-def _run_of(data: dict[str, Any]) -> str | None:
-    """Which run a line is about."""
-    id = data.get("id", data.get("run", _inner(data, "run_started").get("id")))
-    return id if isinstance(id, str) else None
-
-
 def _inner(data: dict[str, Any], key: str) -> dict[str, Any]:
     value = data.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}  # the unfinished line of a killed writer, ended by the next one
-    return data if isinstance(data, dict) else {}

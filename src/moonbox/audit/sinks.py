@@ -17,7 +17,6 @@ from moonbox.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from moonbox.audit.chain import Verification
     from moonbox.audit.records import Call, Run
 
 __all__ = [
@@ -77,24 +76,8 @@ class Trail(Protocol):
         """How runs and tools did, since a moment or over so many of the latest runs."""
 
 
-class Store(Trail, Protocol):
-    """A trail in a file: runs can be removed from it, also while others write to it."""
-
-    def prune(
-        self,
-        *,
-        older_than: float | None = None,
-        keep: int | None = None,
-        max_bytes: int | None = None,
-        dry_run: bool = False,
-    ) -> int:
-        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
-
-        Returns their number.
-        """
-
-    def verify(self, *, expect: str | None = None) -> Verification:
-        """Whether every record fits the one before; `expect` is the hash of a record that must be there."""
+Store = JsonLinesSink | SqliteSink
+"""A trail in a file: runs can be removed from it, and its hash chain verified."""
 
 
 class MemorySink(RunReader):
