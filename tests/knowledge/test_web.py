@@ -12,6 +12,7 @@ from moonbox.errors import ConfigError, Denied
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
 from moonbox.knowledge.connectors import web
 from moonbox.knowledge.connectors.web import Response, Web, WebOptions, read_sitemap
+from moonbox.net.addresses import NetError
 
 from .pdfs import pdf
 
@@ -196,7 +197,7 @@ LAUGHS = """<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;
         ),
         ("<urlset>", "the sitemap is not XML: "),
         ("<a>" * 1000, "the sitemap is nested too deeply"),
-        (b"\x1f\x8bnot gzip", "the file is not valid gzip data"),
+        (b"\x1f\x8bnot gzip", "the response is not valid gzip data"),
     ],
 )
 def test_hostile_sitemaps_fail_the_scan(site: Site, body: str | bytes, message: str) -> None:
@@ -208,7 +209,7 @@ def test_hostile_sitemaps_fail_the_scan(site: Site, body: str | bytes, message: 
 
 def test_a_sitemap_that_unpacks_to_too_much() -> None:
     body = gzip.compress(b" " * 60_000_000)
-    with pytest.raises(OSError, match=r"^the file is larger than 50,000,000 bytes$"):
+    with pytest.raises(NetError, match=r"^the response is larger than 50,000,000 bytes$"):
         read_sitemap(Response("", 200, {}, body))
 
 

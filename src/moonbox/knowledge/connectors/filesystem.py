@@ -95,12 +95,8 @@ class Filesystem:
         def descends(path: str) -> bool:
             return (self.hidden or not path.rpartition("/")[2].startswith(".")) and globs.descends(path)
 
-        def on_error(path: str, error: OSError) -> None:
-            # What is below it may still be in the store: only a scan that saw everything may remove anything.
-            raise KnowledgeError(f"cannot read {printable(path)}: {error.strerror}") from error
-
         chosen: list[Entry] = []
-        for count, entry in enumerate(folder.list(descends, on_error)):
+        for count, entry in enumerate(folder.list(descends)):
             if count == MAX_ENTRIES or len(chosen) + len(skipped) == MAX_FILES:
                 bound = f"{MAX_ENTRIES:,} files" if count == MAX_ENTRIES else f"{MAX_FILES:,} documents"
                 advice = "the rest was left out: choose fewer with include and exclude"
@@ -237,9 +233,9 @@ class Folder:
         self._fd = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._parent: tuple[str, int] | None = None
 
-    def list(self, descends: Callable[[str], bool], on_error: Callable[[str, OSError], None]) -> Iterator[Entry]:
+    def list(self, descends: Callable[[str], bool]) -> Iterator[Entry]:
         """Every regular file and every link, in order."""
-        yield from self._list("", os.dup(self._fd), descends, on_error, 0)
+        yield from self._list("", os.dup(self._fd), descends, 0)
 
     def read(self, path: str, most: int) -> bytes | None:
         """A file's bytes; None when there are more than `most`. Raises OSError for anything but a regular file."""
@@ -274,14 +270,7 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _list(
-        self,
-        prefix: str,
-        fd: int,
-        descends: Callable[[str], bool],
-        on_error: Callable[[str, OSError], None],
-        depth: int,
-    ) -> Iterator[Entry]:
+    def _list(self, prefix: str, fd: int, descends: Callable[[str], bool], depth: int) -> Iterator[Entry]:
         try:
             with os.scandir(fd) as listing:
                 entries = sorted(islice(listing, MAX_ENTRIES + 1), key=lambda entry: entry.name)
@@ -292,12 +281,13 @@ class Folder:
                         if depth < MAX_DEPTH and descends(path):
                             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                             inner = os.open(entry.name, flags, dir_fd=fd)
-                            yield from self._list(path + "/", inner, descends, on_error, depth + 1)
+                            yield from self._list(path + "/", inner, descends, depth + 1)
                     elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                         about = entry.stat(follow_symlinks=False)
                         yield Entry(path, about.st_size, about.st_mtime_ns, entry.is_symlink())
                 except OSError as error:
-                    on_error(path, error)
+                    # What is below it may still be in the store: only a scan that saw everything may remove anything.
+                    raise KnowledgeError(f"cannot read {printable(path)}: {error.strerror}") from error
         finally:
             os.close(fd)
 

@@ -39,7 +39,6 @@ __all__ = [
     "Sitemap",
     "Web",
     "WebOptions",
-    "gunzip",
     "read_sitemap",
 ]
 
@@ -275,14 +274,6 @@ class Fetcher:
         self.close()
 
 
-def gunzip(data: bytes, most: int) -> bytes:
-    """Unpacked data; raises FetchError when there is more than `most` of it."""
-    try:
-        return unpack_gzip(data, most)
-    except NetError as problem:
-        raise FetchError(problem.message.replace("the response", "the file")) from None
-
-
 def _ascii(url: str) -> str:
     """A URL as people write it in the form in which it is sent: an international host name, spaces in the path."""
     scheme, slashes, rest = url.partition("://")
@@ -309,7 +300,7 @@ def read_sitemap(response: Response) -> Sitemap:
     """The entries of a sitemap: XML, an index of sitemaps, or plain lines; compressed with gzip or not."""
     body = response.body
     if body.startswith(b"\x1f\x8b"):
-        body = gunzip(body, MAX_UNPACKED)
+        body = unpack_gzip(body, MAX_UNPACKED)
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
         return Sitemap(pages=[line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES])
