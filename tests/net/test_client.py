@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.knowledge.connectors.web import Fetcher, FetchError
+from moonbox.knowledge.connectors.web import FetchError, fetch_page
 from moonbox.net import client
 from moonbox.net.addresses import NameLookup, NetError, follow, parse_target
 from moonbox.net.client import ByteBudget, Client, PublicAddresses, Response, read_body, unpack_gzip
@@ -73,19 +73,19 @@ def test_the_fetcher_of_pages_has_the_same_deadline(serve_raw: ServeRaw) -> None
     """Each byte of the header comes soon after the last; the page still has its time and no more."""
     server = serve_raw(drip(b"HTTP/1.1 200 OK\r\nx: ", b"y", pause=0.02))
     with (
-        Fetcher(max_size=1000, timeout=0.3, allow_private=True) as fetch,
+        Client(PublicAddresses(allow_private=True)) as client,
         pytest.raises(FetchError, match=r"^127\.0\.0\.1 did not answer within 0\.3 seconds$"),
     ):
-        fetch(f"{server.url}/", {})
+        fetch_page(client, 0.3, 1000, f"{server.url}/", {})
 
 
 def test_the_fetcher_sends_international_addresses_in_their_ascii_form(serve: Serve) -> None:
     server = serve({"/k%C3%A4se%20sorten": lambda _: Answer(body=b"Gouda")})
-    with Fetcher(max_size=1000, timeout=20, allow_private=True) as fetch:
-        response = fetch(f"{server.url}/käse sorten", {})
+    with Client(PublicAddresses(allow_private=True)) as client:
+        response = fetch_page(client, 20, 1000, f"{server.url}/käse sorten", {})
         assert (response.url, response.body) == (f"{server.url}/k%C3%A4se%20sorten", b"Gouda")
         with pytest.raises(FetchError, match=r"the host is not a valid international name$"):
-            fetch("http://" + "ä" * 400 + ".example/", {})
+            fetch_page(client, 20, 1000, "http://" + "ä" * 400 + ".example/", {})
 
 
 @pytest.mark.parametrize(

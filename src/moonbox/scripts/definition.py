@@ -45,20 +45,8 @@ return {
 """
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
-_KEYS = (
-    "name",
-    "type",
-    "required",
-    "description",
-    "default",
-    "enum",
-    "items",
-    "properties",
-    "minimum",
-    "maximum",
-    "pattern",
-)
-_SCHEMA_WORDS = ("items", "properties", "minimum", "maximum", "pattern")
+_SCHEMA_WORDS = ("description", "default", "enum", "items", "properties", "minimum", "maximum", "pattern")
+_KEYS = ("name", "type", "required", *_SCHEMA_WORDS)
 _MOST_HOST_CALLS = 1000
 _LARGEST_FILE = 1_000_000
 
@@ -143,7 +131,7 @@ def _parameter(item: Any, index: int) -> tuple[str, dict[str, Any], bool]:
     if kind not in TYPES:
         raise ToolDefinitionError(f"{where} ({name}): {unknown('type', str(kind), TYPES)}")
     schema: dict[str, Any] = {"type": kind}
-    for word in ("description", "default", "enum", *_SCHEMA_WORDS):
+    for word in _SCHEMA_WORDS:
         if item.get(word) is not None:
             schema[word] = item[word]
     if "enum" in schema and not isinstance(schema["enum"], list):

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 from urllib.parse import unquote, urldefrag, urlsplit
 from urllib.robotparser import RobotFileParser
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Fetch",
     "FetchError",
-    "Fetcher",
     "Response",
     "Robots",
     "Sitemap",
     "Web",
     "WebOptions",
+    "fetch_page",
     "read_sitemap",
 ]
 
@@ -101,8 +102,11 @@ class Web:
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         options = self.options
         with ExitStack() as stack:
-            fetch = self._fetch or stack.enter_context(self._fetcher(options.max_page_size))
-            listing = self._fetch or stack.enter_context(self._fetcher(MAX_UNPACKED))
+            client = stack.enter_context(
+                Client(PublicAddresses(options.allow_private), extra="web", purpose="a web source")
+            )
+            fetch = self._fetch or partial(fetch_page, client, options.timeout, options.max_page_size)
+            listing = self._fetch or partial(fetch_page, client, options.timeout, MAX_UNPACKED)
             extractor = stack.enter_context(Extractor())
             skipped: list[Scanned] = []
             pages = self._pages(listing, skipped)
@@ -111,10 +115,6 @@ class Web:
             robots = Robots(fetch) if options.robots else None
             for url, result in _fetched(pages, known, fetch, robots, options.concurrency):
                 yield result if not isinstance(result, Response) else _scanned(url, result, extractor)
-
-    def _fetcher(self, max_size: int) -> Fetcher:
-        options = self.options
-        return Fetcher(max_size=max_size, timeout=options.timeout, allow_private=options.allow_private)
 
     def _pages(self, fetch: Fetch, skipped: list[Scanned]) -> list[str]:
         globs = Globs(self.options.include, self.options.exclude)
@@ -248,30 +248,14 @@ class Fetch(Protocol):
     def __call__(self, url: str, headers: Mapping[str, str]) -> Response: ...
 
 
-class Fetcher:
-    """Pages, bounded in size and time, and only from public addresses unless private ones are allowed."""
-
-    def __init__(self, *, max_size: int, timeout: float, allow_private: bool = False) -> None:
-        self._max_size, self._timeout = max_size, timeout
-        self._client = Client(PublicAddresses(allow_private), extra="web", purpose="a web source")
-
-    def __call__(self, url: str, headers: Mapping[str, str]) -> Response:
-        given = tuple((name, value.encode()) for name, value in {**_HEADERS, **headers}.items())
-        try:
-            request = Request(parse_target(_ascii(url)), headers=given)
-            return self._client.send(request, timeout=self._timeout, max_bytes=self._max_size)
-        except NetError as problem:
-            advice = " (set allow_private to fetch it)" if problem.code == "not_allowed" else ""
-            raise FetchError(problem.message + advice) from None
-
-    def close(self) -> None:
-        self._client.close()
-
-    def __enter__(self) -> Fetcher:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def fetch_page(client: Client, timeout: float, max_size: int, url: str, headers: Mapping[str, str]) -> Response:
+    """A page, bounded in size and time; raises FetchError."""
+    given = tuple((name, value.encode()) for name, value in {**_HEADERS, **headers}.items())
+    try:
+        return client.send(Request(parse_target(_ascii(url)), headers=given), timeout=timeout, max_bytes=max_size)
+    except NetError as problem:
+        advice = " (set allow_private to fetch it)" if problem.code == "not_allowed" else ""
+        raise FetchError(problem.message + advice) from None
 
 
 def _ascii(url: str) -> str:
