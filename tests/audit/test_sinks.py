@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,7 +16,6 @@ from moonbox.audit.sinks import (
     JsonLinesSink,
     MemorySink,
     Sink,
-    Trail,
     default_path,
     open_sink,
     open_trail,
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
 
-    class TrailSink(Sink, Trail, Protocol):
-        """What every built-in sink is."""
+    TrailSink = MemorySink | JsonLinesSink | SqliteSink
 
 
 @pytest.fixture(params=["memory", "trail.jsonl", "trail.db"])

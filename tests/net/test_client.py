@@ -12,7 +12,7 @@ import pytest
 from moonbox.knowledge.connectors.web import FetchError, fetch_page
 from moonbox.net import client
 from moonbox.net.addresses import NameLookup, NetError, follow, parse_target
-from moonbox.net.client import ByteBudget, Client, PublicAddresses, Response, read_body, unpack_gzip
+from moonbox.net.client import ByteBudget, Client, PublicAddresses, Response, read_body
 from tests.loopback_servers import Answer, RawServer, Request, Server, drip, ignore
 
 if TYPE_CHECKING:
@@ -131,11 +131,11 @@ def test_compressed_data_has_a_bound_of_its_own() -> None:
 
 
 def test_gzip_files() -> None:
-    assert unpack_gzip(gzip.compress(b"text"), 4) == b"text"
+    assert read_body([gzip.compress(b"text")], "gzip", 4) == b"text"
     with pytest.raises(NetError, match=r"^the response is larger than 3 bytes$"):
-        unpack_gzip(gzip.compress(b"text"), 3)
+        read_body([gzip.compress(b"text")], "gzip", 3)
     with pytest.raises(NetError, match=r"^the response is not valid gzip data$"):
-        unpack_gzip(b"text", 100)
+        read_body([b"text"], "gzip", 100)
 
 
 def test_a_budget_counts_until_it_is_spent() -> None:

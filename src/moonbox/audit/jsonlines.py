@@ -195,10 +195,10 @@ class LineFile:
         nothing, and those that wait to append find the new file.
         """
         with self._alone() as fd:
-            trail = _Lines.read(self._lines())
-            removed = choice.of_runs(trail.runs)
+            runs, whole, pruned = _runs_in(self._lines())
+            removed = choice.of_runs(runs)
             if removed and not dry_run:
-                self._replace(fd, _pruned(self._lines(), trail.superseded, removed, trail.pruned))
+                self._replace(fd, _pruned(self._lines(), whole, removed, pruned))
         return len(removed)
 
     def close(self) -> None:
@@ -295,45 +295,36 @@ def _to_disk(fd: int) -> None:
         os.fsync(fd)
 
 
-class _Lines:
-    """What a file holds: its runs in the order they were written, and how many were pruned before."""
-
-    def __init__(self) -> None:
-        self.runs: list[tuple[str, float, int]] = []
-        self.superseded: set[str] = set()
-        """Runs whose whole record is there, so that the lines from while they happened are not needed."""
-        self.pruned = 0
-
-    @classmethod
-    def read(cls, lines: Iterable[bytes]) -> _Lines:
-        trail, sizes, starts = cls(), dict[str, int](), dict[str, float]()
-        for line in lines:
-            data = json_object(line)
-            id, started = run_of(data), data.get("started", (_inner(data, "run_started")).get("started"))
-            if id is not None:
-                sizes[id] = sizes.get(id, 0) + len(line)
-                if isinstance(started, int | float):
-                    starts[id] = float(started)
-                if "id" in data:
-                    trail.superseded.add(id)
-                    starts[id] = starts.pop(id, 0.0)  # the latest record decides on the place
-            elif isinstance(runs := _inner(data, "prune").get("runs"), int):
-                trail.pruned = runs
-        trail.runs = [(id, started, sizes[id]) for id, started in starts.items()]
-        return trail
+def _runs_in(lines: Iterable[bytes]) -> tuple[list[tuple[str, float, int]], set[str], int]:
+    """The runs of a file in the order they were written, those with their whole record, and how many were pruned."""
+    sizes, starts, whole, pruned = dict[str, int](), dict[str, float](), set[str](), 0
+    for line in lines:
+        data = json_object(line)
+        id, started = run_of(data), data.get("started", (_inner(data, "run_started")).get("started"))
+        if id is not None:
+            sizes[id] = sizes.get(id, 0) + len(line)
+            if isinstance(started, int | float):
+                starts[id] = float(started)
+            if "id" in data:
+                whole.add(id)
+                starts[id] = starts.pop(id, 0.0)  # the latest record decides on the place
+        elif isinstance(runs := _inner(data, "prune").get("runs"), int):
+            pruned = runs
+    return [(id, started, sizes[id]) for id, started in starts.items()], whole, pruned
 
 
-def _pruned(lines: Iterable[bytes], superseded: set[str], removed: set[str], before: int) -> Iterator[bytes]:
+def _pruned(lines: Iterable[bytes], whole: set[str], removed: set[str], before: int) -> Iterator[bytes]:
     """The lines that stay, a stub where some went, and at the end a record of the pruning.
 
-    Lines without a hash whose seal cannot stay as it is go to the end, where that record covers them.
+    Lines that were written during a run go when its whole record is there. Lines without a hash whose seal cannot stay
+    as it is go to the end, where the record of the pruning covers them.
     """
     tail, stubs, loose, gap = Tail(), list[str](), list[bytes](), ""
 
     def goes(line: bytes) -> bool:
         data = json_object(line)
         id = run_of(data)
-        return id in removed or ("id" not in data and id in superseded)
+        return id in removed or ("id" not in data and id in whole)
 
     for between, last in segments(lines):
         parts = split_line(last) if last is not None else None

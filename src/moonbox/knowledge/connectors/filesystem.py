@@ -33,6 +33,8 @@ OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
 LINKS = "symbolic link (follow_symlinks is off)"
 NEVER = ("node_modules/", "__pycache__/", "*~", "~$*")
 MAX_DEPTH = 100
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # opening a named pipe must not wait
 MAX_ENTRIES = 1_000_000
 MAX_FILES = 100_000
 DOCUMENTS = (
@@ -231,7 +233,6 @@ class Folder:
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
         self._fd = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._parent: tuple[str, int] | None = None
 
     def list(self, descends: Callable[[str], bool]) -> Iterator[Entry]:
         """Every regular file and every link, in order."""
@@ -239,10 +240,7 @@ class Folder:
 
     def read(self, path: str, most: int) -> bytes | None:
         """A file's bytes; None when there are more than `most`. Raises OSError for anything but a regular file."""
-        folder, _, name = path.rpartition("/")
-        # NONBLOCK: opening a named pipe must not wait for a writer.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with os.fdopen(os.open(name, flags, dir_fd=self._folder(folder)), "rb") as file:
+        with os.fdopen(self._open(path), "rb") as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file any more")
@@ -260,8 +258,6 @@ class Folder:
         return real.relative_to(self._root).as_posix() if real.is_relative_to(self._root) else None
 
     def close(self) -> None:
-        if self._parent is not None:
-            os.close(self._parent[1])
         os.close(self._fd)
 
     def __enter__(self) -> Folder:
@@ -279,8 +275,7 @@ class Folder:
                 try:
                     if entry.is_dir(follow_symlinks=False):
                         if depth < MAX_DEPTH and descends(path):
-                            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                            inner = os.open(entry.name, flags, dir_fd=fd)
+                            inner = os.open(entry.name, _FOLDER, dir_fd=fd)
                             yield from self._list(path + "/", inner, descends, depth + 1)
                     elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                         about = entry.stat(follow_symlinks=False)
@@ -291,23 +286,15 @@ class Folder:
         finally:
             os.close(fd)
 
-    def _folder(self, path: str) -> int:
-        """A descriptor of a folder; the last one is kept, because files come folder by folder."""
-        if not path:
-            return self._fd
-        if self._parent is not None:
-            if self._parent[0] == path:
-                return self._parent[1]
-            os.close(self._parent[1])
-            self._parent = None
+    def _open(self, path: str) -> int:
         fd = os.dup(self._fd)
-        for name in path.split("/"):
+        *folders, name = path.split("/")
+        for part, flags in (*((folder, _FOLDER) for folder in folders), (name, _FILE)):
             try:
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                inner = os.open(part, flags, dir_fd=fd)
             finally:
                 os.close(fd)
             fd = inner
-        self._parent = (path, fd)
         return fd
 
 

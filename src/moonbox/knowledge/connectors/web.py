@@ -9,6 +9,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -24,7 +25,7 @@ from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of, kind_of_type
 from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
-from moonbox.net.client import Client, PublicAddresses, Request, Response, unpack_gzip
+from moonbox.net.client import Client, PublicAddresses, Request, Response, read_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -222,11 +223,9 @@ def _http_time(value: str | None) -> float | None:
 
 
 def _charset(content_type: str) -> str | None:
-    for parameter in content_type.split(";")[1:]:
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset":
-            return value.strip().strip("\"'")
-    return None
+    message = Message()
+    message["content-type"] = content_type[:1_000]
+    return message.get_content_charset()
 
 
 def _origin(url: str) -> str | None:
@@ -284,7 +283,7 @@ def read_sitemap(response: Response) -> Sitemap:
     """The entries of a sitemap: XML, an index of sitemaps, or plain lines; compressed with gzip or not."""
     body = response.body
     if body.startswith(b"\x1f\x8b"):
-        body = unpack_gzip(body, MAX_UNPACKED)
+        body = read_body([body], "gzip", MAX_UNPACKED)
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
         return Sitemap(pages=[line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES])
