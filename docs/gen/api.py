@@ -59,6 +59,10 @@ _MADE_BY_OTHERS = {"Pause", "Repl"}
 """Classes that programs get and do not make: their arguments are no part of the interface."""
 
 
+_BASES = ("Prunable", "RunReader", "_Record")
+"""Base classes without an entry of their own."""
+
+
 def page() -> str:
     package = griffe.load("moonbox", search_paths=[str(SOURCE)])
     parts = [INTRO.strip()]
@@ -85,7 +89,7 @@ def _found(package: Any, module: str, name: str) -> Any:
 def _entry(path: str, item: Any) -> Iterator[str]:
     yield f"### {path.rpartition('.')[2]}"
     if item.is_class:
-        bases = ", ".join(str(base) for base in item.bases if str(base) != "Struct")
+        bases = ", ".join(str(base) for base in item.bases if str(base) not in ("Struct", *_BASES))
         init = item.members.get("__init__")
         fields = [member for member in _members(item) if member.is_attribute]
         is_made_here = init is not None and init.is_function and item.name not in _MADE_BY_OTHERS
@@ -111,7 +115,15 @@ def _entry(path: str, item: Any) -> Iterator[str]:
 
 
 def _members(item: Any) -> list[Any]:
-    return [member for name, member in item.members.items() if not name.startswith("_") and not member.is_alias]
+    own = [member for name, member in item.members.items() if not name.startswith("_") and not member.is_alias]
+    inherited = (member.final_target for member in item.inherited_members.values() if item.is_class)
+    return own + [member for member in inherited if _of_a_base(member)]
+
+
+def _of_a_base(member: Any) -> bool:
+    """Whether a class of moonbox that has no entry of its own defines this method."""
+    own = member.path.startswith("moonbox.") and member.parent.name in _BASES
+    return own and member.is_function and not member.name.startswith("_")
 
 
 def _head(function: Any) -> str:

@@ -158,7 +158,7 @@ class Database:
             db = self._own_writer()
             (pages,) = db.execute("PRAGMA page_count").fetchone()
             (free,) = db.execute("PRAGMA freelist_count").fetchone()
-            db.execute("PRAGMA busy_timeout=1000")  # other threads wait for this connection meanwhile
+            db.execute("PRAGMA busy_timeout=1000")  # other threads wait for this connection
             try:
                 if free > pages / 2:
                     db.execute("VACUUM")

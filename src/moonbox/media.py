@@ -199,7 +199,7 @@ class MediaStore:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Media that cross meanwhile are this store's: kept on their way in, found on their way out."""
+        """Within the block, media that tools return are kept in this store, and handles are looked up in it."""
         token = self.activate()
         try:
             yield

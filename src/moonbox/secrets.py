@@ -75,19 +75,12 @@ class SecretRedactor:
         if isinstance(value, bytes):
             return self._redacted_bytes(value)
         if isinstance(value, list):
-            items = [self._redacted(item) for item in value]
-            return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+            return [self._redacted(item) for item in value]
         if isinstance(value, dict):
-            pairs = [(self._redacted(key), self._redacted(item)) for key, item in value.items()]
-            same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(pairs, value.items(), strict=True))
-            return value if same else dict(pairs)
-        if self._digits and isinstance(value, int | float) and not isinstance(value, bool):
-            return self._redacted_number(value)
+            return {self._redacted(key): self._redacted(item) for key, item in value.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool) and (digits := _whole(value)) in self._digits:
+            return f"[secret {self._digits[digits]}]"
         return value
-
-    def _redacted_number(self, value: float) -> Any:
-        digits = _whole(value)
-        return f"[secret {self._digits[digits]}]" if digits in self._digits else value
 
     def _redacted_bytes(self, data: bytes) -> bytes:
         folded = data.lower()

@@ -6,7 +6,6 @@ import random
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import IO
@@ -14,7 +13,6 @@ from typing import IO
 import pytest
 
 from moonbox.audit.sinks import JsonLinesSink, open_trail
-from moonbox.audit.sqlite import SqliteSink
 from tests.audit.writer import run_of
 from tests.long import times
 
@@ -41,30 +39,6 @@ def test_no_written_run_is_lost_when_its_writer_is_killed_at_any_moment(tmp_path
     assert len(kept) - len(written) <= 2 * rounds, "at most the one run of each writer that was under way"
     if name == "trail.db":
         _check(path)
-
-
-def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "trail.db"
-    writers = [_start(path, f"p{number}", count=60) for number in range(3)]  # they also race to create the file
-    sink = SqliteSink(path)
-
-    def work(name: str) -> None:
-        for n in range(60):
-            sink.write(run_of(f"{name}-{n}", size=n))
-
-    threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for writer in writers:
-        output, _ = writer.communicate(timeout=30)
-        assert (writer.returncode, len(output.splitlines())) == (0, 61)
-    sink.close()
-    kept = {run.id for run in open_trail(path).list(limit=1_000)}
-    assert kept == {f"{who}-{n}" for who in ("p0", "p1", "p2", "t0", "t1", "t2") for n in range(60)}
-    assert open_trail(path).stats().calls == 360 * 8
-    _check(path)
 
 
 def _start(path: Path, name: str, count: int = 1_000_000) -> subprocess.Popen[bytes]:

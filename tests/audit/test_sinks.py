@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,22 +16,19 @@ from moonbox.audit.sinks import (
     JsonLinesSink,
     MemorySink,
     Sink,
-    Trail,
     default_path,
     open_sink,
     open_trail,
 )
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import AuditError, ClosedError, ScriptError, UsageError
-from tests.long import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.audit.records import Run
 
-    class TrailSink(Sink, Trail, Protocol):
-        """What every built-in sink is."""
+    TrailSink = MemorySink | JsonLinesSink | SqliteSink
 
 
 @pytest.fixture(params=["memory", "trail.jsonl", "trail.db"])
@@ -212,11 +209,8 @@ def test_json_lines_are_whole_when_threads_and_a_forked_process_write_at_once(
     if child == 0:
         work("child")
         os._exit(0)
-    threads = [threading.Thread(target=work, args=(f"thread{n}",)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, [f"thread{n}" for n in range(3)]))
     assert os.waitpid(child, 0)[1] == 0
     ids = [json.loads(line)["id"] for line in path.read_bytes().splitlines()]
     wanted = {f"{who}-{n}" for who in ("child", "thread0", "thread1", "thread2") for n in range(15)}
@@ -320,30 +314,6 @@ def test_pruning_gives_the_space_back(store: JsonLinesSink | SqliteSink, make_ru
     left = sum(file.stat().st_size for file in files if file.exists())
     assert left < before / 5, (before, left)
     assert store.get("run-49").output.startswith("telling")
-
-
-def test_runs_written_while_a_file_is_pruned_are_kept(
-    store: JsonLinesSink | SqliteSink, make_run: Callable[..., Run]
-) -> None:
-    """Four writers with sinks of their own, as processes have them, and one that prunes what is old."""
-    now, rounds = time.time(), times(40)
-
-    def write(writer: int) -> None:
-        sink = open_sink(store.path)
-        for n in range(rounds):
-            sink.write(make_run(f"old-{writer}-{n}", started=now - 7200))
-            sink.write(make_run(f"new-{writer}-{n}", started=now))
-        sink.close()
-
-    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    removed = 0
-    while any(thread.is_alive() for thread in threads):
-        removed += store.prune(older_than=3600)
-    removed += store.prune(older_than=3600)
-    assert removed == 4 * rounds
-    assert sorted(run.id for run in store.list(1000)) == sorted(f"new-{w}-{n}" for w in range(4) for n in range(rounds))
 
 
 def test_pruning_lines_keeps_what_is_no_run_the_mode_and_a_link(tmp_path: Path, make_run: Callable[..., Run]) -> None:

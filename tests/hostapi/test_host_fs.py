@@ -13,34 +13,16 @@ import pytest
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
 from moonbox.scripts.hostapi import fs as files
-from moonbox.scripts.hostapi.paths import best_opener, open_in_one_step, open_step_by_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from moonbox.scripts.hostapi import Host
-    from moonbox.scripts.hostapi.paths import Opener
-
     Make = Callable[..., HostApi]
 
-OPENERS = {"one step": open_in_one_step, "step by step": open_step_by_step}
-if best_opener() is open_step_by_step:
-    del OPENERS["one step"]
 
-
-class _Files:
-    """The fs functions with one of the two ways of opening."""
-
-    def __init__(self, opener: Opener) -> None:
-        self._opener = opener
-
-    def functions(self, host: Host) -> Any:
-        return files.functions(host, self._opener)
-
-
-@pytest.fixture(params=OPENERS.values(), ids=list(OPENERS))
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
     """A HostApi that may read and write tmp_path/box, with a file outside it."""
     (tmp_path / "box").mkdir()
     (tmp_path / "outside.txt").write_text("private")
@@ -48,7 +30,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
 
     def start(grants: dict[str, Any] | None = None, **more: Any) -> HostApi:
         given = Grants.from_dict({"read": ["./box"], "write": ["./box"]} if grants is None else grants, tmp_path)
-        made.append(HostApi(given, name="notes", modules=[_Files(request.param)], environ={}, **more))
+        made.append(HostApi(given, name="notes", modules=[files], environ={}, **more))
         return made[-1]
 
     yield start

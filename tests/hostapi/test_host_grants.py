@@ -14,11 +14,6 @@ from moonbox.scripts.hostapi import Grants, SecretGrant
 from moonbox.scripts.hostapi.grants import HostPattern, grant_text
 
 
-def test_nothing_is_granted_by_default() -> None:
-    grants = Grants()
-    assert (grants.http, grants.env, grants.read, grants.write, grants.secrets) == ((), (), (), (), ())
-
-
 def test_grants_come_from_a_configuration(tmp_path: Path) -> None:
     grants = Grants.from_dict(
         {

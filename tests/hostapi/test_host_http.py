@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -152,16 +153,9 @@ def test_requests_run_in_several_threads_at_once(serve: Serve, make_api: MakeApi
 
     server = serve({"/x": wait})
     api = make_api({"http": [server.grant]})
-    bodies: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: bodies.append(api.call("http.get", [f"{server.url}/x"])["body"]))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert bodies == ["done"] * 4
+    with ThreadPoolExecutor(4) as pool:
+        bodies = pool.map(lambda _: api.call("http.get", [f"{server.url}/x"])["body"], range(4))
+    assert list(bodies) == ["done"] * 4
 
 
 def test_ipv6_addresses(serve: Serve, make_api: MakeApi) -> None:
@@ -246,19 +240,16 @@ def test_a_name_that_does_not_resolve(make_api: MakeApi) -> None:
     assert (caught.value.code, caught.value.retryable) == ("connection", True)
 
 
-def test_a_server_that_hangs_up(serve_raw: ServeRaw, make_api: MakeApi) -> None:
-    server = serve_raw(lambda connection: None)
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [(b"", "the server closed it without an answer"), (b"220 mail.example\r\n\r\n", "the answer is not valid HTTP")],
+)
+def test_answers_that_are_not_http(serve_raw: ServeRaw, make_api: MakeApi, sent: bytes, reason: str) -> None:
+    server = serve_raw(lambda connection: connection.sendall(sent))
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
     assert (caught.value.code, caught.value.retryable) == ("connection", True)
-    assert str(caught.value) == f"the connection to {server.grant} failed: the server closed it without an answer"
-
-
-def test_an_answer_that_is_not_http(serve_raw: ServeRaw, make_api: MakeApi) -> None:
-    server = serve_raw(lambda connection: connection.sendall(b"220 mail.example ESMTP\r\n\r\n"))
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
-    assert str(caught.value) == f"the connection to {server.grant} failed: the answer is not valid HTTP"
+    assert str(caught.value) == f"the connection to {server.grant} failed: {reason}"
 
 
 def test_an_answer_before_the_whole_request_was_read(serve_raw: ServeRaw, make_api: MakeApi) -> None:
@@ -277,21 +268,13 @@ def test_closing_wakes_a_request_that_waits(serve: Serve, make_api: MakeApi) -> 
 
     server = serve({"/x": hang})
     api = make_api({"http": [server.grant]})
-    failed: list[ToolError] = []
-
-    def work() -> None:
-        try:
-            api.call("http.get", [f"{server.url}/x"])
-        except ToolError as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert asked.wait(60)
-    api.close()
-    thread.join(60)
-    leave.set()
-    assert [error.code for error in failed] == ["connection"]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(api.call, "http.get", [f"{server.url}/x"])
+        assert asked.wait(60)
+        api.close()
+        error = waiting.exception(60)
+        leave.set()
+    assert isinstance(error, ToolError) and error.code == "connection"
     with pytest.raises(ToolError, match="the host is closing"):
         api.call("http.get", [f"{server.url}/x"])
 

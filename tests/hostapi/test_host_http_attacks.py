@@ -11,7 +11,7 @@ import pytest
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
-from tests.loopback_servers import Answer, RawServer, Server, drip, ignore
+from tests.loopback_servers import Answer, RawServer, Server, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -286,44 +286,6 @@ def test_encodings_that_were_not_asked_for(serve: Serve, make_api: MakeApi, enco
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
     assert str(caught.value) == f"the response has the unexpected encoding '{encoding}'"
-
-
-@pytest.mark.parametrize(
-    ("start", "more", "code"),
-    [
-        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536, "too_large"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65536 + b"\r\n", "too_large"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n", b"x" * 65536, "too_large"),
-        (b"HTTP/1.1 200 OK\r\n", b"a: " + b"x" * 1000 + b"\r\n", "connection"),
-        (b"HTTP/1.1 200 OK\r\nlong: ", b"x" * 1000, "connection"),
-        (b"", b"x" * 1000, "connection"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", b"x" * 1000, "connection"),
-    ],
-    ids=["body", "chunks", "length", "headers", "header", "status line", "chunk extension"],
-)
-def test_endless_answers_end(serve_raw: ServeRaw, make_api: MakeApi, start: bytes, more: bytes, code: str) -> None:
-    server = serve_raw(drip(start, more))
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 20}])
-    assert caught.value.code == code
-
-
-@pytest.mark.parametrize(
-    ("start", "more"),
-    [
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n", b"x"),
-        (b"HTTP/1.1 200 OK\r\na: ", b"x"),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
-    ],
-    ids=["body", "header", "interim answers", "chunks"],
-)
-def test_a_slow_drip_ends_with_the_timeout(serve_raw: ServeRaw, make_api: MakeApi, start: bytes, more: bytes) -> None:
-    server = serve_raw(drip(start, more, pause=0.02))
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 0.3}])
-    assert (caught.value.code, caught.value.retryable) == ("timeout", True)
-    assert str(caught.value) == "127.0.0.1 did not answer within 0.3 seconds"
 
 
 def test_a_server_that_reads_nothing_ends_with_the_timeout(serve_raw: ServeRaw, make_api: MakeApi) -> None:

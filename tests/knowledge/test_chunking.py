@@ -94,11 +94,6 @@ def test_chunks_are_bounded_and_make_up_the_text(parts: list[str]) -> None:
     assert all(0 <= piece.start <= piece.start + piece.overlap <= piece.end for piece in found)
 
 
-@given(st.text())
-def test_any_text_is_rebuilt(text: str) -> None:
-    assert rebuilt(text) == text
-
-
 @pytest.mark.parametrize("part", ["#", "```\n", "a", "\n", "=\n", "a\n=\n", "# \n", " ", "-", ". ", "~~~x\n", "\t\n"])
 def test_hostile_texts_take_linear_work(part: str) -> None:
     text = part * (50_000 // len(part))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.database import Database
-from moonbox.errors import ClosedError, UsageError
+from moonbox.errors import UsageError
 from moonbox.knowledge import KnowledgeBase, KnowledgeError
 from moonbox.knowledge.store import SCHEMA
-from tests.forks import in_a_fork
 
 from .conftest import Listed, item
 
@@ -31,18 +29,6 @@ def test_a_store_of_an_earlier_version_is_brought_up_to_date(store: Path) -> Non
         assert base.stats().embedded == 0
 
 
-def test_a_damaged_file(filled: Filled, store: Path) -> None:
-    filled(*(item(f"doc{number}", "some words " * 200) for number in range(50))).close()
-    with store.open("r+b") as file:
-        file.seek(4096)
-        file.write(os.urandom(store.stat().st_size - 4096))
-    with (
-        pytest.raises(KnowledgeError, match=r"is damaged; delete it and run `moonbox sync` again$"),
-        KnowledgeBase(store) as base,
-    ):
-        base.search("words")
-
-
 def test_reading_alone(filled: Filled, store: Path) -> None:
     with pytest.raises(KnowledgeError, match=r"^there is no knowledge base at .*; run `moonbox sync` to make one$"):
         KnowledgeBase(store, read_only=True)
@@ -53,26 +39,3 @@ def test_reading_alone(filled: Filled, store: Path) -> None:
             base.sync("notes")
         with pytest.raises(UsageError, match=r"was opened read-only$"):
             base.forget("notes")
-
-
-def test_closing(filled: Filled) -> None:
-    base = filled(item("a", "text"))
-    base.close()
-    base.close()
-    for use in (
-        lambda: base.search("text"),
-        lambda: base.get("a"),
-        lambda: base.sync("notes"),
-        base.stats,
-        base.sources,
-    ):
-        with pytest.raises(ClosedError, match=r"^the knowledge base .* is closed$"):
-            use()
-
-
-def test_a_forked_process_syncs_and_searches(filled: Filled) -> None:
-    listed = Listed(item("a", "some text"))
-    base = filled(*listed.scanned)
-    base.search("text")
-    assert in_a_fork(lambda: f"{base.sync('notes').unchanged} {len(base.search('text'))}") == "1 1"
-    assert len(base.search("text")) == 1

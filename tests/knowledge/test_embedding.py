@@ -6,7 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -212,11 +212,8 @@ def test_the_local_model_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: found.append(name) or find(name))
     embedder = LocalEmbedder()
-    threads = [threading.Thread(target=embedder.warm) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: embedder.warm(), range(4)))
     embedder.embed(["x"], "query")
     assert found.count("wordllama") == 1
 

@@ -121,11 +121,6 @@ def test_restructured_text(text: str, title: str, body: str | None) -> None:
     assert (extracted.title, extracted.text) == (title, text if body is None else body)
 
 
-def test_the_title_of_a_file_in_restructured_text(extractor: Extractor) -> None:
-    extracted = extractor.extract(b"Setting up\n==========\n\nRead on.\n", kind_of("index.rst"))
-    assert (extracted.title, extracted.markdown) == ("Setting up", True)
-
-
 def test_front_matter_tells_author_and_date() -> None:
     found = read_markdown("---\nauthor: Ann\ndate: 2024-05-06\n---\n")
     assert (found.author, found.updated_at) == ("Ann", "2024-05-06T00:00:00Z")

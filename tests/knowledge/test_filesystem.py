@@ -10,7 +10,8 @@ import pytest
 
 from moonbox.errors import ConfigError
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
-from moonbox.knowledge.connectors.filesystem import DOCUMENTS, Filesystem, Folder, Globs
+from moonbox.knowledge.connectors import filesystem
+from moonbox.knowledge.connectors.filesystem import Filesystem, Folder, Globs
 from tests.faults.processes import settled_descriptors
 
 from .pdfs import pdf
@@ -159,6 +160,17 @@ def test_a_pipe_does_not_hang_the_scan(root: Path) -> None:
         folder.read("pipe.md", 100)
 
 
+@pytest.mark.parametrize(("bound", "words"), [("MAX_FILES", "documents"), ("MAX_ENTRIES", "files")])
+def test_a_listing_is_bounded(root: Path, store: Path, monkeypatch: pytest.MonkeyPatch, bound: str, words: str) -> None:
+    for number in range(5):
+        put(root, f"{number}.md")
+    monkeypatch.setattr(filesystem, bound, 3)
+    with KnowledgeBase(store, sources={"docs": Filesystem(path=root)}) as base:
+        report = base.sync("docs")
+    advice = "the rest was left out: choose fewer with include and exclude"
+    assert (report.added, report.error) == (3, f"the folder has more than 3 {words}; {advice}")
+
+
 def test_a_file_that_grows_meanwhile_is_bounded(root: Path) -> None:
     path = put(root, "file.md", "x" * 50)
     scanner = Filesystem(path=root, max_file_size=100).scan({})
@@ -224,10 +236,6 @@ def test_pdfs_without_pypdf_are_skipped(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     why = "PDF files need the package pypdf: pip install 'moonbox[pdf]'"
     assert scan(root) == [Skipped("x.pdf", why)]
-
-
-def test_the_default_globs_hold_no_secrets() -> None:
-    assert not any("env" in glob or glob == "*" or "pem" in glob for glob in DOCUMENTS)
 
 
 def test_a_relative_path_is_relative_to_where_one_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,17 @@ from typing import Any
 import pytest
 
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total, Unchanged
-from moonbox.knowledge.connectors.git import Git, Repository
+from moonbox.knowledge.connectors import git
+from moonbox.knowledge.connectors.git import Git
 
 
 class Repo:
     """A repository that a test fills."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *options: str) -> None:
         self.path = path
         path.mkdir()
-        self.git("init", "-q", "-b", "main", ".")
+        self.git("init", "-q", "-b", "main", *options, ".")
 
     def git(self, *arguments: str, **environment: str) -> str:
         variables = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", **environment}
@@ -150,14 +152,35 @@ def test_names_that_look_like_something_else(repo: Repo) -> None:
     assert "caf\\xe9.md" in {one.source_id for one in scanned}
 
 
-def test_bare_repositories(repo: Repo, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("clone", "-q", "--bare", "."),
+        ("clone", "-q", "--depth", "1", "file://."),
+        ("clone", "-q", "--shared", "."),
+        ("worktree", "add", "-q", "--detach"),
+    ],
+    ids=["bare", "shallow", "shared", "worktree"],
+)
+def test_kinds_of_repositories(repo: Repo, tmp_path: Path, command: tuple[str, ...]) -> None:
+    repo.put("a.md", "old")
+    repo.commit()
     repo.put("a.md", "text")
     repo.commit()
-    repo.git("clone", "-q", "--bare", ".", str(tmp_path / "bare.git"))
-    total, found = Git(path=tmp_path / "bare.git").scan({})
+    copy = tmp_path / "copy"
+    repo.git(*(word.replace("file://.", repo.path.as_uri()) for word in command), str(copy))
+    total, found = Git(path=copy).scan({})
     assert total == Total(1)
     assert isinstance(found, Item)
-    assert found.body == "text"
+    assert (found.body, found.author) == ("text", "Ann")
+
+
+def test_a_repository_of_sha256(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo", "--object-format=sha256")
+    repo.put("a.md", "text")
+    repo.commit()
+    (found,) = scan(repo)
+    assert (found.body, len(found.fingerprint)) == ("text", 64)
 
 
 @pytest.mark.parametrize(
@@ -172,19 +195,19 @@ def test_refs_that_name_no_commit(repo: Repo, ref: str, message: str) -> None:
     repo.put("a.md", "text")
     repo.commit()
     with pytest.raises(KnowledgeError) as caught:
-        Repository(repo.path, ref)
+        scan(repo, ref=ref)
     assert str(caught.value).startswith(message)
 
 
 def test_places_that_are_no_repository(repo: Repo, tmp_path: Path) -> None:
     with pytest.raises(KnowledgeError, match=r"unknown commit 'HEAD' in the repository"):
-        Repository(repo.path, "HEAD")
+        scan(repo)
     with pytest.raises(KnowledgeError, match=r"^the folder .* does not exist$"):
-        Repository(tmp_path / "nothing", "HEAD")
+        list(Git(path=tmp_path / "nothing").scan({}))
     repo.put("inner/a.md", "text")
     repo.commit()
     with pytest.raises(KnowledgeError, match=r"inner is not a git repository"):
-        Repository(repo.path / "inner", "HEAD")  # the repository around it is not meant
+        list(Git(path=repo.path / "inner").scan({}))  # the repository around it is not meant
 
 
 def test_a_hostile_configuration_starts_nothing(repo: Repo, tmp_path: Path) -> None:
@@ -275,3 +298,93 @@ def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(KnowledgeError, match=r"^a git source needs the program git; it is not installed$"):
         scan(repo)
+
+
+def nest(repo: Repo, levels: int, width: int = 10) -> None:
+    """Commit trees that each hold the next one `width` times: width ** levels files in a few objects."""
+
+    def write(*arguments: str, data: str) -> str:
+        command = ["git", *arguments]
+        done = subprocess.run(command, cwd=repo.path, input=data, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    oid, entry = write("hash-object", "-w", "--stdin", data="text"), "100644 blob {}\t{}.md"
+    for _ in range(levels):
+        oid = write("mktree", data="".join(entry.format(oid, name) + "\n" for name in range(width)))
+        entry = "040000 tree {}\t{}"
+    who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    repo.git("update-ref", "HEAD", repo.git("commit-tree", "-m", "x", oid, **who).strip())
+
+
+def test_nested_equal_trees_are_listed_within_bounds(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes that name a billion files."""
+    nest(repo, 9)
+    monkeypatch.setattr(git, "MAX_FILES", 20_000)
+    scanner = Git(path=repo.path).scan({})
+    assert next(scanner) == Total(20_000)
+    scanner.close()  # type: ignore[attr-defined]  # it is a generator
+
+
+@pytest.mark.parametrize(
+    ("bound", "most", "words"),
+    [
+        ("MAX_FILES", 30, "more than 30 documents"),
+        ("MAX_ENTRIES", 30, "more than 30 files"),
+        ("MAX_NAMES", 30 * len("0/0/0.md"), "more than 240 bytes of names"),
+        ("MAX_BYTES", 30 * len("text"), "more than 120 bytes of documents"),
+    ],
+)
+def test_the_report_says_what_was_left_out(
+    repo: Repo, store: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, words: str
+) -> None:
+    nest(repo, 3)
+    monkeypatch.setattr(git, bound, most)
+    with KnowledgeBase(store, sources={"repo": Git(path=repo.path)}) as base:
+        report = base.sync("repo")
+        assert (report.added, report.ok) == (30, False)
+        assert report.error == f"the repository has {words}; the rest was left out: choose fewer with include and ref"
+
+
+@pytest.mark.parametrize(
+    "place", ["config", "HEAD", "packed-refs", "objects/info/alternates", "refs/heads/main", "shallow", "commondir"]
+)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_special_files_in_a_repository(repo: Repo, monkeypatch: pytest.MonkeyPatch, place: str, kind: str) -> None:
+    """A pipe without a writer makes a reader wait for ever; a device may never end."""
+    repo.put("a.md", "text")
+    repo.commit()
+    monkeypatch.setattr(git, "QUERY_SECONDS", 0.5)
+    path = repo.path / ".git" / place
+    path.unlink(missing_ok=True)
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    try:
+        scanned = scan(repo)
+    except KnowledgeError as error:
+        assert re.search(r"is not a git repository|unknown commit|did not respond within 0.5 s", str(error))
+    else:
+        assert [one.source_id for one in scanned] == ["a.md"]
+    assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+@pytest.mark.parametrize(
+    "setting", ["include.path", "includeIf.gitdir:**.path", "core.excludesFile", "core.attributesFile"]
+)
+def test_a_pipe_that_the_configuration_names_is_not_opened(repo: Repo, tmp_path: Path, setting: str) -> None:
+    repo.put("a.md", "text")
+    repo.commit()
+    os.mkfifo(tmp_path / "pipe")
+    repo.git("config", setting, str(tmp_path / "pipe"))
+    assert [one.source_id for one in scan(repo)] == ["a.md"]
+
+
+def test_a_history_that_takes_too_long(repo: Repo, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo.put("a.md", "text")
+    repo.commit()
+    monkeypatch.setattr(git, "HISTORY_SECONDS", 0.0)
+    with KnowledgeBase(store, sources={"repo": Git(path=repo.path)}) as base:
+        report = base.sync("repo")
+        assert (report.added, report.error) == (
+            1,
+            "the history was not read to its end in 0 s: some authors are missing",
+        )
+        assert base.sync("repo").ok

@@ -270,8 +270,7 @@ def tools(filled: Callable[..., KnowledgeBase]) -> dict[str, Tool]:
 
 
 def call(tool: Tool, **arguments: Any) -> Any:
-    jsonschema_rs.validate(tool.parameters, arguments)
-    result = tool.call(arguments)
+    result = tool.convert_result(tool.invoke(tool.bind(arguments)))
     assert tool.returns is not None
     jsonschema_rs.validate(tool.returns, result)
     return result

@@ -14,7 +14,7 @@ from moonbox.errors import MissingExtra, UsageError
 from moonbox.knowledge import EmbeddingError, KnowledgeBase, vectors
 from moonbox.knowledge.embedding import OpenAIEmbedder, OpenAIEmbeddings
 from moonbox.knowledge.store import open_store
-from moonbox.knowledge.vectors import connect_with_vectors, quantized
+from moonbox.knowledge.vectors import connect_with_vectors
 
 from .conftest import Listed, item
 from .meaning import answer_embeddings, vector_of
@@ -231,12 +231,6 @@ def test_other_connections_get_nothing_of_the_extension(base: KnowledgeBase) -> 
     database.close()
 
 
-def test_reading_alone_searches_by_meaning_too(base: KnowledgeBase, store: Path, meaning: Meaning) -> None:
-    base.sync("notes")
-    with KnowledgeBase(store, embedder=meaning, read_only=True) as reader:
-        assert found(reader, "feline", mode="semantic")[0] == "pets/cats"
-
-
 def test_empty_queries(base: KnowledgeBase) -> None:
     base.sync("notes")
     with pytest.raises(UsageError, match=r"^semantic search needs some words to search for$"):
@@ -269,22 +263,6 @@ def test_the_nearest_documents_are_those_of_an_exact_ranking(
             exact = sorted(near, key=lambda name: -near[name])[:10]
             same += len(set(exact) & set(found(base, query, mode="semantic", limit=10)))
     assert same >= right - 2  # two neighbours may change places where a byte is too coarse
-
-
-def test_quantized_vectors_keep_their_directions() -> None:
-    """The cosine of the stored bytes differs from the true one by less than anyone could rank by."""
-    chance = random.Random(7)
-    for size in (1, 7, 384, 1000):
-        one, other = ([chance.gauss(0, 1) for _ in range(size)] for _ in range(2))
-        bits, numbers = quantized(one)
-        assert (len(bits), len(numbers)) == (-(-size // 8), -(-size // 8) * 8)
-        true = cosine(one, other)
-        stored = cosine(_signed(numbers), _signed(quantized(other)[1]))
-        assert stored == pytest.approx(true, abs=0.02)
-
-
-def _signed(data: bytes) -> list[float]:
-    return [float(byte - 256 if byte > 127 else byte) for byte in data]
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ import pytest
 
 from moonbox.audit.sinks import MemorySink
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
-from moonbox.scripts.hostapi import Grants, HostApi, HttpOptions
+from moonbox.scripts.hostapi import Grants, HostApi
 from moonbox.scripts.library import ScriptLibrary
 
 if TYPE_CHECKING:
@@ -22,14 +22,9 @@ SECRET = "correct-horse-battery"
 
 
 class _Echo(http.server.BaseHTTPRequestHandler):
-    """Sends back what it was sent, and redirects."""
+    """Sends back what it was sent."""
 
     def do_GET(self) -> None:
-        if self.path.startswith("/to/"):
-            self.send_response(302)
-            self.send_header("Location", "http://" + self.path[4:])
-            self.end_headers()
-            return
         body = str(self.headers).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -48,13 +43,13 @@ def server() -> Iterator[int]:
         httpd.shutdown()
 
 
-def execute(tmp_path: Path, body: str, grants: Mapping[str, Any], **options: Any) -> tuple[object, str, str]:
+def execute(tmp_path: Path, body: str, grants: Mapping[str, Any]) -> tuple[object, str, str]:
     """What the script returned, its error, and everything that was written down about it."""
     path = tmp_path / "evil.lua"
     path.write_text(f"tool = {{}}\nfunction tool.execute(params, context)\n{body}\nend\n")
     settings = ScriptSettings("evil", path, 10.0, Grants.from_dict(grants, tmp_path))
     sink = MemorySink()
-    api = partial(HostApi, environ={"KEY": SECRET, "OTHER": "other-value"}, **options)
+    api = partial(HostApi, environ={"KEY": SECRET, "OTHER": "other-value"})
     with ScriptLibrary(ToolsSettings((settings,)), audit=sink, make_api=api) as lib:
         assert lib.scripts[0].problem is None
         run = lib.execute("evil", {})
@@ -81,40 +76,6 @@ def test_nothing_is_granted_by_default(tmp_path: Path, body: str, says: str) -> 
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["../secret.txt", "data/../../secret.txt", "/etc/passwd", "data/link", "data/folder/secret.txt", "data/\\0x"],
-)
-def test_paths_do_not_leave_the_granted_folder(tmp_path: Path, path: str) -> None:
-    (tmp_path / "secret.txt").write_text(SECRET)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "link").symlink_to(tmp_path / "secret.txt")
-    (tmp_path / "data" / "folder").symlink_to(tmp_path)
-    value, error, trail = execute(tmp_path, f'return fs.read("{path}")', {"read": ["./data"]})
-    assert value is None
-    assert error
-    assert SECRET not in trail
-
-
-@pytest.mark.parametrize(
-    "target", ["127.0.0.1:1/", "localhost:1/", "[::1]:1/", "169.254.169.254/", "10.0.0.1/", "2130706433/"]
-)
-def test_redirects_do_not_lead_elsewhere(tmp_path: Path, server: int, target: str) -> None:
-    body = f'return http.get("http://127.0.0.1:{server}/to/{target}")'
-    value, error, _ = execute(tmp_path, body, {"http": [f"127.0.0.1:{server}"]})
-    assert value is None
-    assert error
-
-
-def test_names_that_resolve_to_private_addresses_are_refused(tmp_path: Path) -> None:
-    options = HttpOptions(resolver=lambda host, port: ["10.1.2.3"])
-    value, error, _ = execute(
-        tmp_path, 'return http.get("https://api.example.com/")', {"http": ["api.example.com"]}, http=options
-    )
-    assert value is None
-    assert "10.1.2.3" in error or "private" in error
-
-
-@pytest.mark.parametrize(
     "body",
     [
         'return http.get(url, {headers = {["X-Key"] = secret("KEY")}})',
@@ -137,13 +98,3 @@ def test_a_secret_does_not_come_out(tmp_path: Path, server: int, body: str) -> N
         assert SECRET not in text
         assert SECRET[::-1] not in text
         assert "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5" not in text
-
-
-def test_an_endless_script_ends(tmp_path: Path) -> None:
-    path = tmp_path / "endless.lua"
-    path.write_text("tool = {} function tool.execute() while true do pcall(function() while true do end end) end end")
-    settings = ScriptSettings("endless", path, 0.3)
-    with ScriptLibrary(ToolsSettings((settings,))) as lib:
-        run = lib.execute("endless", {})
-    assert run.error is not None
-    assert run.error.limit == "time"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import Clip, binary, pieces, shape, short
 from moonbox.errors import UsageError
@@ -13,9 +13,8 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from moonbox.audit.records import Call
+    from moonbox.audit.records import Call, Run
     from moonbox.errors import ScriptError
-    from moonbox.findings import Finding
     from moonbox.languages.language import Texts
 
 __all__ = ["MIN_CHARS", "json_reply", "render"]
@@ -26,34 +25,7 @@ _MOST_NOTES = 3
 _LONGEST_NOTE = 150
 
 
-class Finished(Protocol):
-    """What an answer is made from; a Run is one."""
-
-    @property
-    def language(self) -> str: ...
-    @property
-    def values(self) -> tuple[Any, ...]: ...
-    @property
-    def output(self) -> str: ...
-    @property
-    def output_cut(self) -> int: ...
-    @property
-    def calls(self) -> tuple[Call, ...]: ...
-    @property
-    def error(self) -> ScriptError | None: ...
-    @property
-    def state_lost(self) -> bool: ...
-    @property
-    def repl(self) -> str: ...
-    @property
-    def kept(self) -> str: ...
-    @property
-    def kept_output(self) -> str: ...
-    @property
-    def notes(self) -> Sequence[Finding]: ...
-
-
-def render(run: Finished, max_chars: int = 50_000) -> str:
+def render(run: Run, max_chars: int = 50_000) -> str:
     """The text for the model, at most `max_chars` long; an error and its hint come first and are never cut away."""
     if max_chars < MIN_CHARS:
         raise UsageError(f"max_chars must be at least {MIN_CHARS}, not {max_chars}")
@@ -62,7 +34,7 @@ def render(run: Finished, max_chars: int = 50_000) -> str:
     return _success(run, max_chars) if run.error is None else _failure(run, run.error, max_chars)
 
 
-def json_reply(run: Finished, text: str, max_chars: int) -> str:
+def json_reply(run: Run, text: str, max_chars: int) -> str:
     """The same as JSON: `result`, `output`, and `error` where the script failed; `text` is what `render` made of it.
 
     Several returned values are a list. What is too long is replaced by the text, cut, under `note`.
@@ -84,7 +56,7 @@ def json_reply(run: Finished, text: str, max_chars: int) -> str:
     return whole
 
 
-def _success(run: Finished, room: int) -> str:
+def _success(run: Run, room: int) -> str:
     notes = [_PRINTED_TOO_MUCH.format(run.output_cut)] if run.output_cut else []
     if run.state_lost:
         notes.append(_STATE_LOST)
@@ -105,7 +77,7 @@ def _success(run: Finished, room: int) -> str:
     return _RETURNED + value + _PRINTED + printed.fit(for_output, _output_note(run)) + end
 
 
-def _failure(run: Finished, error: ScriptError, room: int) -> str:
+def _failure(run: Run, error: ScriptError, room: int) -> str:
     state = _state(run, error)
     cut = f"\n[{_PRINTED_TOO_MUCH.format(run.output_cut)}]" if run.output_cut else ""
     cut += "".join(f"\n[{note}]" for note in _check_notes(run))
@@ -122,7 +94,7 @@ def _failure(run: Finished, error: ScriptError, room: int) -> str:
     return text + cut
 
 
-def _check_notes(run: Finished) -> list[str]:
+def _check_notes(run: Run) -> list[str]:
     """What is likely wrong with the script, a few lines of it at most."""
     failed_on = run.error.line if run.error is not None else None  # of that line the error says enough
     notes = [note for note in run.notes if note.line != failed_on]
@@ -166,7 +138,7 @@ def _headline(error: ScriptError) -> str:
     return f"{name}{line}{more}: "
 
 
-def _state(run: Finished, error: ScriptError) -> str:
+def _state(run: Run, error: ScriptError) -> str:
     if run.state_lost:
         return f"\n\n{_STATE_LOST}"
     if error.kind in ("syntax", "check"):
@@ -232,7 +204,7 @@ def _shares(wanted: Sequence[int], room: int) -> list[int]:
     return shares
 
 
-def _value_note(run: Finished) -> Callable[[int, int], str]:
+def _value_note(run: Run) -> Callable[[int, int], str]:
     """Says how much of a value is missing and how a script gets at it."""
     value = run.values[0] if len(run.values) == 1 else list(run.values)
     advice = f"the value is {shape(value)}. Return less: filter, count or sum in the script. To read on, "
@@ -267,7 +239,7 @@ def _texts(name: str) -> Texts:
     return (LANGUAGES.get(name) or language()).texts
 
 
-def _output_note(run: Finished) -> Callable[[int, int], str]:
+def _output_note(run: Run) -> Callable[[int, int], str]:
     advice = "print less, or return only what is needed"
     if run.kept_output:
         part = _texts(run.language).part_of_text.replace("big", run.kept_output)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ __all__ = [
     "Tail",
     "Verification",
     "digest",
+    "json_object",
     "link",
     "prune_note",
+    "run_of",
     "sealed_line",
     "segments",
     "split_line",
@@ -51,13 +53,7 @@ class Verification:
         return self.problem is None
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "ok": self.ok,
-            "records": self.records,
-            "pruned": self.pruned,
-            "head": self.head,
-            "problem": self.problem,
-        }
+        return {"ok": self.ok, **asdict(self)}
 
 
 class Stubs:
@@ -161,58 +157,38 @@ def stub_line(hash: str) -> bytes:
 
 def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verification:
     """Check a file of JSON lines from its first line to its last."""
-    walk = _LineWalk(expect)
-    for line in lines:
-        if not walk.take(line):
-            break
-    return walk.result()
-
-
-class _LineWalk:
-    def __init__(self, expect: str | None) -> None:
-        self._expect = expect
-        self._tail = Tail()
-        self._first_loose = b""
-        self._stubs = Stubs()
-        self._number = self._records = 0
-        self._problem: str | None = None
-
-    def take(self, line: bytes) -> bool:
-        """Go one line further; whether it fits."""
-        self._number += 1
+    tail, stubs, records, first_loose = Tail(), Stubs(), 0, b""
+    problem: str | None = None
+    number = 0
+    for number, line in enumerate(lines, 1):
         parts = split_line(line)
         if parts is None:
-            if not self._tail.loose:
-                self._first_loose = line
-            self._tail.add_loose(line)
-            return True
+            first_loose = first_loose if tail.loose else line
+            tail.add_loose(line)
+            continue
         body, hash = parts
-        if body == STUB and not self._tail.loose:
-            self._stubs.add(hash, f"line {self._number}")
-        elif hash != self._tail.hash_of(body):
-            self._problem = f"line {self._number}{_described(line)} does not fit the lines before it"
-            return False
+        if body == STUB and not tail.loose:
+            stubs.add(hash, f"line {number}")
+        elif hash != tail.hash_of(body):
+            problem = f"line {number}{_described(line)} does not fit the lines before it"
+            break
         else:
-            self._records += 1
+            records += 1
             if body.startswith(b'{"prune":'):
-                self._stubs.vouch(_object(line).get("prune"))
-        self._tail = Tail(hash)
-        if self._expect == hash:
-            self._expect = None
-        return True
-
-    def result(self) -> Verification:
-        problem, tail = self._problem or self._stubs.problem, self._tail
-        # A last line without an end was being written when its writer was killed: the next writer seals it.
-        loose = tail.loose > 1 or (tail.loose == 1 and self._first_loose.endswith(b"\n"))
-        if problem is None and loose and tail.head:
-            first = self._number - tail.loose + 1
-            problem = f"line {first}{_described(self._first_loose)} has no hash, but the lines before it have"
-        elif problem is None and loose:
-            problem = "no line has a hash: an older version wrote the trail; the next run that is written seals it"
-        if problem is None and self._expect is not None:
-            problem = not_expected(self._expect)
-        return Verification(self._records, self._stubs.pruned, tail.head, problem)
+                stubs.vouch(json_object(line).get("prune"))
+        tail = Tail(hash)
+        expect = None if expect == hash else expect
+    problem = problem or stubs.problem
+    # A last line without an end was being written when its writer was killed: the next writer seals it.
+    loose = tail.loose > 1 or (tail.loose == 1 and first_loose.endswith(b"\n"))
+    if problem is None and loose and tail.head:
+        first = number - tail.loose + 1
+        problem = f"line {first}{_described(first_loose)} has no hash, but the lines before it have"
+    elif problem is None and loose:
+        problem = "no line has a hash: an older version wrote the trail; the next run that is written seals it"
+    if problem is None and expect is not None:
+        problem = not_expected(expect)
+    return Verification(records, stubs.pruned, tail.head, problem)
 
 
 def not_expected(hash: str) -> str:
@@ -220,12 +196,19 @@ def not_expected(hash: str) -> str:
 
 
 def _described(line: bytes) -> str:
-    data = _object(line)
-    run = data.get("id") or data.get("run") or (data.get("run_started") or {}).get("id")
-    return f" (run {run})" if isinstance(run, str) else ""
+    run = run_of(json_object(line))
+    return "" if run is None else f" (run {run})"
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def run_of(data: dict[str, Any]) -> str | None:
+    """Which run a line is about."""
+    started = data.get("run_started")
+    id = data.get("id", data.get("run", started.get("id") if isinstance(started, dict) else None))
+    return id if isinstance(id, str) else None
+
+
+def json_object(line: bytes) -> dict[str, Any]:
+    """The object of a line; empty for a line that is none, such as the unfinished one of a killed writer."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):

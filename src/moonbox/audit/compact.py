@@ -61,7 +61,12 @@ def pieces(value: Any) -> Iterator[str]:
             yield _encode(value[start : start + _PART])[1:-1]
         yield '"'
     elif kind is list and not _is_small(value):
-        yield from _list_pieces(value)
+        opener = "["
+        for item in value:
+            yield opener
+            yield from pieces(item)
+            opener = ","
+        yield "]"
     elif kind is dict and not _is_small(value):
         opener = "{"
         for name, item in _named(value):
@@ -118,7 +123,6 @@ def clean(text: str) -> str:
 
 
 _PART = 32_768
-_GROUP = 256
 
 
 def _encode(value: Any) -> str:
@@ -130,21 +134,6 @@ def _encode(value: Any) -> str:
 
 def _other(value: Any) -> Any:
     return binary(value) if isinstance(value, bytes) else str(value)
-
-
-def _list_pieces(value: list[Any]) -> Iterator[str]:
-    opener = "["
-    for start in range(0, len(value), _GROUP):
-        group = value[start : start + _GROUP]
-        if _is_small(group):
-            yield opener + _encode(group)[1:-1]
-            opener = ","
-            continue
-        for item in group:
-            yield opener
-            yield from pieces(item)
-            opener = ","
-    yield "]"
 
 
 def _renamed(value: Any) -> Any:

@@ -23,7 +23,9 @@ from moonbox.audit.chain import (
     STUB,
     Tail,
     Verification,
+    json_object,
     prune_note,
+    run_of,
     sealed_line,
     segments,
     split_line,
@@ -32,7 +34,7 @@ from moonbox.audit.chain import (
 )
 from moonbox.audit.query import RunReader
 from moonbox.audit.records import Call, Run, unfinished
-from moonbox.audit.retention import Pruning, Retention, RetentionClock
+from moonbox.audit.retention import Prunable, Pruning, Retention, RetentionClock
 from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
 from moonbox.shortage import shortage
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonLinesSink", "LineFile"]
 
 
-class JsonLinesSink(RunReader):
+class JsonLinesSink(RunReader, Prunable):
     """A file to which each run is appended as one line of JSON; any number of threads and processes may share it.
 
     A line is in the operating system's hands when `write` returns, so that it survives the end of this process,
@@ -84,7 +86,7 @@ class JsonLinesSink(RunReader):
             with self.path.open("rb") as lines:
                 for line in lines:
                     # A line without an end was cut short when its writer was killed: that run was never returned.
-                    data = _object(line) if line.endswith(b"\n") else {}
+                    data = json_object(line) if line.endswith(b"\n") else {}
                     with contextlib.suppress(ValueError, TypeError, AttributeError):
                         if "id" in data:
                             run = Run.from_dict(data)
@@ -99,20 +101,6 @@ class JsonLinesSink(RunReader):
         except OSError as error:
             raise AuditError(f"cannot read the audit trail {self.path}: {_reason(error)}") from error
         yield from (unfinished(run, calls.get(id, ())) for id, run in started.items())
-
-    def prune(
-        self,
-        *,
-        older_than: float | None = None,
-        keep: int | None = None,
-        max_bytes: int | None = None,
-        dry_run: bool = False,
-    ) -> int:
-        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
-
-        Returns their number.
-        """
-        return self._prune(Pruning(older_than, keep, max_bytes), dry_run=dry_run)
 
     def verify(self, *, expect: str | None = None) -> Verification:
         """Whether every line fits the one before; `expect` is the hash of a record that must be there."""
@@ -174,7 +162,7 @@ class LineFile:
 
     def append(self, text: str, fsync: bool) -> int:
         """Add a JSON object as a line with its hash; returns the size of the file."""
-        with self._alone() as fd:
+        with self._locked() as fd:
             size = os.fstat(fd).st_size
             last = os.pread(fd, END_LENGTH, max(0, size - END_LENGTH))
             if parts := split_line(last):
@@ -206,11 +194,11 @@ class LineFile:
         The others go to a new file that replaces the old one in one step: a process that is killed half-way has lost
         nothing, and those that wait to append find the new file.
         """
-        with self._alone() as fd:
-            trail = _Lines.read(self._lines())
-            removed = choice.of_runs(trail.runs)
+        with self._locked() as fd:
+            runs, whole, pruned = _runs_in(self._lines())
+            removed = choice.of_runs(runs)
             if removed and not dry_run:
-                self._replace(fd, _pruned(self._lines(), trail.superseded, removed, trail.pruned))
+                self._replace(fd, _pruned(self._lines(), whole, removed, pruned))
         return len(removed)
 
     def close(self) -> None:
@@ -220,8 +208,8 @@ class LineFile:
                 self._fd = None
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[int]:
-        """The file that is at the path now, with nobody else writing: another process may have replaced it."""
+    def _locked(self) -> Iterator[int]:
+        """The file that is at the path now, locked; another process may have replaced the one that was open."""
         with self._lock:
             while True:
                 if self._fd is None:  # the number may be that of another file by now
@@ -307,45 +295,36 @@ def _to_disk(fd: int) -> None:
         os.fsync(fd)
 
 
-class _Lines:
-    """What a file holds: its runs in the order they were written, and how many were pruned before."""
-
-    def __init__(self) -> None:
-        self.runs: list[tuple[str, float, int]] = []
-        self.superseded: set[str] = set()
-        """Runs whose whole record is there, so that the lines from while they happened are not needed."""
-        self.pruned = 0
-
-    @classmethod
-    def read(cls, lines: Iterable[bytes]) -> _Lines:
-        trail, sizes, starts = cls(), dict[str, int](), dict[str, float]()
-        for line in lines:
-            data = _object(line)
-            id, started = _run_of(data), data.get("started", (_inner(data, "run_started")).get("started"))
-            if id is not None:
-                sizes[id] = sizes.get(id, 0) + len(line)
-                if isinstance(started, int | float):
-                    starts[id] = float(started)
-                if "id" in data:
-                    trail.superseded.add(id)
-                    starts[id] = starts.pop(id, 0.0)  # the latest record decides on the place
-            elif isinstance(runs := _inner(data, "prune").get("runs"), int):
-                trail.pruned = runs
-        trail.runs = [(id, started, sizes[id]) for id, started in starts.items()]
-        return trail
+def _runs_in(lines: Iterable[bytes]) -> tuple[list[tuple[str, float, int]], set[str], int]:
+    """The runs of a file in the order they were written, those with their whole record, and how many were pruned."""
+    sizes, starts, whole, pruned = dict[str, int](), dict[str, float](), set[str](), 0
+    for line in lines:
+        data = json_object(line)
+        id, started = run_of(data), data.get("started", (_inner(data, "run_started")).get("started"))
+        if id is not None:
+            sizes[id] = sizes.get(id, 0) + len(line)
+            if isinstance(started, int | float):
+                starts[id] = float(started)
+            if "id" in data:
+                whole.add(id)
+                starts[id] = starts.pop(id, 0.0)  # the latest record decides on the place
+        elif isinstance(runs := _inner(data, "prune").get("runs"), int):
+            pruned = runs
+    return [(id, started, sizes[id]) for id, started in starts.items()], whole, pruned
 
 
-def _pruned(lines: Iterable[bytes], superseded: set[str], removed: set[str], before: int) -> Iterator[bytes]:
+def _pruned(lines: Iterable[bytes], whole: set[str], removed: set[str], before: int) -> Iterator[bytes]:
     """The lines that stay, a stub where some went, and at the end a record of the pruning.
 
-    Lines without a hash whose seal cannot stay as it is go to the end, where that record covers them.
+    Lines that were written during a run go when its whole record is there. Lines without a hash whose seal cannot stay
+    as it is go to the end, where the record of the pruning covers them.
     """
     tail, stubs, loose, gap = Tail(), list[str](), list[bytes](), ""
 
     def goes(line: bytes) -> bool:
-        data = _object(line)
-        id = _run_of(data)
-        return id in removed or ("id" not in data and id in superseded)
+        data = json_object(line)
+        id = run_of(data)
+        return id in removed or ("id" not in data and id in whole)
 
     for between, last in segments(lines):
         parts = split_line(last) if last is not None else None
@@ -356,7 +335,7 @@ def _pruned(lines: Iterable[bytes], superseded: set[str], removed: set[str], bef
         body, hash = parts
         if len(kept) < len(between) or goes(last) or body == STUB or body.startswith(b'{"prune":'):
             loose += kept
-            if _run_of(_object(last)) is not None and not goes(last):
+            if run_of(json_object(last)) is not None and not goes(last):
                 loose.append(body + b"}\n")
             gap = hash
             continue
@@ -377,20 +356,6 @@ def _pruned(lines: Iterable[bytes], superseded: set[str], removed: set[str], bef
     yield sealed_line(json.dumps({"prune": prune_note(stubs, before + len(removed))}, separators=(",", ":")), tail)
 
 
-def _run_of(data: dict[str, Any]) -> str | None:
-    """Which run a line is about."""
-    id = data.get("id", data.get("run", _inner(data, "run_started").get("id")))
-    return id if isinstance(id, str) else None
-
-
 def _inner(data: dict[str, Any], key: str) -> dict[str, Any]:
     value = data.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}  # the unfinished line of a killed writer, ended by the next one
-    return data if isinstance(data, dict) else {}

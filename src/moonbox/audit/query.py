@@ -158,19 +158,23 @@ class RunReader:
     """A Trail over runs that are read one after the other, oldest first."""
 
     def runs(self) -> Iterator[Run]:
+        """Every run, in the order they were written."""
         raise NotImplementedError
 
     def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
+        """Summaries, the latest run first; `where` are fields of RunFilter."""
         check_page(limit, offset)
         wanted = RunFilter(**where)
         matches = [run for run in self._latest_first() if wanted.accepts(run)]
         return tuple(RunSummary.of(run) for run in matches[offset : offset + limit])
 
     def get(self, id: str) -> Run:
+        """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
         runs = {run.id: run for run in self.runs() if run.id.startswith(id)}
         return runs[pick(id, tuple(runs))]
 
     def stats(self, *, since: float | None = None, latest: int | None = None) -> Stats:
+        """How runs and tools did, since a moment or over so many of the latest runs."""
         return statistics(self.runs(), since=since, latest=latest)
 
     def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:

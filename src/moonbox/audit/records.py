@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from moonbox.audit.answer import render
 from moonbox.audit.compact import short
@@ -21,6 +20,7 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from moonbox.audit.redaction import Redactor
     from moonbox.media import Media
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "Observation",
     "Run",
     "Usage",
-    "call_to_dict",
+    "changed",
     "known_fields",
     "repacked",
     "unfinished",
@@ -92,7 +92,10 @@ class Call(Struct, frozen=True):
         return None if self.packed is None else self.packed.value
 
     def to_dict(self) -> dict[str, Any]:
-        return call_to_dict(self, to_jsonable)
+        data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "packed"}
+        error = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
+        values = {"arguments": to_jsonable(self.arguments), "result": to_jsonable(self.result), "error": error}
+        return {**data, "ok": self.ok, **values}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:
@@ -108,37 +111,6 @@ class Call(Struct, frozen=True):
 def repacked(call: Call, change: Callable[[Any], Any]) -> Packed | None:
     """The call's result after a change, such as a redaction."""
     return None if call.packed is None else pack(change(call.packed.value))
-
-
-def call_to_dict(call: Call, lower: Callable[[Any], Any]) -> dict[str, Any]:
-    """A call as JSON data; `lower` makes its values into such."""
-    # Spelled out, not looped over fields(): a durable sink pays this for every call of every run.
-    error = call.error
-    return {
-        "index": call.index,
-        "tool": call.tool,
-        "arguments": lower(call.arguments),
-        "status": call.status,
-        "ok": call.ok,
-        "result": lower(call.result),
-        "error": None
-        if error is None
-        else {
-            "code": error.code,
-            "message": error.message,
-            "retryable": error.retryable,
-            "data": lower(error.data),
-            "detail": error.detail,
-        },
-        "started": call.started,
-        "queued": call.queued,
-        "duration": call.duration,
-        "bytes_in": call.bytes_in,
-        "bytes_out": call.bytes_out,
-        "approval": call.approval,
-        "retry_of": call.retry_of,
-        "batch": call.batch,
-    }
 
 
 def known_fields(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,7 +139,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     """Whether the worker's loop was the native one."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__struct_fields__}
+        return asdict(self)
 
 
 class Observation(Struct, frozen=True):
@@ -242,17 +214,28 @@ class Run(Struct, frozen=True):
         """The text that goes back to the model, at most `max_chars` characters long."""
         return render(self, max_chars)
 
-    def redacted(self, redactor: RunRedactor) -> Run:
+    def redacted(self, redactor: Redactor) -> Run:
         """A copy without what the redactor hides."""
         return redactor.redact(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data: bytes, NaN and integer keys are tagged, so that `from_dict` gives the same Run back."""
-        return _run_dict(self, to_jsonable)
+        data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "media"}
+        return {
+            **data,
+            "ok": self.ok,
+            "values": to_jsonable(list(self.values)),
+            "calls": [call.to_dict() for call in self.calls],
+            "usage": self.usage.to_dict(),
+            "error": self.error and to_jsonable(self.error.to_dict()),
+            "observations": [[seen.name, to_jsonable(seen.value)] for seen in self.observations],
+            "notes": [note.to_dict() for note in self.notes],
+            "limits": self.limits and self.limits.to_dict(),
+        }
 
     def to_json(self, *, indent: int | None = None) -> str:
         """One line of JSON (unless `indent` is given) that can be written as UTF-8."""
-        data = _run_dict(self, _borrowed)
+        data = self.to_dict()
         separators = (",", ":") if indent is None else None
         text = json.dumps(data, ensure_ascii=False, indent=indent, separators=separators)
         try:
@@ -297,66 +280,30 @@ def unfinished(run: Run, calls: Iterable[Call]) -> Run:
     return replace(run, calls=tuple(sorted(calls, key=lambda call: call.index)), error=error, state_lost=True)
 
 
-class RunRedactor(Protocol):
-    """What hides parts of a run, such as `moonbox.audit.redaction.Redactor`."""
+def changed(run: Run, change: Callable[[Any], Any]) -> Run:
+    """The run with a change, such as a redaction, applied to everything in it that a script or tool chose."""
 
-    def redact(self, run: Run) -> Run: ...
+    def changed_call(call: Call) -> Call:
+        error = call.error
+        if error is not None:
+            texts = {"message": change(error.message), "detail": change(error.detail)}
+            error = replace(error, data=change(error.data), **texts)
+        return replace(call, arguments=change(call.arguments), packed=repacked(call, change), error=error)
 
-
-def _borrowed(value: Any) -> Any:
-    """The value itself where it is JSON already: the text is made at once, so that no copy is needed."""
-    return value if _is_json(value) else to_jsonable(value)
-
-
-_LEAVES = frozenset({str, int, bool, type(None)})
-
-
-def _is_json(value: Any) -> bool:
-    """Whether `to_jsonable` would change nothing; several times quicker than finding out by calling it."""
-    kind = type(value)
-    if kind is dict:
-        for key in value:
-            if type(key) is not str:
-                return False
-        if len(value) == 1 and key.startswith("$"):
-            return False  # might be read back as a tag
-        value = value.values()
-    elif kind is not list:
-        return kind in _LEAVES or (kind is float and isfinite(value))
-    for item in value:
-        kind = type(item)
-        if kind in _LEAVES:
-            continue
-        if not (isfinite(item) if kind is float else _is_json(item)):
-            return False
-    return True
-
-
-def _run_dict(run: Run, lower: Callable[[Any], Any]) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "ok": run.ok,
-        "language": run.language,
-        "source": run.source,
-        "values": [lower(value) for value in run.values],
-        "output": run.output,
-        "output_cut": run.output_cut,
-        "calls": [call_to_dict(call, lower) for call in run.calls],
-        "usage": run.usage.to_dict(),
-        "error": None if run.error is None else to_jsonable(run.error.to_dict()),
-        "started": run.started,
-        "repl": run.repl,
-        "number": run.number,
-        "parent": run.parent,
-        "tool": run.tool,
-        "seed": run.seed,
-        "observations": [[seen.name, lower(seen.value)] for seen in run.observations],
-        "state_lost": run.state_lost,
-        "kept": run.kept,
-        "kept_output": run.kept_output,
-        "notes": [note.to_dict() for note in run.notes],
-        "limits": None if run.limits is None else run.limits.to_dict(),
-    }
+    error = run.error
+    if error is not None:
+        names = ("message", "traceback", "hint", "data")
+        frames = tuple(replace(frame, source=change(frame.source)) for frame in error.frames)
+        error = error.with_(frames=frames, **{name: change(getattr(error, name)) for name in names})
+    return replace(
+        run,
+        source=change(run.source),
+        output=change(run.output),
+        values=tuple(map(change, run.values)),
+        calls=tuple(map(changed_call, run.calls)),
+        error=error,
+        notes=tuple(replace(note, message=change(note.message), hint=change(note.hint)) for note in run.notes),
+    )
 
 
 def _limits(data: Any) -> Limits | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from moonbox.audit.records import repacked
-from moonbox.errors import ScriptError, UsageError
+from moonbox.audit.records import changed, repacked
+from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,19 +52,8 @@ class Redactor:
         calls = [_redact_answer(call, work) for call in calls]
         values = [work.fields(value, ("value",)) for value in run.values]
         error = run.error and run.error.with_(data=work.fields(run.error.data, _path(run.error.tool or "error")))
-        scrub = _Scrubber([*self._secrets, *work.hidden], self._replacement)
-        return replace(
-            run,
-            source=scrub.text(run.source),
-            output=scrub.text(run.output),
-            values=tuple(scrub.value(value) for value in values),
-            calls=tuple(_scrub_call(call, scrub) for call in calls),
-            error=_scrub_error(error, scrub) if error else None,
-            notes=tuple(
-                replace(note, message=scrub.text(note.message), hint=note.hint and scrub.text(note.hint))
-                for note in run.notes
-            ),
-        )
+        kept = replace(run, calls=tuple(calls), values=tuple(values), error=error)
+        return changed(kept, _Scrubber([*self._secrets, *work.hidden], self._replacement).value)
 
     def hides(self, name: str) -> bool:
         """Whether a field of that name may be hidden, wherever it is."""
@@ -220,9 +209,6 @@ class _Scrubber:
                 return self._replacement
         return "".join((*parts, text[done:])) if parts else text
 
-    def maybe(self, text: str | None) -> str | None:
-        return None if text is None else self.text(text)
-
     def value(self, value: Any) -> Any:
         if not self._all:
             return value
@@ -244,26 +230,6 @@ def _redact_answer(call: Call, work: _Redaction) -> Call:
     path = _path(call.tool)
     error = call.error and replace(call.error, data=work.fields(call.error.data, path))
     return replace(call, packed=repacked(call, lambda result: work.fields(result, path)), error=error)
-
-
-def _scrub_call(call: Call, scrub: _Scrubber) -> Call:
-    error = call.error and replace(
-        call.error,
-        message=scrub.text(call.error.message),
-        data=scrub.value(call.error.data),
-        detail=scrub.maybe(call.error.detail),
-    )
-    return replace(call, arguments=scrub.value(call.arguments), packed=repacked(call, scrub.value), error=error)
-
-
-def _scrub_error(error: ScriptError, scrub: _Scrubber) -> ScriptError:
-    return error.with_(
-        message=scrub.text(error.message),
-        traceback=scrub.text(error.traceback),
-        hint=scrub.maybe(error.hint),
-        data=scrub.value(error.data),
-        frames=tuple(replace(frame, source=scrub.maybe(frame.source)) for frame in error.frames),
-    )
 
 
 def _names(what: str, items: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from moonbox.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Pruning", "Retention", "RetentionClock"]
+__all__ = ["Prunable", "Pruning", "Retention", "RetentionClock"]
 
 _LOOK_AGAIN = 60.0
 """Seconds after which a writer looks at the trail again, however little it has written."""
@@ -54,6 +54,27 @@ class Pruning:
         return removed
 
 
+class Prunable:
+    """A trail in a file: runs can be removed from it, also while others write to it."""
+
+    def prune(
+        self,
+        *,
+        older_than: float | None = None,
+        keep: int | None = None,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
+
+        Returns their number.
+        """
+        return self._prune(Pruning(older_than, keep, max_bytes), dry_run=dry_run)
+
+    def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Retention:
     """What a trail keeps by itself: runs past these bounds are removed as new ones are written."""
@@ -83,7 +104,7 @@ class Retention:
 
 
 class RetentionClock:
-    """Decides when a writer looks whether its trail has grown past its bounds."""
+    """Decides when a writer checks the size of its trail."""
 
     def __init__(self, retention: Retention | None) -> None:
         self._retention = retention or Retention(None, None, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.query import RunFilter, RunPage, RunReader, RunSummary, Stats
+from moonbox.audit.query import RunReader
 from moonbox.audit.retention import Retention
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import UsageError
@@ -17,7 +17,6 @@ from moonbox.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from moonbox.audit.chain import Verification
     from moonbox.audit.records import Call, Run
 
 __all__ = [
@@ -58,43 +57,10 @@ class IntentSink(Sink, Protocol):
         """Called before the tool of a call is invoked, with the id of its run; raises AuditError when that fails."""
 
 
-class Trail(Protocol):
-    """What can be asked about the runs of a sink; every built-in sink has this."""
-
-    def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
-        """Summaries, the latest run first; `where` are fields of RunFilter."""
-
-    def get(self, id: str) -> Run:
-        """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
-
-    def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
-        """Summaries of the runs before the one with that id, the latest first."""
-
-    def neighbours(self, run: Run) -> tuple[RunSummary | None, RunSummary | None]:
-        """The runs before and after it in the same Repl."""
-
-    def stats(self, *, since: float | None = None, latest: int | None = None) -> Stats:
-        """How runs and tools did, since a moment or over so many of the latest runs."""
-
-
-class Store(Trail, Protocol):
-    """A trail in a file: runs can be removed from it, also while others write to it."""
-
-    def prune(
-        self,
-        *,
-        older_than: float | None = None,
-        keep: int | None = None,
-        max_bytes: int | None = None,
-        dry_run: bool = False,
-    ) -> int:
-        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
-
-        Returns their number.
-        """
-
-    def verify(self, *, expect: str | None = None) -> Verification:
-        """Whether every record fits the one before; `expect` is the hash of a record that must be there."""
+Trail = RunReader | SqliteSink
+"""What can be asked about the runs of a sink; every built-in sink is one."""
+Store = JsonLinesSink | SqliteSink
+"""A trail in a file: runs can be removed from it, and its hash chain verified."""
 
 
 class MemorySink(RunReader):

@@ -25,7 +25,7 @@ from moonbox.audit.query import (
     written,
 )
 from moonbox.audit.records import UNFINISHED, Call, Run, unfinished
-from moonbox.audit.retention import Pruning, Retention, RetentionClock
+from moonbox.audit.retention import Prunable, Pruning, Retention, RetentionClock
 from moonbox.audit.tables import SCHEMA, add_to_chain, call_row, prune_chain, summary_row, verify_tables
 from moonbox.database import Database
 from moonbox.errors import UsageError
@@ -43,7 +43,7 @@ _STRETCHES = 5
 """A page is looked for in so many stretches of so many runs, however rare its matches are."""
 
 
-class SqliteSink:
+class SqliteSink(Prunable):
     """A database in write-ahead mode: one transaction for each run, done when `write` returns.
 
     The commit is in the operating system's hands by then, so that SIGKILL of this process loses no run that was
@@ -174,24 +174,6 @@ class SqliteSink:
             days = tuple(DayStats(*row) for row in db.execute(_DAYS, (start,)))
         return Stats(runs=runs, failures=failures, calls=calls, kinds=kinds, tools=tools, days=days)
 
-    def prune(
-        self,
-        *,
-        older_than: float | None = None,
-        keep: int | None = None,
-        max_bytes: int | None = None,
-        dry_run: bool = False,
-    ) -> int:
-        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
-
-        Returns their number.
-        """
-        choice = Pruning(older_than, keep, max_bytes)
-        if not dry_run:
-            return self._prune(choice)
-        with self._reading() as db:
-            return len(choice.of_runs(_sizes(db)))
-
     def verify(self, *, expect: str | None = None) -> Verification:
         """Whether every record fits the one before; `expect` is the hash of a record that must be there."""
         with self._reading() as db:
@@ -201,7 +183,10 @@ class SqliteSink:
         self._database.close()
         self._closed = True
 
-    def _prune(self, choice: Pruning) -> int:
+    def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
+        if dry_run:
+            with self._reading() as db:
+                return len(choice.of_runs(_sizes(db)))
         with self._database.writing() as db:
             removed = choice.of_runs(_sizes(db))
             rows = [(id,) for id in removed]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.chain import START, Stubs, Verification, digest, link, not_expected, prune_note
@@ -111,7 +112,7 @@ SCHEMA = Schema(
 
 
 def add_to_chain(db: sqlite3.Connection, kind: str, run: str, record: str, call: int = 0) -> str:
-    """Add a record; its hash. The caller holds the write lock, so that nobody else adds one meanwhile."""
+    """Add a record and return its hash. The caller holds the write lock."""
     last = db.execute("SELECT hash FROM chain ORDER BY position DESC LIMIT 1").fetchone()
     data = record.encode()
     content = record if kind == "prune" else digest(data)
@@ -150,32 +151,13 @@ def prune_chain(db: sqlite3.Connection, removed: Collection[str]) -> None:
 
 def summary_row(run: RunSummary) -> tuple[Any, ...]:
     """The columns of a run beside its record."""
-    return (
-        run.id,
-        run.started,
-        run.language,
-        run.repl,
-        run.kind,
-        run.calls,
-        run.failed_calls,
-        run.wall,
-        clean(run.title),
-    )
+    return (*astuple(run)[:-1], clean(run.title))
 
 
 def call_row(seq: int, call: Call) -> tuple[Any, ...]:
     """The columns of a call."""
-    return (
-        seq,
-        call.index,
-        clean(call.tool),
-        call.status,
-        call.started,
-        call.queued,
-        call.duration,
-        call.bytes_in,
-        call.bytes_out,
-    )
+    figures = (call.started, call.queued, call.duration, call.bytes_in, call.bytes_out)
+    return (seq, call.index, clean(call.tool), call.status, *figures)
 
 
 def verify_tables(db: sqlite3.Connection, expect: str | None, *, summary: str) -> Verification:
@@ -216,10 +198,7 @@ def _content_problem(
     """What is wrong with the record that a row of the chain stands for; a later record of the run replaces it."""
     if kind == "call":
         row = db.execute("SELECT record FROM intents WHERE run = ? AND position = ?", (run, call)).fetchone()
-        replaced = (
-            "SELECT 1 FROM chain WHERE run = ? AND position > ? AND (kind = 'run' OR (kind = 'call' AND call = ?))"
-        )
-        if db.execute(replaced, (run, position, call)).fetchone():
+        if db.execute(_REPLACED, (run, position, call)).fetchone():
             return None
         if row is None:
             return f"the record of call {call} is missing"

@@ -12,6 +12,7 @@ from moonbox.knowledge.records import (
     Chunk,
     Document,
     DocumentNotFound,
+    Hit,
     Hits,
     KnowledgeError,
     Mode,
@@ -260,52 +261,35 @@ def _source_info(db: sqlite3.Connection, number: int, name: str, configured: boo
 def knowledge_tools(base: KnowledgeBase) -> list[Tool]:
     """The three tools over one knowledge base; they only read."""
 
-    def search(arguments: dict[str, Any]) -> list[dict[str, Any]]:
-        with _as_tool_errors():
-            return [hit.to_dict() for hit in base.search(**arguments)]
+    def search(query: str, mode: Mode = "keyword", limit: int = 12, source: str | None = None) -> list[Hit]:
+        """Search the user's own documents. Documents with more of the words, and with rarer ones, come first;
+        "quotes" make a phrase, -word excludes, pre* is a prefix. `get` reads a whole document.
 
-    def get(arguments: dict[str, Any]) -> dict[str, Any]:
+        Args:
+            query: What to look for.
+            mode: By words, by meaning (when embeddings are configured), or both.
+            limit: How many documents, at most 200.
+            source: Only this source.
+        """
         with _as_tool_errors():
-            return base.get(arguments["id"]).to_dict()
+            return base.search(query, mode, limit, source)
 
-    def sources(_: dict[str, Any]) -> list[dict[str, Any]]:
+    def get(id: str) -> Document:
+        """One document by the id that search gave. The texts of its chunks, joined, are its body.
+
+        Args:
+            id: "source:source_id", as search gives it.
+        """
         with _as_tool_errors():
-            return [source.to_dict() for source in base.sources()]
+            return base.get(id)
 
-    return [
-        Tool.from_schema(
-            name="search",
-            description=(
-                "Search the user's own documents. Documents with more of the words, and with rarer ones, come first; "
-                '"quotes" make a phrase, -word excludes, pre* is a prefix. `get` reads a whole document.'
-            ),
-            parameters=_SEARCH,
-            returns={"type": "array", "items": _ROW},
-            call=search,
-            hints={"read_only": True, "idempotent": True},
-        ),
-        Tool.from_schema(
-            name="get",
-            description="One document by the id that search gave. The texts of its chunks, joined, are its body.",
-            parameters={
-                "type": "object",
-                "properties": {"id": {"type": "string", "description": '"source:source_id", as search gives it.'}},
-                "required": ["id"],
-                "additionalProperties": False,
-            },
-            returns=_DOCUMENT,
-            call=get,
-            hints={"read_only": True, "idempotent": True},
-        ),
-        Tool.from_schema(
-            name="sources",
-            description="Where the documents come from, how many each source has, and when it was last synchronised.",
-            parameters={"type": "object", "properties": {}, "additionalProperties": False},
-            returns={"type": "array", "items": _SOURCE},
-            call=sources,
-            hints={"read_only": True, "idempotent": True},
-        ),
-    ]
+    def sources() -> list[SourceInfo]:
+        """Where the documents come from, how many each source has, and when it was last synchronised."""
+        with _as_tool_errors():
+            return base.sources()
+
+    hints = {"read_only": True, "idempotent": True}
+    return [Tool.from_function(function, hints=hints) for function in (search, get, sources)]
 
 
 @contextmanager
@@ -319,56 +303,3 @@ def _as_tool_errors() -> Iterator[None]:
         raise ToolError(str(error), code="not_found") from error
     except KnowledgeError as error:
         raise ToolError(str(error), code="knowledge_error", retryable=True) from error
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-_TEXT = {"type": "string"}
-_TEXT_OR_NULL = {"type": ["string", "null"]}
-_SEARCH = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "What to look for."},
-        "mode": {
-            "type": "string",
-            "enum": ["keyword", "semantic", "hybrid"],
-            "default": "keyword",
-            "description": "By words, by meaning (when embeddings are configured), or both.",
-        },
-        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 12},
-        "source": {"type": ["string", "null"], "default": None, "description": "Only this source."},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
-_ROW = _object(
-    id=_TEXT,
-    score={"type": "number"},
-    source=_TEXT,
-    source_id=_TEXT,
-    title=_TEXT,
-    snippet=_TEXT,
-    source_url=_TEXT_OR_NULL,
-    updated_at=_TEXT_OR_NULL,
-)
-_DOCUMENT = _object(
-    id=_TEXT,
-    source=_TEXT,
-    source_id=_TEXT,
-    title=_TEXT,
-    source_url=_TEXT_OR_NULL,
-    updated_at=_TEXT_OR_NULL,
-    author=_TEXT_OR_NULL,
-    metadata={"type": "object"},
-    chunks={"type": "array", "items": _object(position={"type": "integer"}, heading=_TEXT, text=_TEXT)},
-)
-_SOURCE = _object(
-    name=_TEXT,
-    configured={"type": "boolean"},
-    healthy={"type": "boolean"},
-    documents={"type": "integer"},
-    last_sync=_TEXT_OR_NULL,
-    notes={"type": "array", "items": _TEXT},
-)

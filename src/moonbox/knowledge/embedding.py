@@ -171,58 +171,51 @@ class LocalEmbedder:
     def __init__(self, *, batch: int = 256) -> None:
         self._batch = batch
         self._lock = threading.Lock()
-        self._model: _StaticModel | None = None
+        self._model: tuple[Any, Any, Any] | None = None
 
     def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
-        model = self._loaded()
-        rows: list[list[float]] = []
+        numpy, tokenizer, table = self._loaded()
+        rows = numpy.zeros((len(texts), table.shape[1]), numpy.float32)
         for start in range(0, len(texts), self._batch):
-            rows += model.vectors(list(texts[start : start + self._batch]))
-        return rows
+            encodings = tokenizer.encode_batch(list(texts[start : start + self._batch]), add_special_tokens=False)
+            for row, encoding in zip(rows[start:], encodings, strict=False):
+                if encoding.ids:
+                    mean = table[encoding.ids].mean(axis=0)
+                    row[:] = mean / (numpy.linalg.norm(mean) or 1.0)
+        listed: list[list[float]] = rows.tolist()
+        return listed
 
     def warm(self) -> None:
         """Load the model now, so that the first query does not wait for it."""
         self._loaded()
 
-    def _loaded(self) -> _StaticModel:
+    def _loaded(self) -> tuple[Any, Any, Any]:
         with self._lock:  # the first query and `warm` may come from two threads
             if self._model is None:
-                self._model = _StaticModel()
+                self._model = _static_model()
             return self._model
 
 
-class _StaticModel:
-    """The table of token vectors and its tokenizer; both are only read, from any thread."""
-
-    def __init__(self) -> None:
-        package = importlib.util.find_spec("wordllama")  # found, not imported: only its data is used
-        try:
-            if package is None or not package.submodule_search_locations:
-                raise ImportError
-            numpy: Any = importlib.import_module("numpy")
-            tensors: Any = importlib.import_module("safetensors.numpy")
-            tokenizers: Any = importlib.import_module("tokenizers")
-        except ImportError:
-            raise MissingExtra("wordllama", "local-embeddings", "the local embedding model") from None
-        folder = Path(package.submodule_search_locations[0])
-        try:
-            weights = tensors.load_file(folder / "weights" / "l2_supercat_256.safetensors")
-            tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
-        except Exception as problem:
-            raise EmbeddingError(f"the model in the package 'wordllama' cannot be loaded: {problem}") from problem
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(_MOST_TOKENS)
-        self._numpy, self._tokenizer = numpy, tokenizer
-        self._table = next(iter(weights.values())).astype(numpy.float32)
-
-    def vectors(self, texts: list[str]) -> list[list[float]]:
-        rows = self._numpy.zeros((len(texts), self._table.shape[1]), self._numpy.float32)
-        for row, encoding in zip(rows, self._tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
-            if encoding.ids:
-                mean = self._table[encoding.ids].mean(axis=0)
-                row[:] = mean / (self._numpy.linalg.norm(mean) or 1.0)
-        listed: list[list[float]] = rows.tolist()
-        return listed
+def _static_model() -> tuple[Any, Any, Any]:
+    """The module numpy, the tokenizer and the table of token vectors; all are only read, from any thread."""
+    package = importlib.util.find_spec("wordllama")  # found, not imported: only its data is used
+    try:
+        if package is None or not package.submodule_search_locations:
+            raise ImportError
+        numpy: Any = importlib.import_module("numpy")
+        tensors: Any = importlib.import_module("safetensors.numpy")
+        tokenizers: Any = importlib.import_module("tokenizers")
+    except ImportError:
+        raise MissingExtra("wordllama", "local-embeddings", "the local embedding model") from None
+    folder = Path(package.submodule_search_locations[0])
+    try:
+        weights = tensors.load_file(folder / "weights" / "l2_supercat_256.safetensors")
+        tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    except Exception as problem:
+        raise EmbeddingError(f"the model in the package 'wordllama' cannot be loaded: {problem}") from problem
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(_MOST_TOKENS)
+    return numpy, tokenizer, next(iter(weights.values())).astype(numpy.float32)
 
 
 def _vectors(response: Response, wanted: int, address: str) -> list[list[float]]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
+import msgspec
+
 from moonbox.errors import ConversionError, MoonboxError, UsageError
 from moonbox.knowledge.text import clean, clean_line
 from moonbox.suggest import unknown
@@ -209,8 +211,17 @@ def _metadata(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(encoded))
 
 
+class _Record:
+    """A record that is plain JSON data too."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", msgspec.json.decode(msgspec.json.encode(self)))
+
+
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(_Record):
     """One document that a search found, with the passage that fits best."""
 
     id: str
@@ -223,9 +234,6 @@ class Hit:
     snippet: str
     source_url: str | None
     updated_at: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 class Hits(list[Hit]):
@@ -247,7 +255,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class Document(_Record):
     """One document with its chunks."""
 
     id: str
@@ -265,15 +273,9 @@ class Document:
     def body(self) -> str:
         return "".join(chunk.text for chunk in self.chunks)
 
-    def to_dict(self) -> dict[str, Any]:
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        data["metadata"] = dict(self.metadata)
-        data["chunks"] = [{"position": c.position, "heading": c.heading, "text": c.text} for c in self.chunks]
-        return data
-
 
 @dataclass(frozen=True, slots=True)
-class SourceInfo:
+class SourceInfo(_Record):
     """The state of one source."""
 
     name: str
@@ -283,14 +285,11 @@ class SourceInfo:
     documents: int
     last_sync: str | None
     """When its last synchronisation ended, ISO 8601 in UTC."""
-    notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**{item.name: getattr(self, item.name) for item in fields(self)}, "notes": list(self.notes)}
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(_Record):
     """The store in numbers."""
 
     path: str
@@ -302,9 +301,6 @@ class Stats:
     """Chunks that semantic search can find."""
     embedder: str | None
     """The model that made the vectors."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +335,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncReport:
+class SyncReport(_Record):
     """What one synchronisation of one source did."""
 
     source: str
@@ -358,7 +354,7 @@ class SyncReport:
     error: str | None = None
     """Why the scan ended early; nothing was removed then."""
     seconds: float = 0.0
-    documents: int = field(default=0)
+    documents: int = 0
     """Documents of the source that the store holds now."""
 
     @property
@@ -366,10 +362,7 @@ class SyncReport:
         return self.error is None
 
     def to_dict(self) -> dict[str, Any]:
-        data: dict[str, Any] = {"ok": self.ok, **{item.name: getattr(self, item.name) for item in fields(self)}}
-        data["problems"] = [{"source_id": p.source_id, "message": p.message} for p in self.problems]
-        data["notes"] = list(self.notes)
-        return data
+        return {"ok": self.ok, **super(SyncReport, self).to_dict()}
 
 
 class KnowledgeError(MoonboxError):

@@ -121,7 +121,7 @@ class _Sync:
     _total: int | None = None
     _started: float = field(default_factory=time.monotonic)
     _phase_started: float = field(default_factory=time.monotonic)
-    _told: float = 0.0
+    _reported: float = 0.0
 
     def scan(self) -> None:
         """Take in what the connector yields; when it came to its end, remove what it did not yield."""
@@ -139,7 +139,7 @@ class _Sync:
                 self._take(scanned, salt)
         except MoonboxError as error:
             self.error = str(error)
-        except Exception as error:  # noqa: BLE001 - a connector is anybody's code: its failure ends this scan alone
+        except Exception as error:  # noqa: BLE001 - a connector may raise anything; its failure ends this scan alone
             self.error = f"{type(error).__name__}: {error}"
         finally:
             if hasattr(scan, "close"):
@@ -156,12 +156,14 @@ class _Sync:
         except MoonboxError as error:
             self.notes.append(f"some documents cannot be found by semantic search: {error}")
 
-    def tell(self, phase: Literal["scan", "remove", "embed", "done"], *, done: int = 0, force: bool = False) -> None:
-        """Report progress, though not more often than anyone can read."""
+    def report_progress(
+        self, phase: Literal["scan", "remove", "embed", "done"], *, done: int = 0, force: bool = False
+    ) -> None:
+        """Report progress, at most every PROGRESS_SECONDS unless `force` is set."""
         now = time.monotonic()
-        if self.progress is None or (now - self._told < PROGRESS_SECONDS and not force):
+        if self.progress is None or (now - self._reported < PROGRESS_SECONDS and not force):
             return
-        self._told = now
+        self._reported = now
         rate = done / max(now - self._phase_started, 1e-6)
         self.progress(
             Progress(self.name, phase, done, self._total, seconds=now - self._started, rate=rate, **self._numbers())
@@ -170,7 +172,7 @@ class _Sync:
     def finish(self) -> None:
         """Report that all is done."""
         self._phase_started, self._total = self._started, self.counts["done"]
-        self.tell("done", done=self.counts["done"], force=True)
+        self.report_progress("done", done=self.counts["done"], force=True)
 
     def report(self) -> SyncReport:
         with self.database.reading() as db:
@@ -216,7 +218,7 @@ class _Sync:
             case _:
                 self._take_item(scanned, salt)
         self.counts["done"] += 1
-        self.tell("scan", done=self.counts["done"])
+        self.report_progress("scan", done=self.counts["done"])
 
     def _take_item(self, scanned: Any, salt: str) -> None:
         try:
@@ -258,7 +260,7 @@ class _Sync:
             with self.database.writing() as db:
                 remove(db, self.source, documents[start : start + REMOVED_AT_ONCE])
             self.counts["removed"] = min(start + REMOVED_AT_ONCE, len(documents))
-            self.tell("remove", done=self.counts["removed"])
+            self.report_progress("remove", done=self.counts["removed"])
 
     def _embed_pending(self, embedder: Embedder) -> None:
         """No transaction is open while the model works, and each batch is kept: the next sync continues from there."""
@@ -278,7 +280,7 @@ class _Sync:
                 model = register_model(db, embedder.name, len(vectors[0]))
                 write_vectors(db, model, list(zip(ids, texts, vectors, strict=True)))
             self.counts["embedded"] = start + len(ids)
-            self.tell("embed", done=self.counts["embedded"])
+            self.report_progress("embed", done=self.counts["embedded"])
 
     def _problem(self, source_id: str, message: str) -> None:
         self.counts["problems"] += 1
@@ -293,7 +295,7 @@ def _name_of(scanned: Any) -> str:
 
 def _begin(database: Database, source: int) -> int:
     with database.writing() as db:
-        # The lock is ours, so whoever still counts as running was killed.
+        # This process holds the lock: a run that still counts as running was killed.
         db.execute("UPDATE sync_runs SET status = 'interrupted' WHERE source = ? AND status = 'running'", (source,))
         cursor = db.execute(
             "INSERT INTO sync_runs (source, started_at, status, pid) VALUES (?, ?, 'running', ?)",

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import quote, urljoin
 
 from moonbox.errors import MoonboxError
@@ -153,47 +153,35 @@ def _system_addresses(host: str, port: int) -> Sequence[str]:
     return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-_IPV4 = tuple(
-    (IPv4Network(network), why)
-    for network, why in (
-        ("0.0.0.0/8", "an unspecified address"),
-        ("10.0.0.0/8", "a private address"),
-        ("100.64.0.0/10", "a private address"),
-        ("127.0.0.0/8", "a loopback address"),
-        ("169.254.0.0/16", "a link-local address"),
-        ("172.16.0.0/12", "a private address"),
-        ("192.0.0.0/24", "a reserved address"),
-        ("192.0.2.0/24", "a reserved address"),
-        ("192.88.99.0/24", "a reserved address"),
-        ("192.168.0.0/16", "a private address"),
-        ("198.18.0.0/15", "a reserved address"),
-        ("198.51.100.0/24", "a reserved address"),
-        ("203.0.113.0/24", "a reserved address"),
-        ("224.0.0.0/4", "a multicast address"),
-        ("240.0.0.0/4", "a reserved address"),
-        ("168.63.129.16/32", "a cloud metadata address"),  # public in form, but Azure answers it inside each machine
-    )
+def _networks(table: dict[str, str]) -> tuple[tuple[IPv4Network | IPv6Network, str], ...]:
+    return tuple((ip_network(text), why) for why, texts in table.items() for text in texts.split())
+
+
+_IPV4 = _networks(
+    {
+        "an unspecified address": "0.0.0.0/8",
+        "a private address": "10.0.0.0/8 100.64.0.0/10 172.16.0.0/12 192.168.0.0/16",
+        "a loopback address": "127.0.0.0/8",
+        "a link-local address": "169.254.0.0/16",
+        "a reserved address": "192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 "
+        "240.0.0.0/4",
+        "a multicast address": "224.0.0.0/4",
+        "a cloud metadata address": "168.63.129.16/32",  # public in form, but Azure answers it inside each machine
+    }
 )
 _NAT64 = IPv6Network("64:ff9b::/96")
 _IPV6_PUBLIC = IPv6Network("2000::/3")
-_IPV6 = tuple(
-    (IPv6Network(network), why)
-    for network, why in (
-        ("::/128", "an unspecified address"),
-        ("::1/128", "a loopback address"),
-        ("::/96", "an IPv4 address inside IPv6"),
-        ("::ffff:0:0:0/96", "an IPv4 address inside IPv6"),
-        ("64:ff9b:1::/48", "an IPv4 address inside IPv6"),
-        ("2001::/32", "an IPv4 address inside IPv6"),  # Teredo
-        ("2002::/16", "an IPv4 address inside IPv6"),  # 6to4
-        ("2001::/23", "a reserved address"),
-        ("2001:db8::/32", "a reserved address"),
-        ("3fff::/20", "a reserved address"),
-        ("fc00::/7", "a private address"),
-        ("fe80::/10", "a link-local address"),
-        ("fec0::/10", "a private address"),
-        ("ff00::/8", "a multicast address"),
-    )
+_IPV6 = _networks(
+    {
+        "an unspecified address": "::/128",
+        "a loopback address": "::1/128",
+        # The last two are Teredo and 6to4.
+        "an IPv4 address inside IPv6": "::/96 ::ffff:0:0:0/96 64:ff9b:1::/48 2001::/32 2002::/16",
+        "a reserved address": "2001::/23 2001:db8::/32 3fff::/20",
+        "a private address": "fc00::/7 fec0::/10",
+        "a link-local address": "fe80::/10",
+        "a multicast address": "ff00::/8",
+    }
 )
 
 

@@ -30,7 +30,6 @@ __all__ = [
     "Response",
     "is_compressed",
     "read_body",
-    "unpack_gzip",
 ]
 
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -301,11 +300,6 @@ def read_body(chunks: Iterable[bytes], encoding: str, most: int) -> bytes:
         budget.spend(len(piece))
         body += piece
     return bytes(body)
-
-
-def unpack_gzip(data: bytes, most: int) -> bytes:
-    """A gzip file unpacked; raises NetError when it is invalid or unpacks to more than `most` bytes."""
-    return read_body([data], "gzip", most)
 
 
 def _bounded(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:

@@ -97,11 +97,6 @@ class CheckedBackend(httpcore.NetworkBackend):
                 problem = failed
         raise problem
 
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.NetworkStream:
-        raise OSError("Unix sockets are not supported")
-
 
 class _Stream(httpcore.NetworkStream):
     """A socket whose every operation ends with the deadline."""

@@ -337,7 +337,7 @@ def _context_function(tool: Tool) -> Callable[..., Any]:
 
     def call(value: Any = None, options: Mapping[str, Any] | None = None) -> Any:
         arguments = {} if first is None or value is None else {first: value}
-        return tool.call(tool.bind({**(options or {}), **arguments}))
+        return tool.invoke(tool.bind({**(options or {}), **arguments}))
 
     return call
 

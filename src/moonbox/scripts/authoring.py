@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
 from moonbox.config import FILE_NAME
-from moonbox.errors import ArgumentError, ConfigError, UsageError
+from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, UsageError
 from moonbox.languages.language import is_identifier
+from moonbox.scripts.definition import read_source
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
@@ -74,11 +75,13 @@ def examples_file(script: Path) -> Path:
 def examples_of(script: Path) -> tuple[Example, ...]:
     """The examples of a script, none without the file; ConfigError says what is wrong with it."""
     file = examples_file(script)
-    if not file.is_file():
+    if not file.exists():
         return ()
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
+        data = json.loads(read_source(file))
+    except ToolDefinitionError as problem:
+        raise ConfigError(str(problem)) from None
+    except ValueError as problem:
         raise ConfigError(f"{file.name} is not valid JSON: {problem}") from None
     if not isinstance(data, list):
         raise ConfigError(f'{file.name} must be a list of {{"params": {{…}}, "result": …}}')

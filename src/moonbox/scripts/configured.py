@@ -117,7 +117,7 @@ def _unusable(data: Mapping[str, Any], folder: Path) -> dict[str, ScriptSettings
 def protected_paths(config: Config) -> tuple[str, ...]:
     """What no script may write: the configuration, scripts, the trail, the knowledge base, programs of MCP servers.
 
-    Sections are looked at loosely: whoever reads them says what is wrong with them.
+    Invalid sections are passed over here: the code that reads them reports the errors.
     """
     folder, paths = config.folder, [str(config.path)] if config.path is not None else []
     for section, default in (("audit", None), ("knowledge", str(DEFAULT_STORE))):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,20 +45,8 @@ return {
 """
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
-_KEYS = (
-    "name",
-    "type",
-    "required",
-    "description",
-    "default",
-    "enum",
-    "items",
-    "properties",
-    "minimum",
-    "maximum",
-    "pattern",
-)
-_SCHEMA_WORDS = ("items", "properties", "minimum", "maximum", "pattern")
+_SCHEMA_WORDS = ("description", "default", "enum", "items", "properties", "minimum", "maximum", "pattern")
+_KEYS = ("name", "type", "required", *_SCHEMA_WORDS)
 _MOST_HOST_CALLS = 1000
 _LARGEST_FILE = 1_000_000
 
@@ -141,7 +131,7 @@ def _parameter(item: Any, index: int) -> tuple[str, dict[str, Any], bool]:
     if kind not in TYPES:
         raise ToolDefinitionError(f"{where} ({name}): {unknown('type', str(kind), TYPES)}")
     schema: dict[str, Any] = {"type": kind}
-    for word in ("description", "default", "enum", *_SCHEMA_WORDS):
+    for word in _SCHEMA_WORDS:
         if item.get(word) is not None:
             schema[word] = item[word]
     if "enum" in schema and not isinstance(schema["enum"], list):
@@ -164,9 +154,10 @@ def _text(value: Mapping[str, Any], key: str) -> str:
 def read_source(path: Path) -> str:
     """The text of a script file; ToolDefinitionError says why it cannot be used."""
     try:
-        if not path.is_file() and path.exists():
-            raise ToolDefinitionError(f"{path} is not a file")
-        with path.open("rb") as file:
+        # NONBLOCK: opening a named pipe must not wait for a writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ToolDefinitionError(f"{path} is not a file")
             data = file.read(_LARGEST_FILE + 1)
         if len(data) > _LARGEST_FILE:
             raise ToolDefinitionError(f"{path} is larger than {_LARGEST_FILE:,} bytes")

@@ -124,7 +124,7 @@ class ScriptLibrary:
                     continue
                 loaded = self._load(settings)
                 if loaded.problem is not None and before is not None:
-                    # Its callers are told what is wrong with it, not that it is unknown.
+                    # Calls of it then report the problem, not an unknown tool.
                     loaded = replace(loaded, definition=before.definition, tool=before.tool)
                 self._scripts[name] = loaded
                 changed = True
@@ -154,7 +154,7 @@ class ScriptLibrary:
     # Finding and loading
 
     def _wanted(self) -> dict[str, ScriptSettings]:
-        """Scripts by name: those in folders first, so that a section of its own has the last word."""
+        """Scripts by name: those in folders first, which a section of their own overrides."""
         wanted: dict[str, ScriptSettings] = {}
         for folder in self.settings.folders:
             if not folder.is_dir():
@@ -182,7 +182,7 @@ class ScriptLibrary:
         return LoadedScript(settings, source, stamp, definition, tool, enclosed=enclosed)
 
     def _define(self, settings: ScriptSettings, source: str) -> tuple[ScriptDefinition, bool]:
-        # Without a check: its host functions are absent here. And not recorded: nobody called it yet.
+        # No check, because the host functions are absent here. No record, because this is not a call.
         with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=lambda _: None) as repl:
             enclosed = _ENCLOSED.replace("{source}", source)
             run = repl.run(source)
@@ -252,7 +252,7 @@ class ScriptLibrary:
         section = f"tools.script.{settings.name}"
 
         def described(run: Run) -> Run:
-            # The line that calls tool.execute is none of the file's.
+            # The line that calls tool.execute is not in the file.
             error = None if run.error is None else without_line(run.error, script.source.count("\n") + 2)
             return structs.replace(run, parent=parent, tool=name, error=error)
 

@@ -8,7 +8,7 @@ import re
 import stat
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
@@ -33,6 +33,10 @@ OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
 LINKS = "symbolic link (follow_symlinks is off)"
 NEVER = ("node_modules/", "__pycache__/", "*~", "~$*")
 MAX_DEPTH = 100
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # opening a named pipe must not wait
+MAX_ENTRIES = 1_000_000
+MAX_FILES = 100_000
 DOCUMENTS = (
     "*.md", "*.markdown", "*.mdown", "*.mkd", "*.mdx", "*.txt", "*.text", "*.rst", "*.adoc", "*.asciidoc", "*.org",
     "*.tex", "*.html", "*.htm", "*.xhtml", "*.pdf",
@@ -71,6 +75,7 @@ class Filesystem:
         return f"{self.url}"
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
+        """Raises KnowledgeError after the last item when a bound was reached, so that nothing is removed."""
         globs = Globs(self.include, (*self.exclude, *NEVER))
         skipped: list[Scanned] = []
         try:
@@ -78,22 +83,26 @@ class Filesystem:
         except OSError as error:
             raise KnowledgeError(f"cannot read the folder {self.path}: {error.strerror}") from None
         with folder, Extractor() as extractor:
-            entries = self._chosen(folder, globs, skipped)
+            entries, left_out = self._chosen(folder, globs, skipped)
             yield Total(len(entries) + len(skipped))
             yield from skipped
             for entry in entries:
                 yield self._scanned(folder, extractor, entry, known)
+        if left_out:
+            raise KnowledgeError(left_out)
 
-    def _chosen(self, folder: Folder, globs: Globs, skipped: list[Scanned]) -> list[Entry]:
+    def _chosen(self, folder: Folder, globs: Globs, skipped: list[Scanned]) -> tuple[list[Entry], str | None]:
+        """The chosen files, and what was left out where a bound was reached."""
+
         def descends(path: str) -> bool:
             return (self.hidden or not path.rpartition("/")[2].startswith(".")) and globs.descends(path)
 
-        def on_error(path: str, error: OSError) -> None:
-            # What is below it may still be in the store: only a scan that saw everything may remove anything.
-            raise KnowledgeError(f"cannot read {printable(path)}: {error.strerror}") from error
-
-        chosen = []
-        for entry in folder.list(descends, on_error):
+        chosen: list[Entry] = []
+        for count, entry in enumerate(folder.list(descends)):
+            if count == MAX_ENTRIES or len(chosen) + len(skipped) == MAX_FILES:
+                bound = f"{MAX_ENTRIES:,} files" if count == MAX_ENTRIES else f"{MAX_FILES:,} documents"
+                advice = "the rest was left out: choose fewer with include and exclude"
+                return chosen, f"the folder has more than {bound}; {advice}"
             name = entry.path.rpartition("/")[2]
             if (name.startswith(".") and not self.hidden) or not globs.chooses(entry.path):
                 continue
@@ -101,7 +110,7 @@ class Filesystem:
                 skipped.append(Skipped(printable(entry.path), why))
             else:
                 chosen.append(entry)
-        return chosen
+        return chosen, None
 
     def _why_skipped(self, folder: Folder, path: str) -> str | None:
         if not self.follow_symlinks:
@@ -224,25 +233,21 @@ class Folder:
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
         self._fd = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._parent: tuple[str, int] | None = None
 
-    def list(self, descends: Callable[[str], bool], on_error: Callable[[str, OSError], None]) -> Iterator[Entry]:
+    def list(self, descends: Callable[[str], bool]) -> Iterator[Entry]:
         """Every regular file and every link, in order."""
-        yield from self._list("", os.dup(self._fd), descends, on_error, 0)
+        yield from self._list("", os.dup(self._fd), descends, 0)
 
     def read(self, path: str, most: int) -> bytes | None:
         """A file's bytes; None when there are more than `most`. Raises OSError for anything but a regular file."""
-        folder, _, name = path.rpartition("/")
-        # NONBLOCK: opening a named pipe must not wait for a writer.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with os.fdopen(os.open(name, flags, dir_fd=self._folder(folder)), "rb", buffering=0) as file:
+        with os.fdopen(self._open(path), "rb") as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file any more")
             if info.st_size > most:
                 return None
-            data = file.readall()
-            return data if data is None or len(data) <= most else None
+            data = file.read(most + 1)  # the file may have grown
+            return data if len(data) <= most else None
 
     def target(self, path: str) -> str | None:
         """The target of a symbolic link as a path inside the folder; None when it is outside or missing."""
@@ -253,8 +258,6 @@ class Folder:
         return real.relative_to(self._root).as_posix() if real.is_relative_to(self._root) else None
 
     def close(self) -> None:
-        if self._parent is not None:
-            os.close(self._parent[1])
         os.close(self._fd)
 
     def __enter__(self) -> Folder:
@@ -263,50 +266,35 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _list(
-        self,
-        prefix: str,
-        fd: int,
-        descends: Callable[[str], bool],
-        on_error: Callable[[str, OSError], None],
-        depth: int,
-    ) -> Iterator[Entry]:
+    def _list(self, prefix: str, fd: int, descends: Callable[[str], bool], depth: int) -> Iterator[Entry]:
         try:
             with os.scandir(fd) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+                entries = sorted(islice(listing, MAX_ENTRIES + 1), key=lambda entry: entry.name)
             for entry in entries:
                 path = prefix + entry.name
                 try:
                     if entry.is_dir(follow_symlinks=False):
                         if depth < MAX_DEPTH and descends(path):
-                            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                            inner = os.open(entry.name, flags, dir_fd=fd)
-                            yield from self._list(path + "/", inner, descends, on_error, depth + 1)
+                            inner = os.open(entry.name, _FOLDER, dir_fd=fd)
+                            yield from self._list(path + "/", inner, descends, depth + 1)
                     elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                         about = entry.stat(follow_symlinks=False)
                         yield Entry(path, about.st_size, about.st_mtime_ns, entry.is_symlink())
                 except OSError as error:
-                    on_error(path, error)
+                    # What is below it may still be in the store: only a scan that saw everything may remove anything.
+                    raise KnowledgeError(f"cannot read {printable(path)}: {error.strerror}") from error
         finally:
             os.close(fd)
 
-    def _folder(self, path: str) -> int:
-        """A descriptor of a folder; the last one is kept, because files come folder by folder."""
-        if not path:
-            return self._fd
-        if self._parent is not None:
-            if self._parent[0] == path:
-                return self._parent[1]
-            os.close(self._parent[1])
-            self._parent = None
+    def _open(self, path: str) -> int:
         fd = os.dup(self._fd)
-        for name in path.split("/"):
+        *folders, name = path.split("/")
+        for part, flags in (*((folder, _FOLDER) for folder in folders), (name, _FILE)):
             try:
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                inner = os.open(part, flags, dir_fd=fd)
             finally:
                 os.close(fd)
             fd = inner
-        self._parent = (path, fd)
         return fd
 
 

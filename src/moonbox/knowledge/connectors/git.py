@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import secrets
+import select
 import shutil
+import signal
 import subprocess
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar, Self
 from urllib.parse import quote
 
 from moonbox.config.reader import CLOSED, positive
-from moonbox.knowledge.connectors.filesystem import DOCUMENTS, Globs, document_item, printable
+from moonbox.knowledge.connectors.filesystem import (
+    DOCUMENTS,
+    MAX_ENTRIES,
+    MAX_FILES,
+    Folder,
+    Globs,
+    document_item,
+    printable,
+)
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of
 from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
@@ -27,7 +42,15 @@ __all__ = ["Git", "Repository"]
 LINK = "120000"
 LFS = b"version https://git-lfs.github.com/spec/"
 CHUNK = 1 << 16
-QUIET = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "gpg.program=/bin/false")
+QUERY_SECONDS = 30.0
+LISTING_SECONDS = 120.0
+HISTORY_SECONDS = 300.0
+MEMORY = 2 << 30
+"""What git may allocate: a small object can unpack to any size."""
+MAX_NAMES = 200_000_000
+MAX_BYTES = 5_000_000_000
+MAX_FIELD = 1_000_000
+_FORMAT = re.compile(rb"^\s*(objectformat|refstorage)\s*=\s*(\w+)", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,27 +83,30 @@ class Git:
         return f"{self.url}"
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
-        repository, globs = Repository(self.path, self.ref), Globs(self.include, self.exclude)
-        chosen = [blob for blob in repository.files() if globs.chooses(blob.path)]
-        yield Total(len(chosen))
-        changed = []
-        for blob in chosen:
-            if blob.mode == LINK:
-                yield Skipped(printable(blob.path), "symbolic link")
-            elif blob.size is None:
-                yield Failed(printable(blob.path), "its content is missing from the repository")
-            elif blob.size > self.max_file_size:
-                yield Skipped(printable(blob.path), f"larger than {self.max_file_size:,} bytes")
-            elif known.get(printable(blob.path)) == blob.oid:
-                yield Unchanged(printable(blob.path))
-            else:
-                changed.append(blob)
-        if not changed:
-            return
-        changes = repository.last_changes({blob.path for blob in changed})
-        with repository.blobs() as blobs, Extractor() as extractor:
-            for blob in changed:
-                yield self._scanned(blob, blobs, extractor, changes.get(blob.path), repository.commit)
+        """Raises KnowledgeError after the last item when a bound was reached, so that nothing is removed."""
+        with Repository.opened(self.path, self.ref) as repository:
+            chosen, left_out = repository.files(Globs(self.include, self.exclude), self.max_file_size)
+            yield Total(len(chosen))
+            changed = []
+            for blob in chosen:
+                if blob.mode == LINK:
+                    yield Skipped(printable(blob.path), "symbolic link")
+                elif blob.size is None:
+                    yield Failed(printable(blob.path), "its content is missing from the repository")
+                elif blob.size > self.max_file_size:
+                    yield Skipped(printable(blob.path), f"larger than {self.max_file_size:,} bytes")
+                elif known.get(printable(blob.path)) == blob.oid:
+                    yield Unchanged(printable(blob.path))
+                else:
+                    changed.append(blob)
+            if changed:
+                changes, unread = repository.last_changes({blob.path for blob in changed})
+                left_out = left_out or unread
+                with repository.blobs() as blobs, Extractor() as extractor:
+                    for blob in changed:
+                        yield self._scanned(blob, blobs, extractor, changes.get(blob.path), repository.commit)
+        if left_out:
+            raise KnowledgeError(left_out)
 
     def _scanned(self, blob: Blob, blobs: Blobs, extractor: Extractor, change: Change | None, commit: str) -> Scanned:
         source_id = printable(blob.path)
@@ -128,160 +154,231 @@ class Change:
 
 
 class Repository:
-    """One commit of a repository on this machine, read without touching its working tree.
+    """One commit of a repository on this machine.
 
-    The user's own configuration applies (it says which folders of other owners are safe). The configuration of a
-    hostile repository starts no program: hooks, pagers, filters, signatures and external diffs are off, and no
-    protocol is allowed, so that a missing object is not fetched either.
+    Git never sees the repository's own configuration, hooks, attributes or working tree: it runs on a folder of ours,
+    which has a configuration of two lines and links to the repository's refs and objects. So a hostile repository
+    starts no program and names no other file to open. The user's configuration does not apply either.
     """
 
-    def __init__(self, path: Path, ref: str) -> None:
-        self._path = path.resolve()
-        self._program = shutil.which("git")
-        if self._program is None:
-            raise KnowledgeError("a git source needs the program git; it is not installed")
-        if not self._path.is_dir():
-            raise KnowledgeError(f"the folder {path} does not exist")
-        if self._run("rev-parse", "--git-dir") is None:
-            raise KnowledgeError(f"{path} is not a git repository, or git does not trust its owner (safe.directory)")
+    def __init__(self, path: Path, ref: str, program: str, folder: Path, objects: Path) -> None:
+        self._path, self._program, self._folder, self._objects = path, program, folder, objects
         # A ref that begins with a dash would be an option; `--end-of-options` keeps it a ref.
-        commit = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", ref + "^{commit}")
+        with self._start("rev-parse", "--verify", "--quiet", "--end-of-options", ref + "^{commit}") as process:
+            try:
+                commit = b"".join(process.chunks(QUERY_SECONDS))
+            except TimeoutError:
+                raise KnowledgeError(f"git did not respond within {QUERY_SECONDS:g} s in {path}") from None
         if not commit:
             raise KnowledgeError(f"unknown commit {ref!r} in the repository {path}")
         self.commit = commit.decode().strip()
 
-    def files(self) -> list[Blob]:
-        """The files of the commit, links and submodules left out."""
-        listing = self._run("ls-tree", "-r", "-z", "-l", "--full-tree", self.commit)
-        if listing is None:
-            raise KnowledgeError(f"git cannot list the files of {self._path}")
-        blobs = []
-        for line in listing.split(b"\0")[:-1]:
-            about, _, path = line.partition(b"\t")
-            mode, kind, oid, size = about.decode().split()
-            if kind == "blob":
-                blobs.append(Blob(os.fsdecode(path), oid, int(size) if size.isdecimal() else None, mode))
-        return blobs
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path, ref: str) -> Iterator[Repository]:
+        program = shutil.which("git")
+        if program is None:
+            raise KnowledgeError("a git source needs the program git; it is not installed")
+        if not path.is_dir():
+            raise KnowledgeError(f"the folder {path} does not exist")
+        with TemporaryDirectory(prefix="moonbox-git-") as name:
+            try:
+                objects = _substitute(path.resolve(), Path(name))
+            except (OSError, ValueError):
+                raise KnowledgeError(f"{path} is not a git repository") from None
+            yield cls(path, ref, program, Path(name), objects)
 
-    def last_changes(self, paths: set[str]) -> dict[str, Change]:
-        """The newest commit that changed each path, from one walk through the history that ends as soon as it can."""
+    def files(self, globs: Globs, max_file_size: int) -> tuple[list[Blob], str | None]:
+        """The chosen files without submodules, and what was left out where a bound was reached.
+
+        Equal trees are stored once: a small repository can list any number of files.
+        """
+        bounds = {
+            "files": MAX_ENTRIES,
+            "bytes of names": MAX_NAMES,
+            "documents": MAX_FILES,
+            "bytes of documents": MAX_BYTES,
+        }
+        blobs: list[Blob] = []
+        spent = dict.fromkeys(bounds, 0)
+        advice = "the rest was left out: choose fewer with include and ref"
+        with self._start("ls-tree", "-r", "-z", "-l", "--full-tree", self.commit) as process:
+            try:
+                for line in process.fields(LISTING_SECONDS):
+                    about, _, name = line.partition(b"\t")
+                    mode, kind, oid, length = about.decode().split()
+                    path, size = os.fsdecode(name), int(length) if length.isdecimal() else None
+                    chosen = kind == "blob" and globs.chooses(path)
+                    read = size if chosen and size and size <= max_file_size else 0
+                    for what, count in zip(bounds, (1, len(name), int(chosen), read), strict=True):
+                        spent[what] += count
+                        if spent[what] > bounds[what]:
+                            return blobs, f"the repository has more than {bounds[what]:,} {what}; {advice}"
+                    if chosen:
+                        blobs.append(Blob(path, oid, size, mode))
+            except TimeoutError:
+                return blobs, f"the repository was not listed within {LISTING_SECONDS:g} s; {advice}"
+            if not process.succeeded():
+                raise KnowledgeError(f"git cannot list the files of {self._path}")
+        return blobs, None
+
+    def last_changes(self, paths: set[str]) -> tuple[dict[str, Change], str | None]:
+        """The newest commit that changed each path, and what is missing where the history takes too long to read.
+
+        One walk through the history, which ends as soon as it can.
+        """
         wanted, changes = set(paths), {}
         # The mark is random, so that no file name can be taken for it.
         mark = secrets.token_hex(16)
-        options = (
-            "--name-only",
-            "--no-renames",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-show-signature",
-            "--no-mailmap",
-        )
-        log = ("log", "-z", *options, "--encoding=UTF-8", f"--format={mark}%x00%aI%x00%an", self.commit)
-        with self._start(*log) as process:
+        options = ("--name-only", "--no-renames", "--no-show-signature", "--no-mailmap", "--encoding=UTF-8")
+        with self._start("log", "-z", *options, f"--format={mark}%x00%aI%x00%an", self.commit) as process:
             change, position = Change("", ""), 0
-            for field in _fields(_stream(process.stdout)):
-                text = os.fsdecode(field)
-                position = 0 if text == mark else position + 1
-                if position == 1:
-                    change = Change(text, "")
-                elif position == 2:
-                    change = Change(change.when, text)
-                elif position > 2:
-                    path = text.removeprefix("\n") if position == 3 else text
-                    if path in wanted:
-                        changes[path] = change
-                        wanted.discard(path)
-                if not wanted:
-                    break
-            process.kill()
-        return changes
+            try:
+                for field in process.fields(HISTORY_SECONDS):
+                    text = os.fsdecode(field)
+                    position = 0 if text == mark else position + 1
+                    if position == 1:
+                        change = Change(text, "")
+                    elif position == 2:
+                        change = Change(change.when, text)
+                    elif position > 2:
+                        path = text.removeprefix("\n") if position == 3 else text
+                        if path in wanted:
+                            changes[path] = change
+                            wanted.discard(path)
+                    if not wanted:
+                        break
+            except TimeoutError:
+                return (
+                    changes,
+                    f"the history was not read to its end in {HISTORY_SECONDS:g} s: some authors are missing",
+                )
+        return changes, None
 
     def blobs(self) -> Blobs:
-        return Blobs(self._start("cat-file", "--batch", stdin=True))
+        return Blobs(self._command("cat-file", "--batch"), self._environment())
+
+    def _start(self, *arguments: str) -> Process:
+        return Process(self._command(*arguments), self._environment())
 
     def _command(self, *arguments: str) -> list[str]:
-        settings = [part for setting in QUIET for part in ("-c", setting)]
-        return [
-            self._program or "git",
-            "--no-pager",
-            "--no-replace-objects",
-            "-C",
-            str(self._path),
-            *settings,
-            *arguments,
-        ]
+        return [self._program, "--no-pager", "--no-replace-objects", "--git-dir", str(self._folder), *arguments]
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in os.environ}
-        return kept | {
-            "GIT_CEILING_DIRECTORIES": str(self._path.parent),
-            "GIT_ALLOW_PROTOCOL": "none",  # overrides every `protocol.*.allow` of a configuration
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self._folder),
+            "GIT_OBJECT_DIRECTORY": str(self._objects),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_ALLOW_PROTOCOL": "none",
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ATTR_NOSYSTEM": "1",
             "LC_ALL": "C",
         }
 
-    def _run(self, *arguments: str) -> bytes | None:
-        done = subprocess.run(
-            self._command(*arguments),
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
+
+def _substitute(path: Path, folder: Path) -> Path:
+    """Make `folder` the git folder of the repository at `path`; its folder of objects. Raises OSError or ValueError.
+
+    The path is a working tree, one that was added with `git worktree`, a submodule or a bare repository.
+    """
+    git = path / ".git"
+    if git.is_file():
+        git = path / _content(git).decode().removeprefix("gitdir:").strip()
+    elif not git.is_dir():
+        git = path
+    shared = git / "commondir"
+    common = (git / _content(shared).decode().strip() if shared.is_file() else git).resolve()
+    (folder / "HEAD").write_bytes(_content(git / "HEAD"))
+    formats = b"".join(b"%s = %s\n" % found for found in _FORMAT.findall(_content(common / "config")))
+    version = b"1\n[extensions]\n" + formats if formats else b"0\n"
+    (folder / "config").write_bytes(b"[core]\nbare = true\nrepositoryFormatVersion = " + version)
+    for name in ("refs", "packed-refs", "reftable", "shallow"):
+        if (common / name).exists():
+            (folder / name).symlink_to(common / name)
+    return common / "objects"
+
+
+def _content(path: Path) -> bytes:
+    with Folder(str(path.parent)) as folder:
+        data = folder.read(path.name, CHUNK)
+    if data is None:
+        raise ValueError(f"{path} is larger than {CHUNK:,} bytes")
+    return data
+
+
+class Process:
+    """A git process in a group of its own, which is killed at the end; reading from it has a deadline."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        return done.stdout if done.returncode == 0 else None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        if hasattr(resource, "prlimit"):  # Linux
+            with suppress(OSError):  # it has ended
+                resource.prlimit(self._process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
 
-    def _start(self, *arguments: str, stdin: bool = False) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self._command(*arguments),
-            env=self._environment(),
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+    def chunks(self, seconds: float) -> Iterator[bytes]:
+        """What it writes, to its end; raises TimeoutError."""
+        deadline, poll = time.monotonic() + seconds, select.poll()
+        poll.register(self._out, select.POLLIN)
+        while (left := deadline - time.monotonic()) > 0 and poll.poll(left * 1000):
+            data = os.read(self._out, CHUNK)
+            if not data:
+                return
+            yield data
+        raise TimeoutError
 
+    def fields(self, seconds: float) -> Iterator[bytes]:
+        """The parts between zero bytes."""
+        rest = b""
+        for data in self.chunks(seconds):
+            *whole, rest = (rest + data).split(b"\0")
+            yield from whole
+            if len(rest) > MAX_FIELD:
+                raise KnowledgeError(f"the repository has a name of more than {MAX_FIELD:,} bytes")
+        if rest:
+            yield rest
 
-class Blobs:
-    """File contents by object id, from one process."""
+    def succeeded(self) -> bool:
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(QUERY_SECONDS) == 0
+        return False
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-
-    def read(self, oid: str) -> bytes:
-        """A file's bytes; raises OSError when the repository lacks them."""
-        request, answer = _stream(self._process.stdin), _stream(self._process.stdout)
-        request.write(oid.encode() + b"\n")
-        request.flush()
-        head = answer.readline().split()
-        if len(head) != 3:
-            raise OSError("git does not have the object")
-        size = int(head[2])
-        data = answer.read(size + 1)
-        if len(data) != size + 1:
-            raise OSError("git ended before the file did")
-        return data[:-1]
-
-    def __enter__(self) -> Blobs:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
 
 
-def _stream(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise OSError("git was started without a pipe")
-    return pipe
+class Blobs(Process):
+    """File contents by object id, from one process."""
 
-
-def _fields(stream: IO[bytes]) -> Iterator[bytes]:
-    """The parts between zero bytes."""
-    rest = b""
-    while data := stream.read(CHUNK):
-        *whole, rest = (rest + data).split(b"\0")
-        yield from whole
-    if rest:
-        yield rest
+    def read(self, oid: str) -> bytes:
+        """A file's bytes; raises OSError when the repository lacks them."""
+        os.write(self._in, oid.encode() + b"\n")
+        data, end = bytearray(), None
+        try:
+            for chunk in self.chunks(QUERY_SECONDS):
+                data += chunk
+                if end is None and b"\n" in data:
+                    head, _, data = data.partition(b"\n")
+                    parts = head.split()
+                    if len(parts) != 3:
+                        raise OSError("git does not have the object")
+                    end = int(parts[2])
+                if end is not None and len(data) > end:  # a line end follows
+                    return bytes(data[:end])
+        except TimeoutError:
+            raise KnowledgeError(f"git did not respond within {QUERY_SECONDS:g} s") from None
+        raise OSError("git ended before the file did")

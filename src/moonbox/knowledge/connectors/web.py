@@ -9,7 +9,9 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from email.message import Message
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 from urllib.parse import unquote, urldefrag, urlsplit
 from urllib.robotparser import RobotFileParser
@@ -23,7 +25,7 @@ from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of, kind_of_type
 from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
-from moonbox.net.client import Client, PublicAddresses, Request, Response, unpack_gzip
+from moonbox.net.client import Client, PublicAddresses, Request, Response, read_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,13 +35,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Fetch",
     "FetchError",
-    "Fetcher",
     "Response",
     "Robots",
     "Sitemap",
     "Web",
     "WebOptions",
-    "gunzip",
+    "fetch_page",
     "read_sitemap",
 ]
 
@@ -49,6 +50,7 @@ _HEADERS = {"user-agent": f"moonbox/{__version__}", "accept": "text/html, text/p
 MAX_UNPACKED = 50_000_000
 MAX_ENTRIES = 50_000
 MAX_ADDRESS = 2_000
+MAX_LISTED = 100_000_000
 MAX_ROBOTS = 500_000
 
 
@@ -101,8 +103,11 @@ class Web:
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         options = self.options
         with ExitStack() as stack:
-            fetch = self._fetch or stack.enter_context(self._fetcher(options.max_page_size))
-            listing = self._fetch or stack.enter_context(self._fetcher(MAX_UNPACKED))
+            client = stack.enter_context(
+                Client(PublicAddresses(options.allow_private), extra="web", purpose="a web source")
+            )
+            fetch = self._fetch or partial(fetch_page, client, options.timeout, options.max_page_size)
+            listing = self._fetch or partial(fetch_page, client, options.timeout, MAX_UNPACKED)
             extractor = stack.enter_context(Extractor())
             skipped: list[Scanned] = []
             pages = self._pages(listing, skipped)
@@ -111,10 +116,6 @@ class Web:
             robots = Robots(fetch) if options.robots else None
             for url, result in _fetched(pages, known, fetch, robots, options.concurrency):
                 yield result if not isinstance(result, Response) else _scanned(url, result, extractor)
-
-    def _fetcher(self, max_size: int) -> Fetcher:
-        options = self.options
-        return Fetcher(max_size=max_size, timeout=options.timeout, allow_private=options.allow_private)
 
     def _pages(self, fetch: Fetch, skipped: list[Scanned]) -> list[str]:
         globs = Globs(self.options.include, self.options.exclude)
@@ -132,6 +133,7 @@ class Web:
     def _listed(self, fetch: Fetch) -> Iterator[tuple[str, str | None]]:
         """Every page of every sitemap, with the sitemap's host. Failing here fails the scan: nothing is removed."""
         waiting, seen = deque((url, _origin(url)) for url in self.options.sitemaps), set(self.options.sitemaps)
+        size = 0
         while waiting:
             url, home = waiting.popleft()
             try:
@@ -141,6 +143,9 @@ class Web:
                 sitemap = read_sitemap(response)
             except (MoonboxError, OSError) as error:
                 raise KnowledgeError(f"cannot read the sitemap {url}: {error}") from error
+            size += sum(map(len, sitemap.pages))
+            if size > MAX_LISTED:
+                raise KnowledgeError(f"the sitemaps list more than {MAX_LISTED:,} bytes of addresses")
             for page in sitemap.pages:
                 yield page, home
             for further in sitemap.sitemaps:
@@ -218,11 +223,9 @@ def _http_time(value: str | None) -> float | None:
 
 
 def _charset(content_type: str) -> str | None:
-    for parameter in content_type.split(";")[1:]:
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset":
-            return value.strip().strip("\"'")
-    return None
+    message = Message()
+    message["content-type"] = content_type[:1_000]
+    return message.get_content_charset()
 
 
 def _origin(url: str) -> str | None:
@@ -244,38 +247,14 @@ class Fetch(Protocol):
     def __call__(self, url: str, headers: Mapping[str, str]) -> Response: ...
 
 
-class Fetcher:
-    """Pages, bounded in size and time, and only from public addresses unless private ones are allowed."""
-
-    def __init__(self, *, max_size: int, timeout: float, allow_private: bool = False) -> None:
-        self._max_size, self._timeout = max_size, timeout
-        self._client = Client(PublicAddresses(allow_private), extra="web", purpose="a web source")
-
-    def __call__(self, url: str, headers: Mapping[str, str]) -> Response:
-        given = tuple((name, value.encode()) for name, value in {**_HEADERS, **headers}.items())
-        try:
-            request = Request(parse_target(_ascii(url)), headers=given)
-            return self._client.send(request, timeout=self._timeout, max_bytes=self._max_size)
-        except NetError as problem:
-            advice = " (set allow_private to fetch it)" if problem.code == "not_allowed" else ""
-            raise FetchError(problem.message + advice) from None
-
-    def close(self) -> None:
-        self._client.close()
-
-    def __enter__(self) -> Fetcher:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def gunzip(data: bytes, most: int) -> bytes:
-    """Unpacked data; raises FetchError when there is more than `most` of it."""
+def fetch_page(client: Client, timeout: float, max_size: int, url: str, headers: Mapping[str, str]) -> Response:
+    """A page, bounded in size and time; raises FetchError."""
+    given = tuple((name, value.encode()) for name, value in {**_HEADERS, **headers}.items())
     try:
-        return unpack_gzip(data, most)
+        return client.send(Request(parse_target(_ascii(url)), headers=given), timeout=timeout, max_bytes=max_size)
     except NetError as problem:
-        raise FetchError(problem.message.replace("the response", "the file")) from None
+        advice = " (set allow_private to fetch it)" if problem.code == "not_allowed" else ""
+        raise FetchError(problem.message + advice) from None
 
 
 def _ascii(url: str) -> str:
@@ -304,7 +283,7 @@ def read_sitemap(response: Response) -> Sitemap:
     """The entries of a sitemap: XML, an index of sitemaps, or plain lines; compressed with gzip or not."""
     body = response.body
     if body.startswith(b"\x1f\x8b"):
-        body = gunzip(body, MAX_UNPACKED)
+        body = read_body([body], "gzip", MAX_UNPACKED)
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
         return Sitemap(pages=[line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES])

@@ -63,24 +63,15 @@ def kind_of_type(content_type: str) -> Kind | None:
 
 
 _SUFFIXES: dict[str, Kind] = {
-    "md": "markdown",
-    "markdown": "markdown",
-    "mdown": "markdown",
-    "mkd": "markdown",
-    "mdx": "markdown",
+    **dict.fromkeys(("md", "markdown", "mdown", "mkd", "mdx"), "markdown"),
+    **dict.fromkeys(("html", "htm", "xhtml"), "html"),
     "rst": "rst",
-    "html": "html",
-    "htm": "html",
-    "xhtml": "html",
     "pdf": "pdf",
 }
 _TYPES: dict[str, Kind] = {
-    "text/html": "html",
-    "application/xhtml+xml": "html",
-    "text/markdown": "markdown",
-    "text/x-markdown": "markdown",
-    "text/x-rst": "rst",
-    "text/prs.fallenstein.rst": "rst",
+    **dict.fromkeys(("text/html", "application/xhtml+xml"), "html"),
+    **dict.fromkeys(("text/markdown", "text/x-markdown"), "markdown"),
+    **dict.fromkeys(("text/x-rst", "text/prs.fallenstein.rst"), "rst"),
     "application/pdf": "pdf",
     "application/json": "text",
 }

@@ -57,9 +57,9 @@ def main() -> None:
     before_threads(config)
     after_threads(config)
     connection.sendall(b"\1")
-    while (data := _receive(connection)) is not None:
-        answer, usable = _answer(read, data)
-        del data
+    stream = connection.makefile("rb")
+    while head := stream.read(_LENGTH.size):
+        answer, usable = _answer(read, stream.read(*_LENGTH.unpack(head)))
         connection.sendall(_LENGTH.pack(len(answer)) + answer)
         if not usable:
             return
@@ -122,24 +122,9 @@ def _answer(read: Callable[[bytes], Extracted], data: bytes) -> tuple[bytes, boo
     except (MemoryError, RecursionError) as error:
         what = "needs more memory" if isinstance(error, MemoryError) else "is nested more deeply"
         answer, usable = {"error": f"the file {what} than is allowed"}, False
-    except Exception as error:  # noqa: BLE001 - parsers fail in every way on damaged files; the host is told
+    except Exception as error:  # noqa: BLE001 - a parser may raise anything on a damaged file; the answer reports it
         answer, usable = {"error": f"the file is damaged ({type(error).__name__}: {error})"[:300]}, False
     return json.dumps(answer).encode(), usable
-
-
-def _receive(connection: socket.socket) -> bytes | None:
-    head = _exactly(connection, _LENGTH.size)
-    return None if head is None else _exactly(connection, _LENGTH.unpack(head)[0])
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes | None:
-    parts = bytearray()
-    while len(parts) < size:
-        part: Any = connection.recv(min(size - len(parts), 1 << 20))
-        if not part:
-            return None
-        parts += part
-    return bytes(parts)
 
 
 def read_html(page: str) -> Extracted:

@@ -8,10 +8,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from msgspec import structs
-
-from moonbox.audit.records import repacked
-from moonbox.errors import Denied, MissingExtra, ScriptError, ToolError
+from moonbox.audit.records import changed
+from moonbox.errors import Denied, MissingExtra, ToolError
 from moonbox.scripts.hostapi import crypto, csv, encoding, fs, http, log, regex, secrets
 from moonbox.scripts.hostapi import time as time_functions
 from moonbox.scripts.hostapi.functions import Host, HostFunction, HostLimits, HttpOptions
@@ -21,7 +19,7 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.audit.records import Call, Run
+    from moonbox.audit.records import Run
     from moonbox.scripts.hostapi.functions import HostModule
     from moonbox.scripts.hostapi.log import LogRecord
 
@@ -121,13 +119,7 @@ class HostApi:
 
     def redact_run(self, run: Run) -> Run:
         """The record of a run with every known secret replaced, wherever it is."""
-        return structs.replace(
-            run,
-            values=tuple(self.redact(value) for value in run.values),
-            output=self.redact(run.output),
-            calls=tuple(self._redact_call(call) for call in run.calls),
-            error=None if run.error is None else ScriptError.from_dict(self.redact(run.error.to_dict())),
-        )
+        return changed(run, self.redact)
 
     def close(self) -> None:
         """End waiting and connections; calls raise from now on."""
@@ -168,15 +160,6 @@ class HostApi:
                 raise
 
         return run
-
-    def _redact_call(self, call: Call) -> Call:
-        error = call.error
-        if error is not None:
-            message, data, detail = self.redact(error.message), self.redact(error.data), self.redact(error.detail)
-            error = structs.replace(error, message=message, data=data, detail=detail)
-        return structs.replace(
-            call, arguments=self.redact(call.arguments), packed=repacked(call, self.redact), error=error
-        )
 
     def _write_log(self, level: str, message: str, fields: Any) -> None:
         self._log.add(level, self.redact(message), self.redact(fields))

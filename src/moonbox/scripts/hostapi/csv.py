@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolError
@@ -95,7 +96,8 @@ def _tables(rows: list[tuple[int, list[str]]], most: int) -> list[dict[str, str]
         return []
     names = rows[0][1]
     if len(set(names)) < len(names):
-        raise ToolError(f"csv.parse: duplicate column '{_duplicate(names)}'; use header = false", code="invalid_data")
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise ToolError(f"csv.parse: duplicate column '{excerpt(twice)}'; use header = false", code="invalid_data")
     lengths = [len(name) for name in names]
     size = 0
     tables: list[dict[str, str]] = []
@@ -113,15 +115,6 @@ def _tables(rows: list[tuple[int, list[str]]], most: int) -> list[dict[str, str]
             )
         tables.append(dict(zip(names, row, strict=False)))
     return tables
-
-
-def _duplicate(names: list[str]) -> str:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return excerpt(name)
-        seen.add(name)
-    return ""
 
 
 def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits: HostLimits) -> str:

@@ -20,8 +20,6 @@ from moonbox.scripts.hostapi.paths import Folders, GrantedPath, refuse_special, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from moonbox.scripts.hostapi.paths import Opener
-
 __all__ = ["CONFIG_NAMES", "Protected", "functions"]
 
 _LAST_OFFSET = 2**62
@@ -34,8 +32,8 @@ _SIDE_FILES = ("", "-wal", "-shm", "-journal", ".new")
 _IMPORTABLE = frozenset({".py", ".pyc", ".pyd", ".so", ".pth"})
 
 
-def functions(host: Host, opener: Opener | None = None) -> list[HostFunction]:
-    reading, writing = _Reading(host, opener), _Writing(host, opener)
+def functions(host: Host) -> list[HostFunction]:
+    reading, writing = _Reading(host), _Writing(host)
     most = host.limits.max_file
     part = Parameter(
         "options",
@@ -75,8 +73,8 @@ _WRITTEN = "bytes written"
 
 
 class _Reading:
-    def __init__(self, host: Host, opener: Opener | None) -> None:
-        self._folders = Folders(host, "read", opener)
+    def __init__(self, host: Host) -> None:
+        self._folders = Folders(host, "read")
         self._limits = host.limits
 
     def read(self, given: bytes, options: dict[str, Any]) -> str | bytes:
@@ -102,8 +100,13 @@ class _Reading:
             for entry in entries:
                 if len(listed) == most:
                     raise ToolError(f"{path.text} has more than {most:,} entries", code="too_large")
-                with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                    listed.append({"name": text_or_bytes(os.fsencode(entry.name)), **_described(_lstat(entry))})
+                with contextlib.suppress(FileNotFoundError):  # removed since
+                    listed.append(
+                        {
+                            "name": text_or_bytes(os.fsencode(entry.name)),
+                            **_described(entry.stat(follow_symlinks=False)),
+                        }
+                    )
         return sorted(listed, key=lambda entry: os.fsencode(entry["name"]))
 
     def exists(self, given: bytes) -> bool:
@@ -123,8 +126,8 @@ class _Reading:
 
 
 class _Writing:
-    def __init__(self, host: Host, opener: Opener | None) -> None:
-        self._folders = Folders(host, "write", opener)
+    def __init__(self, host: Host) -> None:
+        self._folders = Folders(host, "write")
         self._limits, self._entropy = host.limits, host.entropy
         self._protected = Protected(host.grants.protected)
         self._written = 0
@@ -243,10 +246,6 @@ def _exists(name: str, folder: int) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _lstat(entry: os.DirEntry[str]) -> os.stat_result:
-    return entry.stat(follow_symlinks=False)
 
 
 def _described(info: os.stat_result) -> dict[str, Any]:

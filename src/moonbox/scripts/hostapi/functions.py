@@ -184,17 +184,7 @@ class HttpOptions:
 
 
 Kind = Literal["string", "data", "integer", "number", "boolean", "table", "array", "options", "any"]
-_WORDS: dict[Kind, str] = {
-    "string": "a string",
-    "data": "a string",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "a boolean",
-    "table": "a table",
-    "array": "an array",
-    "options": "a table",
-    "any": "any value",
-}
+_WORDS = {"data": "a string", "integer": "an integer", "array": "an array", "options": "a table", "any": "any value"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +285,7 @@ def _converted(parameter: Parameter, value: Any, path: str) -> Any:
         case "options" if isinstance(value, dict) or value == []:
             return _options(parameter, dict(value), path)
     given = str(value) if isinstance(value, float) and not math.isfinite(value) else type_word(value)
-    raise _Wrong(f"{path} must be {_WORDS[parameter.kind]}, not {given}")
+    raise _Wrong(f"{path} must be {_WORDS.get(parameter.kind, f'a {parameter.kind}')}, not {given}")
 
 
 def _options(parameter: Parameter, given: dict[Any, Any], path: str) -> dict[str, Any]:

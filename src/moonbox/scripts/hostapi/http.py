@@ -33,24 +33,11 @@ _RETURNS = "{status, ok, headers, body, json, url}"
 _MOST_VALUES = 1_000_000
 _MAX_JOINED = 100
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
-_OURS = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "http2-settings",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
+_OURS = frozenset({
+    "accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
+    "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+"""Headers that the host sets."""
 
 
 def functions(host: Host) -> list[HostFunction]:

@@ -1,22 +1,18 @@
 """Paths inside granted folders: which folder a path belongs to, and opening it without ever leaving that folder.
 
-On Linux the kernel does it in one step (openat2 with RESOLVE_BENEATH). Elsewhere, and where that call is missing or
-forbidden, the path is walked one component at a time over open folders, without ever letting the system follow a
-link. Both follow links that stay inside the folder and refuse those that lead out of it.
+A path is walked one component at a time over open folders, and the system never follows a link. Links that stay inside
+the folder are followed here; those that lead out of it are refused.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
-import functools
 import os
 import stat
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 
@@ -25,19 +21,8 @@ if TYPE_CHECKING:
 
     from moonbox.scripts.hostapi.functions import Host
 
-__all__ = [
-    "Folders",
-    "GrantedPath",
-    "Opener",
-    "best_opener",
-    "open_in_one_step",
-    "open_step_by_step",
-    "refuse_special",
-    "translated",
-]
+__all__ = ["Folders", "GrantedPath", "refuse_special", "translated"]
 
-_OPENAT2 = 437
-_RESOLVE_NO_MAGICLINKS, _RESOLVE_BENEATH = 0x02, 0x08
 _MAX_LINKS = 40
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _MAX_PATH = 4_000
@@ -79,9 +64,8 @@ class GrantedPath:
 class Folders:
     """The folders granted for reading, or those for writing."""
 
-    def __init__(self, host: Host, key: str, opener: Opener | None = None) -> None:
+    def __init__(self, host: Host, key: str) -> None:
         self._host, self._key = host, key
-        self._open = opener or best_opener()
         self._roots = [Path(os.path.normpath(host.grants.folder(text))) for text in getattr(host.grants, key)]
 
     def find(self, path: str | bytes) -> GrantedPath:
@@ -105,7 +89,7 @@ class Folders:
     def opened(self, path: GrantedPath, inside: str, flags: int = _ANY, mode: int = 0) -> Iterator[int]:
         """An open file or folder inside the path's root; OSErrors become ToolErrors that name the path."""
         with translated(path), self._root(path) as root:
-            fd = self._open(root, inside, flags, mode)
+            fd = _open(root, inside, flags, mode)
             try:
                 yield fd
             finally:
@@ -154,7 +138,7 @@ def refuse_special(path: GrantedPath, info: os.stat_result) -> None:
 
 
 def _proc_device() -> int:
-    """Files of /proc look regular, but they are doors into the host process."""
+    """Files of /proc look regular, but they give access to the host process."""
     proc = Path("/proc")
     return proc.stat().st_dev if proc.is_mount() else -1
 
@@ -170,45 +154,8 @@ class Escape(OSError):
     """The path leads out of the folder."""
 
 
-class Opener(Protocol):
-    """Opens `path`, relative and without "..", beneath the open folder `root`; raises Escape or another OSError."""
-
-    def __call__(self, root: int, path: str, flags: int, mode: int = 0) -> int: ...
-
-
-def best_opener() -> Opener:
-    """The kernel's own, where it works."""
-    return open_in_one_step if _has_openat2() else open_step_by_step
-
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
-def open_in_one_step(root: int, path: str, flags: int, mode: int = 0) -> int:
-    flags |= os.O_CLOEXEC
-    how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
-    name = os.fsencode(path)
-    for _ in range(100):
-        fd = _libc().syscall(
-            ctypes.c_long(_OPENAT2), root, name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))
-        )
-        if fd >= 0:
-            return int(fd)
-        code = ctypes.get_errno()
-        if code not in (errno.EAGAIN, errno.EINTR):  # EAGAIN: something was renamed meanwhile
-            break
-    if code == errno.EXDEV:
-        raise Escape(code, "outside the granted folder", path)
-    raise OSError(code, os.strerror(code), path)
-
-
-@functools.cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def open_step_by_step(root: int, path: str, flags: int, mode: int = 0) -> int:
+def _open(root: int, path: str, flags: int, mode: int) -> int:
+    """Open a relative path without ".." beneath the open folder `root`; raises Escape or another OSError."""
     walk = _Walk(root)
     try:
         return walk.open(path.split("/"), flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
@@ -274,17 +221,3 @@ class _Walk:
 
 def _is_link(fd: int) -> bool:
     return stat.S_ISLNK(os.fstat(fd).st_mode)
-
-
-def _has_openat2() -> bool:
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        root = os.open("/", _FOLDER)
-        try:
-            os.close(open_in_one_step(root, ".", _FOLDER))
-        finally:
-            os.close(root)
-    except (OSError, AttributeError):  # an old kernel, a seccomp filter, or a C library without syscall()
-        return False
-    return True

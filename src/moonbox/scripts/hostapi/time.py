@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from moonbox.errors import ArgumentError, ToolError
@@ -19,42 +19,16 @@ _MAX_FORMAT = 200
 _MAX_TEXT = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# Not from `calendar`, whose names depend on the locale.
 _MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
-)
-# What each directive reads; %a and %A are then ignored.
-_READ = {
-    "Y": r"(?P<Y>\d{4})",
-    "m": r"(?P<m>\d{1,2})",
-    "d": r"(?P<d>\d{1,2})",
-    "H": r"(?P<H>\d{1,2})",
-    "I": r"(?P<I>\d{1,2})",
-    "M": r"(?P<M>\d{1,2})",
-    "S": r"(?P<S>\d{1,2})",
-    "f": r"(?P<f>\d{1,6})",
-    "j": r"(?P<j>\d{1,3})",
-    "y": r"(?P<y>\d{2})",
-    "p": r"(?P<p>[AaPp][Mm])",
-    "z": r"(?P<z>Z|[+-]\d{2}:?\d{2})",
-    "b": rf"(?P<b>{'|'.join(month[:3] for month in _MONTHS)})",
-    "B": rf"(?P<B>{'|'.join(_MONTHS)})",
-    "a": rf"(?:{'|'.join(day[:3] for day in _DAYS)})",
-    "A": rf"(?:{'|'.join(_DAYS)})",
-    "%": "%",
-}
+)  # fmt: skip
+_DIRECTIVES = "YmdHIMSfjypzbBaA%"
 _FORMAT = Parameter(
-    "format", "string", f"ISO 8601 by default; else a text with {' '.join('%' + directive for directive in _READ)}"
+    "format",
+    "string",
+    f"ISO 8601 by default; else a text with {' '.join('%' + directive for directive in _DIRECTIVES)}",
 )
 
 
@@ -117,44 +91,13 @@ def _written(moment: datetime, directive: str) -> str:
 
 
 def _read(text: str, form: str) -> datetime:
-    seen: set[str] = set()
-
-    def pattern(directive: str) -> str:
-        if directive in seen and directive not in "aA%":
+    used = re.findall(r"%(.)", form)
+    for directive in used:
+        if used.count(directive) > 1 and directive not in "aA%":
             raise ArgumentError(f"time.parse(text, format): %{directive} is used twice in the format")
-        seen.add(directive)
-        return _READ[directive]
-
-    whole = _each("time.parse(text, format)", form, pattern, re.escape)
-    match = re.fullmatch(whole, text.strip(), re.IGNORECASE | re.ASCII)
-    if match is None:
-        raise ValueError("no match")
-    return _moment(match.groupdict())
-
-
-def _moment(parts: dict[str, str]) -> datetime:
-    year = int(parts.get("Y", 1970))
-    if "y" in parts:
-        year = int(parts["y"]) + (2000 if int(parts["y"]) < 69 else 1900)
-    month = int(parts.get("m", 1))
-    for key, length in (("b", 3), ("B", None)):
-        if key in parts:
-            month = [name[:length].lower() for name in _MONTHS].index(parts[key].lower()) + 1
-    hour = int(parts.get("H", 0))
-    if "I" in parts:
-        hour = int(parts["I"]) % 12 + 12 * (parts.get("p", "am").lower() == "pm")
-    micro = int(parts.get("f", "0").ljust(6, "0"))
-    moment = datetime(year, month, int(parts.get("d", 1)), hour, int(parts.get("M", 0)), int(parts.get("S", 0)), micro)
-    if "j" in parts:
-        moment = moment.replace(month=1, day=1) + timedelta(days=int(parts["j"]) - 1)
-    return moment.replace(tzinfo=_zone(parts.get("z", "Z")))
-
-
-def _zone(text: str) -> timezone:
-    if text.upper() == "Z":
-        return UTC
-    minutes = int(text[1:3]) * 60 + int(text[-2:])
-    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
+    checked = _each("time.parse(text, format)", form, "%{}".format, str)
+    moment = datetime.strptime(text.strip(), checked)
+    return moment if "Y" in used or "y" in used else moment.replace(year=1970)
 
 
 def _each(signature: str, form: str, directive: Callable[[str], str], literal: Callable[[str], str]) -> str:
@@ -165,9 +108,9 @@ def _each(signature: str, form: str, directive: Callable[[str], str], literal: C
     for index, part in enumerate(re.split(r"%(.?)", form, flags=re.DOTALL)):
         if index % 2 == 0:
             pieces.append(literal(part))
-        elif part in _READ:
+        elif part and part in _DIRECTIVES:
             pieces.append(directive(part))
         else:
-            known = " ".join("%" + name for name in _READ)
+            known = " ".join("%" + name for name in _DIRECTIVES)
             raise ArgumentError(f"{signature}: unknown directive '%{part}'; known: {known}")
     return "".join(pieces)
