@@ -6,26 +6,33 @@ import contextlib
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
 
+from tests.waiting import wait_until
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TOKEN = "a-token-of-some-length"
 
 
 @contextlib.contextmanager
-def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process, and the address that it prints."""
     command = [sys.executable, "-m", "moonbox", *arguments]
-    environment = {**os.environ, "MOONBOX_HOME": str(folder)}
+    environment = {**os.environ, "MOONBOX_HOME": str(folder), **(env or {})}
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -62,6 +69,27 @@ def test_the_console_opens_with_tools_and_a_script(tmp_path: Path) -> None:
                 for _ in lines:
                     pass  # the stream ends with the server, not after a timeout
         assert process.wait(30) == 0
+
+
+def test_the_command_line_of_the_browser_holds_no_key(tmp_path: Path) -> None:
+    """Every user of the machine can read it, and the key signs in whoever comes first."""
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {seen}.part && mv {seen}.part {seen}\n')
+    browser.chmod(0o700)
+    env = {"BROWSER": f"{browser} %s", "DISPLAY": ":0", "TMPDIR": str(tmp_path)}
+    with started(tmp_path, "console", "--port", "0", env=env) as (process, address):
+        wait_until(seen.exists)
+        key = address.partition("key=")[2]
+        opened = seen.read_text().strip()
+        assert key not in opened
+        file = Path(unquote(urlsplit(opened).path))
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (file, file.parent)] == [0o600, 0o700]
+        [target] = re.findall(r'content="0; url=([^"]+)"', file.read_text())
+        assert unescape(target) == address
+        assert httpx.get(address).status_code == 303
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+    assert not file.parent.exists()
 
 
 def test_the_server_has_the_console_beside_its_api(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from moonbox.cli.browser import private_browser
 from moonbox.cli.options import ConfigFile, Json, McpConfig  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_error, print_json, print_note, reporting_errors
 from moonbox.cli.trust import keeping_trust, trusted_config
@@ -310,16 +311,15 @@ async def _log_in(settings: ServerSettings, store: Any, open_browser: bool) -> N
         if not open_browser:
             typer.echo("then paste the address at which the browser ends here:", err=True)
             return
-        import webbrowser
-
-        await asyncio.to_thread(webbrowser.open, address)
+        await asyncio.to_thread(visit, address)
 
     port = 0 if settings.oauth is None else settings.oauth.redirect_port
-    async with browser(show, port=port, paste=not open_browser) as person:
-        auth = make_auth(settings, store, person)
-        transport = make_transport(settings, auth)
-        async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
-            await connection.tools()
+    with private_browser() as visit:
+        async with browser(show, port=port, paste=not open_browser) as person:
+            auth = make_auth(settings, store, person)
+            transport = make_transport(settings, auth)
+            async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
+                await connection.tools()
 
 
 def logout(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None) -> None:

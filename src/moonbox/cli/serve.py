@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from moonbox.cli.browser import private_browser
 from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import print_note, reporting_errors
 from moonbox.cli.trust import Trust, trusted_config
@@ -171,13 +172,11 @@ def console(
             typer.echo(address)
             print_note("this address works once; Ctrl-C stops the console")
             if not no_browser and _has_screen():
-                import webbrowser
+                visit(address)
 
-                webbrowser.open(address)
-
-        run_console(
-            trusted_config(config, trust=trust), load, mcp_config or [], port=port, script=source, opened=opened
-        )
+        chosen = trusted_config(config, trust=trust)
+        with private_browser() as visit:
+            run_console(chosen, load, mcp_config or [], port=port, script=source, opened=opened)
 
 
 def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
