@@ -75,6 +75,7 @@ def running_console(
     *,
     trail: Any = None,
     token: str | None = None,
+    public: bool = False,
     script: str = "",
     knowledge: Any = None,
     diagnose: Any = None,
@@ -90,7 +91,7 @@ def running_console(
     with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **bench.hooks) as box:
         bench.attach(box, trail=kept, make=make, languages=("lua", "rhai"), knowledge=knowledge, diagnose=diagnose)
         service = Service(box, trail=kept, workbench=bench)
-        browser = BrowserAccess(token)
+        browser = BrowserAccess(token, public=public)
         access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
         with serving(app, bench) as url:
