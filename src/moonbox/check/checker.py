@@ -87,11 +87,6 @@ class Checker:
         """Whether scripts may have set globals."""
         return self._open or bool(self._names)
 
-    @property
-    def may_miss_globals(self) -> bool:
-        """Whether scripts may have set globals in ways that are not followed."""
-        return self._open
-
     def forget(self) -> None:
         """The globals of earlier scripts are gone."""
         self._names = frozenset()

@@ -26,7 +26,7 @@ _PAGE = """<!doctype html>
 def private_browser() -> Iterator[Callable[[str], None]]:
     """A function that opens an address in the browser, through a file that only this user can read.
 
-    Every user can read the command line of a browser, and with it the keys in an address. The file is deleted at the end.
+    Every user can read the command line of a browser, and a key in the address with it. The file is deleted at the end.
     """
     with tempfile.TemporaryDirectory(prefix="moonbox-") as folder:  # only its owner can enter it
 

@@ -220,11 +220,7 @@ def _help(session: Session, argument: str) -> None:
 def _docs(session: Session, argument: str) -> None:
     from rich.table import Table
 
-    from moonbox.sandbox.docs import Docs
-
-    box = session.sandbox
-    docs = Docs(box.toolbox, {}, box.language)
-    screen = console()
+    docs, screen = session.sandbox.docs, console()
     if argument:
         try:
             screen.print(visible(docs.describe(argument)), soft_wrap=True)

@@ -30,8 +30,7 @@ class Access:
     hosts: tuple[str, ...] = LOOPBACK_NAMES
     """Host headers that are answered (with any port): a page on another site cannot reach us by rebinding a name."""
     origins: tuple[str, ...] = ()
-    """Origins whose pages may send requests, besides the server's own; without a `browser`, besides any of this machine.
-    """
+    """Origins whose pages may send requests, besides our own and, without a `browser`, all of this machine."""
     max_body: int = 1_000_000
     browser: BrowserAccess | None = None
     """Signed-in browsers may send requests too; unless it is public, every request needs a token or a sign-in."""
