@@ -12,7 +12,7 @@ demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
 
 # Pages to try the demo's tools in: run the script, watch its timeline, answer its approval.
-console: $(VENV)/console
+console: $(VENV)/core
 	$(BIN)/moonbox console examples/console.lua --tools examples/demo.py --tools examples/payments.py $(CONSOLE)
 
 screenshots: $(VENV)/installed
@@ -83,27 +83,28 @@ slips: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/zensical build --strict
 
-$(VENV)/core: pyproject.toml src/moonbox/_version.py
+# Only what a lock names with its hash is installed, also to build moonbox: so without an environment for the build.
+$(VENV)/core: pyproject.toml requirements.lock src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable .
-	@touch $@
-
-$(VENV)/console: $(VENV)/core
-	$(BIN)/python -m pip install --quiet --editable ".[console]"
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # By uv, which takes seconds where pip takes a minute. Compiled at once: a package whose source brings a warning would
 # else fail the test that is the first to import it, for there warnings are errors.
 $(VENV)/installed: $(VENV)/core requirements-dev.lock
-	$(BIN)/python -m pip install --quiet uv --constraint requirements-dev.lock
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --group dev --constraint requirements-dev.lock
+	sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > $(VENV)/uv.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement $(VENV)/uv.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirements requirements-dev.lock \
+		--require-build-hashes --build-constraints requirements-dev.lock
 	@touch $@
 
-# The versions that development uses; run it after a change of the dependencies.
+# The versions that the demo and development use, for every platform; run it after a change of the dependencies.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --extra console --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header --quiet --upgrade
 lock: $(VENV)/installed
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-annotate --no-header \
-		--no-emit-index-url --quiet --upgrade --output-file requirements-dev.lock
+	$(COMPILE) --group dev --output-file requirements-dev.lock
+	$(COMPILE) --group build --constraint requirements-dev.lock --output-file requirements.lock
 
 clean:
 	rm -rf $(VENV) .cache build dist site .pytest_cache .mypy_cache .ruff_cache
