@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit environments fuzz js js-package js-tests without-js soak bench economy slips docs lock clean
+.PHONY: demo console screenshots test lint types unit environments fuzz js js-package js-tests without-js soak bench economy slips docs lock dist clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -105,6 +105,14 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --extra console --universal --pyt
 lock: $(VENV)/installed
 	$(COMPILE) --group dev --output-file requirements-dev.lock
 	$(COMPILE) --group build --constraint requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --group release --constraint requirements-dev.lock --output-file requirements-release.lock
+
+# What is published, with the versions that it was tested with as a CycloneDX bill of materials.
+dist: $(VENV)/core requirements-release.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements-release.lock
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --mc-type library --output-reproducible \
+		--output-file dist/moonbox.cdx.json
 
 clean:
 	rm -rf $(VENV) .cache build dist site .pytest_cache .mypy_cache .ruff_cache
