@@ -96,7 +96,7 @@ $(VENV)/installed: $(VENV)/core requirements-dev.lock
 	sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > $(VENV)/uv.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement $(VENV)/uv.lock
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirements requirements-dev.lock \
-		--require-build-hashes --build-constraints requirements-dev.lock
+		--require-build-hashes --build-constraints requirements-build.lock
 	@touch $@
 
 # The versions that the demo and development use, for every platform; run it after a change of the dependencies.
@@ -105,11 +105,11 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --extra console --universal --pyt
 lock: $(VENV)/installed
 	$(COMPILE) --group dev --output-file requirements-dev.lock
 	$(COMPILE) --group build --constraint requirements-dev.lock --output-file requirements.lock
-	$(COMPILE) --group release --constraint requirements-dev.lock --output-file requirements-release.lock
+	$(COMPILE) --group release --constraint requirements-dev.lock --output-file requirements-build.lock
 
 # What is published, with the versions that it was tested with as a CycloneDX bill of materials.
-dist: $(VENV)/core requirements-release.lock
-	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements-release.lock
+dist: $(VENV)/core requirements-build.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements-build.lock
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --mc-type library --output-reproducible \
 		--output-file dist/moonbox.cdx.json

@@ -104,7 +104,7 @@ def test_every_range_has_both_ends() -> None:
             assert re.search(r">=[\w.]+,<[\w.]+", dependency), f"{name}: {dependency}"
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock", "requirements-release.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock", "requirements-build.lock"])
 def test_every_locked_requirement_has_its_version_and_hashes(lock: str) -> None:
     text = (ROOT / lock).read_text("utf-8")
     assert "://" not in text  # where packages come from is the machine's choice
