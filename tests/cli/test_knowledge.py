@@ -199,9 +199,7 @@ def test_an_interrupt_is_told_in_words(project: Path, monkeypatch: pytest.Monkey
 def test_a_bar_with_counts_and_rate_on_a_terminal(project: Path) -> None:
     for number in range(300):
         (project / "docs" / f"{number}.md").write_text(f"text {number}")
-    program = (
-        "from moonbox.cli.app import app; from moonbox.knowledge import sync; sync.PROGRESS_SECONDS = 0; app()"
-    )
+    program = "from moonbox.cli.app import app; from moonbox.knowledge import sync; sync.PROGRESS_SECONDS = 0; app()"
     mine, theirs = pty.openpty()
     variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(
