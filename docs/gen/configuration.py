@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import griffe
+
 from gen.api import SOURCE
 from gen.table import GENERATED, table
 from moonbox.config import SECTIONS
