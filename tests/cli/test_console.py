@@ -11,7 +11,7 @@ import subprocess
 import sys
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -114,25 +114,10 @@ def test_the_server_has_the_console_beside_its_api(tmp_path: Path) -> None:
         (("console", "nothing.lua"), "the file 'nothing.lua' does not exist"),
         (("console", "--tools", "nothing_at_all"), "nothing_at_all"),
         (("console", "--port", "99999"), "65535"),
+        (("serve", "--console"), "--console requires a server with one token or none"),
     ],
 )
-def test_mistakes_are_said_plainly(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "moonbox", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_clients_with_tokens_of_their_own_and_the_console_do_not_mix(tmp_path: Path) -> None:
+def test_mistakes_are_said_plainly(moonbox: Any, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "moonbox.toml").write_text(f'[serve.tokens]\nada = "{TOKEN}"\n', encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "moonbox", "serve", "--console"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 2
-    assert "--console requires a server with one token or none" in done.stderr
+    done = moonbox(*arguments)
+    assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (2, True, False)
