@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit environments fuzz js js-package js-tests without-js soak bench economy slips docs lock clean
+.PHONY: demo console screenshots test lint types unit environments fuzz js js-package js-tests without-js soak bench economy slips docs lock dist clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
 
 # Pages to try the demo's tools in: run the script, watch its timeline, answer its approval.
-console: $(VENV)/console
+console: $(VENV)/core
 	$(BIN)/moonbox console examples/console.lua --tools examples/demo.py --tools examples/payments.py $(CONSOLE)
 
 screenshots: $(VENV)/installed
@@ -83,27 +83,36 @@ slips: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/zensical build --strict
 
-$(VENV)/core: pyproject.toml src/moonbox/_version.py
+# Only what a lock names with its hash is installed, also to build moonbox: so without an environment for the build.
+$(VENV)/core: pyproject.toml requirements.lock src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable .
-	@touch $@
-
-$(VENV)/console: $(VENV)/core
-	$(BIN)/python -m pip install --quiet --editable ".[console]"
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # By uv, which takes seconds where pip takes a minute. Compiled at once: a package whose source brings a warning would
 # else fail the test that is the first to import it, for there warnings are errors.
 $(VENV)/installed: $(VENV)/core requirements-dev.lock
-	$(BIN)/python -m pip install --quiet uv --constraint requirements-dev.lock
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --group dev --constraint requirements-dev.lock
+	sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > $(VENV)/uv.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement $(VENV)/uv.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirements requirements-dev.lock \
+		--require-build-hashes --build-constraints requirements-build.lock
 	@touch $@
 
-# The versions that development uses; run it after a change of the dependencies.
+# The versions that the demo and development use, for every platform; run it after a change of the dependencies.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --extra console --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header --quiet --upgrade
 lock: $(VENV)/installed
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-annotate --no-header \
-		--no-emit-index-url --quiet --upgrade --output-file requirements-dev.lock
+	$(COMPILE) --group dev --output-file requirements-dev.lock
+	$(COMPILE) --group build --constraint requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --group release --constraint requirements-dev.lock --output-file requirements-build.lock
+
+# What is published, with the versions that it was tested with as a CycloneDX bill of materials.
+dist: $(VENV)/core requirements-build.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements-build.lock
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --mc-type library --output-reproducible \
+		--output-file dist/moonbox.cdx.json
 
 clean:
 	rm -rf $(VENV) .cache build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -6,6 +6,9 @@ import dataclasses
 import json
 from typing import Any
 
+import griffe
+
+from gen.api import SOURCE
 from gen.table import GENERATED, table
 from moonbox.config import SECTIONS
 from moonbox.config.mcp import LoginSettings, ServerSettings, ToolRule
@@ -29,7 +32,6 @@ PRESETS = ("quick", "standard", "extended", "untrusted")
 
 OWN_WORDS = {
     "limits.preset": "The base of the other limits: `default`, `quick`, `standard`, `extended` or `untrusted`.",
-    "limits.max_tool_calls": "Tool calls of one run.",
     f"knowledge.{DEFAULT_LANGUAGE}.path": "The connector script.",
     f"knowledge.{DEFAULT_LANGUAGE}.timeout": "Seconds for one call of its `scan`.",
 }
@@ -101,9 +103,9 @@ def page() -> str:
 
 def _limits() -> str:
     rows = [("`preset`", "string", '`"default"`', OWN_WORDS["limits.preset"])]
-    words = schema(Limits)["properties"]
+    members = griffe.load("moonbox.limits", search_paths=[str(SOURCE)])["Limits"].members
     for field in dataclasses.fields(Limits):
-        text = words[field.name].get("description") or OWN_WORDS[f"limits.{field.name}"]
+        text = members[field.name].docstring.value
         kind = "number" if field.name == "timeout" else "integer"
         rows.append((f"`{field.name}`", kind, _shown(field.default), text))
     sets = [

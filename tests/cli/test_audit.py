@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from moonbox.audit.records import Call, CallError, Run, Usage
 from moonbox.audit.sinks import open_sink, open_trail
-from moonbox.cli.audit import app
+from moonbox.cli.app import app
 from moonbox.errors import ScriptError
 from moonbox.values import pack
 
@@ -66,7 +66,7 @@ def trail(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def _call(*args: object) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+    return CliRunner().invoke(app, ["audit", *map(str, args)])
 
 
 def test_list(trail: Path) -> None:
@@ -313,13 +313,13 @@ def test_on_a_terminal_prune_asks_first(
 
 
 def test_verify_prints_the_hash_and_names_what_does_not_fit(trail: Path) -> None:
-    done = CliRunner().invoke(app, ["verify", "--db", str(trail)])
+    done = _call("verify", "--db", trail)
     assert done.exit_code == 0
     first, second = done.output.splitlines()
     assert first == "ok: 2 records"
     head = second.removeprefix("hash: ")
-    assert CliRunner().invoke(app, ["verify", "--db", str(trail), "--expect", head]).exit_code == 0
-    assert CliRunner().invoke(app, ["verify", "--db", str(trail), "--expect", "0" * 64]).exit_code == 1
+    assert _call("verify", "--db", trail, "--expect", head).exit_code == 0
+    assert _call("verify", "--db", trail, "--expect", "0" * 64).exit_code == 1
     if trail.suffix == ".db":
         import sqlite3
 
@@ -330,9 +330,9 @@ def test_verify_prints_the_hash_and_names_what_does_not_fit(trail: Path) -> None
     else:
         trail.write_text(trail.read_text().replace("get_expenses", "get_incomes"))
         problem = "line 1 (run aaaa000011112222) does not fit the lines before it"
-    done = CliRunner().invoke(app, ["verify", "--db", str(trail)])
+    done = _call("verify", "--db", trail)
     assert (done.exit_code, done.output) == (1, f"not intact: {problem}\n")
-    report = json.loads(CliRunner().invoke(app, ["verify", "--db", str(trail), "--json"]).output)
+    report = json.loads(_call("verify", "--db", trail, "--json").output)
     assert (report["ok"], report["records"], report["problem"]) == (False, 0, problem)
 
 
@@ -342,9 +342,9 @@ def test_a_run_whose_host_died_is_shown_as_unfinished(tmp_path: Path) -> None:
     sink.start_run(replace(RUNS[0], calls=(), values=()))  # type: ignore[attr-defined]
     sink.start_call(RUNS[0].id, replace(RUNS[0].calls[0], status="in_flight", packed=pack(None)))  # type: ignore[attr-defined]
     sink.close()
-    listed = CliRunner().invoke(app, ["list", "--db", str(path)]).output
+    listed = _call("list", "--db", path).output
     assert "unfinished" in listed
-    shown = CliRunner().invoke(app, ["show", "aaaa", "--db", str(path)]).output
+    shown = _call("show", "aaaa", "--db", path).output
     assert "run aaaa000011112222  unfinished" in shown
     assert "the calls that were started may have taken effect" in shown
     assert 'get_expenses {"employee_id":1} → in flight' in shown

@@ -6,26 +6,33 @@ import contextlib
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
 
+from tests.waiting import wait_until
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TOKEN = "a-token-of-some-length"
 
 
 @contextlib.contextmanager
-def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process, and the address that it prints."""
     command = [sys.executable, "-m", "moonbox", *arguments]
-    environment = {**os.environ, "MOONBOX_HOME": str(folder)}
+    environment = {**os.environ, "MOONBOX_HOME": str(folder), **(env or {})}
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -64,6 +71,27 @@ def test_the_console_opens_with_tools_and_a_script(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
+def test_the_command_line_of_the_browser_holds_no_key(tmp_path: Path) -> None:
+    """Every user of the machine can read it, and the key signs in whoever comes first."""
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {seen}.part && mv {seen}.part {seen}\n')
+    browser.chmod(0o700)
+    env = {"BROWSER": f"{browser} %s", "DISPLAY": ":0", "TMPDIR": str(tmp_path)}
+    with started(tmp_path, "console", "--port", "0", env=env) as (process, address):
+        wait_until(seen.exists)
+        key = address.partition("key=")[2]
+        opened = seen.read_text().strip()
+        assert key not in opened
+        file = Path(unquote(urlsplit(opened).path))
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (file, file.parent)] == [0o600, 0o700]
+        [target] = re.findall(r'content="0; url=([^"]+)"', file.read_text())
+        assert unescape(target) == address
+        assert httpx.get(address).status_code == 303
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+    assert not file.parent.exists()
+
+
 def test_the_server_has_the_console_beside_its_api(tmp_path: Path) -> None:
     options = ("serve", "--console", "--port", "0", "--token", TOKEN, f"--tools={EXAMPLES / 'payments.py'}")
     with started(tmp_path, *options) as (process, address):
@@ -86,25 +114,10 @@ def test_the_server_has_the_console_beside_its_api(tmp_path: Path) -> None:
         (("console", "nothing.lua"), "the file 'nothing.lua' does not exist"),
         (("console", "--tools", "nothing_at_all"), "nothing_at_all"),
         (("console", "--port", "99999"), "65535"),
+        (("serve", "--console"), "--console requires a server with one token or none"),
     ],
 )
-def test_mistakes_are_said_plainly(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "moonbox", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_clients_with_tokens_of_their_own_and_the_console_do_not_mix(tmp_path: Path) -> None:
+def test_mistakes_are_said_plainly(moonbox: Any, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "moonbox.toml").write_text(f'[serve.tokens]\nada = "{TOKEN}"\n', encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "moonbox", "serve", "--console"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 2
-    assert "--console requires a server with one token or none" in done.stderr
+    done = moonbox(*arguments)
+    assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (2, True, False)

@@ -10,10 +10,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from moonbox.cli.knowledge import register
+from moonbox.cli.app import app
 from moonbox.knowledge import KnowledgeBase
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*arguments: str) -> Result:
-    app = typer.Typer()
-    register(app)
     return CliRunner().invoke(app, list(arguments))
 
 
@@ -202,10 +199,7 @@ def test_an_interrupt_is_told_in_words(project: Path, monkeypatch: pytest.Monkey
 def test_a_bar_with_counts_and_rate_on_a_terminal(project: Path) -> None:
     for number in range(300):
         (project / "docs" / f"{number}.md").write_text(f"text {number}")
-    program = (
-        "import typer; from moonbox.cli.knowledge import register; from moonbox.knowledge import sync; "
-        "sync.PROGRESS_SECONDS = 0; app = typer.Typer(); register(app); app()"
-    )
+    program = "from moonbox.cli.app import app; from moonbox.knowledge import sync; sync.PROGRESS_SECONDS = 0; app()"
     mine, theirs = pty.openpty()
     variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(

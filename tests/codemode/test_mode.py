@@ -463,12 +463,6 @@ def test_tools_in_place_of_a_sandbox() -> None:
     assert box.closed
 
 
-def test_a_sandbox_that_was_given_stays_open(box: Sandbox) -> None:
-    with CodeMode(box):
-        pass
-    assert not box.closed
-
-
 def test_no_configuration_means_the_defaults(box: Sandbox) -> None:
     with CodeMode.from_config(box, None) as mode, CodeMode(box) as plain:
         assert mode.settings == plain.settings

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import socket
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import uvicorn
 
 from moonbox import Limits, Sandbox, ToolError, tool
 from moonbox.audit.sinks import MemorySink
@@ -17,6 +13,7 @@ from moonbox.http.app import Service, create_app
 from moonbox.http.browser import BrowserAccess
 from moonbox.http.guard import Access
 from moonbox.http.workbench import Workbench
+from tests.http_api.conftest import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +72,7 @@ def running_console(
     *,
     trail: Any = None,
     token: str | None = None,
+    public: bool = False,
     script: str = "",
     knowledge: Any = None,
     diagnose: Any = None,
@@ -90,24 +88,8 @@ def running_console(
     with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **bench.hooks) as box:
         bench.attach(box, trail=kept, make=make, languages=("lua", "rhai"), knowledge=knowledge, diagnose=diagnose)
         service = Service(box, trail=kept, workbench=bench)
-        browser = BrowserAccess(token)
+        browser = BrowserAccess(token, public=public)
         access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
-        with serving(app, bench) as url:
+        with serving(app) as url, contextlib.closing(bench):  # which ends the streams that the server waits for
             yield Console(url, service, browser, bench, kept)
-
-
-@contextlib.contextmanager
-def serving(app: Any, bench: Workbench) -> Iterator[str]:
-    """The address of a server that runs in a thread."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        bench.close()
-        server.should_exit = True
-        thread.join(60)
-        listener.close()

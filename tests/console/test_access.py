@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from moonbox import tool
+
 from .serving import TOOLS, running_console
 
 if TYPE_CHECKING:
@@ -24,6 +26,19 @@ VIEWS = ("playground", "runs", "approvals", "tools", "tools/refund", "knowledge"
 def guarded() -> Iterator[Console]:
     with running_console(TOOLS, token=TOKEN) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def public() -> Iterator[Console]:
+    """`moonbox serve --console` without a token."""
+    with running_console([*TOOLS, launch], public=True) as running:
+        yield running
+
+
+@tool
+def launch() -> str:
+    """Needs no arguments."""
+    return "launched"
 
 
 def client(console: Console, **options: Any) -> httpx.Client:
@@ -117,6 +132,34 @@ def test_pages_of_other_sites_reach_nothing(console: Console, headers: dict[str,
         key = {"x-moonbox-key": page_key(browser)}
         assert browser.get("/runs", headers=headers).status_code in (401, 403, 421)
         assert browser.post("/sessions", json={}, headers={**headers, **key}).status_code in (401, 403, 421)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"origin": "http://127.0.0.1:1", "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"},
+        {"origin": "http://localhost:8000", "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
+        {"origin": "http://127.0.0.1:1"},  # a browser that sends no Sec-Fetch headers
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("body", [{"content": b""}, {"json": {}}], ids=["empty", "json"])
+def test_a_page_of_another_port_calls_no_tool_of_a_console_without_a_token(
+    public: Console, sent: dict[str, str], body: dict[str, Any]
+) -> None:
+    with client(public) as browser:
+        assert browser.post("/tools/launch", headers=sent, **body).json()["error"]["code"] == "wrong_origin"
+        assert browser.get("/runs", headers=sent).status_code == 403
+        assert not browser.get("/runs").json()["runs"]
+
+
+def test_its_own_pages_and_programs_use_a_console_without_a_token(public: Console) -> None:
+    own = {"origin": public.url, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
+    with client(public) as browser:
+        for headers in (own, {}):
+            assert browser.post("/check", json={"source_code": "return 1"}, headers=headers).status_code == 200
+        assert browser.get("/console/runs").status_code == 200
 
 
 def test_a_link_from_elsewhere_opens_the_page(console: Console) -> None:

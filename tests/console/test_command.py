@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 def made(folder: Path, visitor: Visitor) -> Iterator[tuple[subprocess.Popen[str], Page]]:
     """What `make console` starts, and the page that it opens."""
     told = subprocess.run(
-        ["make", "--no-print-directory", "-n", "-o", ".venv/console", "console", "CONSOLE=--no-browser --port 0"],
+        ["make", "--no-print-directory", "-n", "-o", ".venv/core", "console", "CONSOLE=--no-browser --port 0"],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))},
         capture_output=True,

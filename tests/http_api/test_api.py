@@ -30,8 +30,8 @@ def test_a_tool_is_called(client: Client) -> None:
     assert answer.json()["result"] == 5
 
 
-def test_a_body_is_not_needed_where_nothing_is_required(client: Client) -> None:
-    answer = client.post("/tools/crash")
+def test_a_body_may_be_empty_where_nothing_is_required(client: Client) -> None:
+    answer = client.post("/tools/crash", headers={"content-type": "application/json"})
     assert answer.status_code == 502
     error = answer.json()["error"]
     assert error["code"] == "tool_error"
@@ -74,6 +74,8 @@ def test_a_tool_that_needs_a_person_is_refused(client: Client) -> None:
         (b'{"a": NaN}', "application/json", 400, "invalid_json"),
         (b"[1]", "application/json", 400, "invalid_arguments"),
         (b"a=1", "application/x-www-form-urlencoded", 415, "unsupported_media_type"),
+        (b"", "text/plain", 415, "unsupported_media_type"),  # what any page in a browser can send
+        (b"", "", 415, "unsupported_media_type"),
         (b"[" * 100_000, "application/json", 400, "invalid_json"),
     ],
 )

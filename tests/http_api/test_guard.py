@@ -49,7 +49,8 @@ def test_large_bodies_are_refused_also_without_a_length(guarded: str) -> None:
         for _ in range(5):
             yield b"x" * 1000
 
-    assert httpx.post(f"{guarded}/run", content=endless(), headers=GOOD).status_code == 413  # type: ignore[arg-type]
+    headers = {**GOOD, "content-type": "application/json"}
+    assert httpx.post(f"{guarded}/run", content=endless(), headers=headers).status_code == 413  # type: ignore[arg-type]
 
 
 def test_strangers_are_not_served_without_a_token() -> None:

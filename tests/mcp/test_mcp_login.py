@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 SERVER = Path(__file__).with_name("login_server.py")
 REFUSED = "it requires a login; run `moonbox mcp login acme`"
 BROWSER = """
-import sys, urllib.request
-print(urllib.request.urlopen(sys.argv[1]).read().decode())
+import html, re, sys, urllib.request
+assert sys.argv[1].startswith("file:"), "every user of the machine can read a command line"
+page = urllib.request.urlopen(sys.argv[1]).read().decode()
+address = html.unescape(re.search(r'content="0; url=([^"]+)"', page)[1])
+print(urllib.request.urlopen(address).read().decode())
 """
 
 

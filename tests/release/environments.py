@@ -25,7 +25,7 @@ def project() -> dict[str, Any]:
 
 def build(folder: Path) -> tuple[Path, Path]:
     """The sdist, and the wheel that is made from it."""
-    checked([sys.executable, "-m", "build", "--installer", "uv", "--outdir", str(folder), str(ROOT)])
+    checked([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)])
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
     return sdist, wheel
 

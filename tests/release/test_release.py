@@ -43,9 +43,7 @@ def test_the_wheel_holds_everything_in_the_package_and_nothing_else(
     with zipfile.ZipFile(built[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert package - names == set()
-    compiled = {
-        name for name in names if re.fullmatch(r"moonbox/(?:worker/_native|worker/_wire|_values)\.[\w-]+\.so", name)
-    }
+    compiled = {name for name in names if re.fullmatch(r"moonbox/worker/(?:_native|_wire)\.[\w-]+\.so", name)}
     assert {name for name in names - package - compiled if not (ROOT / "src" / name).exists()} == set()
     assert ("-none-any" in built[1].name) == (not compiled)
     kinds = {name.rpartition(".")[2] for name in names}
@@ -58,8 +56,8 @@ def test_the_sdist_holds_what_its_tests_need(built: tuple[Path, Path]) -> None:
     wanted = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml", "CONTRIBUTING.md")
     assert [name for name in wanted if name not in names] == []
     assert {"docs/index.md", "tests/release/smoke.py", "examples/demo.py"} <= names
-    sources = {f"src/moonbox/{name}.c" for name in ("worker/_native", "worker/_wire", "_values")}
-    assert {"hatch_build.py", *sources} <= names
+    sources = {f"src/moonbox/worker/{name}.c" for name in ("_native", "_wire")}
+    assert {"hatch_build.py", "requirements.lock", "requirements-dev.lock", *sources} <= names
     assert [name for name in names if name.endswith(".so")] == []
     assert [name for name in names if re.search(r"(^|/)(\.venv|\.cache|__pycache__)(/|$)", name)] == []
 
@@ -104,6 +102,24 @@ def test_every_range_has_both_ends() -> None:
             if dependency.startswith("moonbox["):
                 continue
             assert re.search(r">=[\w.]+,<[\w.]+", dependency), f"{name}: {dependency}"
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock", "requirements-build.lock"])
+def test_every_locked_requirement_has_its_version_and_hashes(lock: str) -> None:
+    text = (ROOT / lock).read_text("utf-8")
+    assert "://" not in text  # where packages come from is the machine's choice
+    requirements = text.replace("\\\n", "").splitlines()
+    assert len(requirements) > 20
+    wanted = re.compile(r"[\w.-]+==[\w.]+( ; [^#]+?)?( +--hash=sha256:[0-9a-f]{64})+ *")
+    assert [line for line in requirements if not wanted.fullmatch(line)] == []
+
+
+def test_everything_that_make_installs_is_checked_against_a_hash() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", "")
+    installs = [line for line in makefile.splitlines() if "pip install" in line]
+    assert len(installs) > 3
+    own = "--no-deps --no-build-isolation --editable ."
+    assert [line for line in installs if "--require-hashes" not in line and not line.endswith(own)] == []
 
 
 def test_every_extra_that_messages_name_is_there() -> None:

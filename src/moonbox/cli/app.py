@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from moonbox.cli.output import report_error
+from moonbox.errors import MoonboxError
 
 __all__ = ["COMMANDS", "Entry", "app", "load"]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: its module has a Typer application `app`, or a function `register(app)` that adds the command."""
+    """A command: its module has a function of that name, or a Typer application `app`; NAME_EXAMPLES ends its help."""
 
     name: str
     module: str
@@ -50,13 +50,12 @@ COMMANDS = (
 
 def load(entry: Entry) -> Any:
     """The command itself."""
-    module = import_module(entry.module)
-    part = typer.Typer(add_completion=False)
-    register: Callable[[typer.Typer], None] | None = getattr(module, "register", None)
-    if register is not None:
-        register(part)
-    if hasattr(module, "app"):
-        part.add_typer(module.app, name=module.app.info.name)
+    module, part = import_module(entry.module), typer.Typer(add_completion=False)
+    function = getattr(module, entry.name, None)
+    if function is not None:
+        part.command(entry.name, epilog=getattr(module, f"{entry.name.upper()}_EXAMPLES", None))(function)
+    else:
+        part.add_typer(module.app, name=entry.name)
     return _tidy(get_group(part).commands[entry.name])
 
 
@@ -68,6 +67,12 @@ class _Commands(TyperGroup):
         self._entries = {entry.name: entry for entry in COMMANDS}
         for entry in COMMANDS:
             self.commands[entry.name] = TyperCommand(entry.name, help=entry.summary, rich_help_panel=entry.panel)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MoonboxError as error:  # of every command: one line, without a traceback
+            raise typer.Exit(report_error(error)) from error
 
     def get_params(self, ctx: Any) -> list[Any]:
         params = super().get_params(ctx)

@@ -13,8 +13,8 @@ import typer
 from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary, moment
 from moonbox.audit.sinks import default_path, open_trail
-from moonbox.cli.options import Json  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.output import confirmed, console, is_terminal, lexer_of, print_json, reporting_errors
+from moonbox.cli.options import Json, argument, option
+from moonbox.cli.output import confirmed, console, is_terminal, lexer_of, print_json
 from moonbox.errors import UsageError
 from moonbox.wording import counted, seconds, size, visible
 
@@ -33,14 +33,9 @@ __all__ = ["app", "run_list", "run_parts", "script_tree", "stats_parts", "when"]
 app = typer.Typer(name="audit", help="Show what scripts did.", no_args_is_help=True)
 
 Db = Annotated[
-    Path | None,
-    typer.Option(
-        "--db", help="The trail: a .db or .jsonl file; by default your own.", metavar="PATH", show_default=False
-    ),
+    Path | None, option("--db", help="The trail: a .db or .jsonl file; by default your own.", metavar="PATH")
 ]
-Since = Annotated[
-    str | None, typer.Option(help="Only runs of the last 45m, 12h or 7d, or since a date.", show_default=False)
-]
+Since = Annotated[str | None, option(help="Only runs of the last 45m, 12h or 7d, or since a date.")]
 _GAP = "  "
 _NARROWEST_SCRIPT = 12
 _NUMBERS = ("calls", "time")
@@ -51,46 +46,41 @@ def list_runs(
     db: Db = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most runs to list.")] = 20,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
-    tool: Annotated[str | None, typer.Option(help="Only runs that called this tool.", show_default=False)] = None,
+    tool: Annotated[str | None, option(help="Only runs that called this tool.")] = None,
     since: Since = None,
-    repl: Annotated[str | None, typer.Option(help="Only runs of this Repl.", show_default=False)] = None,
+    repl: Annotated[str | None, option(help="Only runs of this Repl.")] = None,
     as_json: Json = False,
 ) -> None:
     """List runs, the latest first."""
-    with reporting_errors():
-        runs = _trail(db).list(limit, ok=False if failed else None, tool=tool, since=_since(since), repl=repl)
-        if as_json:
-            print_json([run.to_dict() for run in runs])
-        elif not runs:
-            typer.echo("no runs" + (" match" if failed or tool or since or repl else " in this trail"))
-        else:
-            screen = console()
-            for line in run_list(runs, screen.width):
-                screen.print(line, no_wrap=True, overflow="ellipsis")
+    runs = _trail(db).list(limit, ok=False if failed else None, tool=tool, since=_since(since), repl=repl)
+    if as_json:
+        print_json([run.to_dict() for run in runs])
+    elif not runs:
+        typer.echo("no runs" + (" match" if failed or tool or since or repl else " in this trail"))
+    else:
+        screen = console()
+        for line in run_list(runs, screen.width):
+            screen.print(line, no_wrap=True, overflow="ellipsis")
 
 
 @app.command("show")
 def show_run(
-    id: Annotated[
-        str | None,
-        typer.Argument(help="The run's id, or the beginning of it.", metavar="[ID]", show_default=False),
-    ] = None,
+    id: Annotated[str | None, argument(help="The run's id, or the beginning of it.", metavar="[ID]")] = None,
     last: Annotated[bool, typer.Option("--last", help="The latest run.")] = False,
     db: Db = None,
     as_json: Json = False,
 ) -> None:
     """Show one run: its source, its result, and its calls on a timeline."""
-    with reporting_errors():
-        trail = _trail(db)
-        run = trail.get(_chosen(trail, id, last=last))
-        if as_json:
-            print_json(run.to_dict())
-            return
-        screen = console()
-        for part in run_parts(run, screen.width):
-            screen.print(part, soft_wrap=isinstance(part, str))
-        for line in _tree(trail, run):
-            screen.print(line, no_wrap=True, overflow="ellipsis")
+    trail = _trail(db)
+    run = trail.get(_chosen(trail, id, last=last))
+    if as_json:
+        print_json(run.to_dict())
+        return
+    screen = console()
+    for part in run_parts(run, screen.width):
+        screen.print(part, soft_wrap=isinstance(part, str))
+    for line in _tree(trail, run):
+        screen.print(line, no_wrap=True, overflow="ellipsis")
 
 
 def _tree(trail: Store, run: Run) -> Iterator[Text]:
@@ -122,23 +112,19 @@ def _chosen(trail: Store, id: str | None, *, last: bool) -> str:
 @app.command("stats")
 def show_stats(db: Db = None, since: Since = None, as_json: Json = False) -> None:
     """Show figures of runs and tools."""
-    with reporting_errors():
-        stats = _trail(db).stats(since=_since(since))
-        if as_json:
-            print_json(stats.to_dict())
-        else:
-            console().print(*stats_parts(stats), sep="\n")
+    stats = _trail(db).stats(since=_since(since))
+    if as_json:
+        print_json(stats.to_dict())
+    else:
+        console().print(*stats_parts(stats), sep="\n")
 
 
 @app.command("prune")
 def prune(
     older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", metavar="AGE", help="Runs older than this: 12h, 30d, 8w, or a date."),
+        str | None, typer.Option("--older-than", metavar="AGE", help="Runs older than this: 12h, 30d, 8w, or a date.")
     ] = None,
-    keep: Annotated[
-        int | None, typer.Option("--keep", metavar="N", min=0, help="All runs but the latest N.", show_default=False)
-    ] = None,
+    keep: Annotated[int | None, option("--keep", metavar="N", min=0, help="All runs but the latest N.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the runs.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     db: Db = None,
@@ -148,32 +134,26 @@ def prune(
     A run is deleted if either option names it. On a terminal you are asked
     first. Programs may write to the trail at the same time.
     """
-    with reporting_errors():
-        if older_than is None and keep is None:
-            raise UsageError("name the runs to delete: --older-than 30d, --keep 1000, or both")
-        trail, border = _trail(db), _border(older_than)
-        age = None if border is None else time.time() - border
-        if dry_run or not yes:
-            number, which = trail.prune(older_than=age, keep=keep, dry_run=True), _which(border, keep)
-            if dry_run or not number:
-                typer.echo(f"{counted(number, 'run')} would be deleted: {which}" if dry_run else "nothing to delete")
-                return
-            _confirm(f"Delete {counted(number, 'run')} ({which})?")
-        # Measured again: the person has confirmed the border, and no run becomes older while they think.
-        age = None if border is None else time.time() - border
-        typer.echo(f"{counted(trail.prune(older_than=age, keep=keep), 'run')} deleted")
+    if older_than is None and keep is None:
+        raise UsageError("name the runs to delete: --older-than 30d, --keep 1000, or both")
+    trail, border = _trail(db), _border(older_than)
+    age = None if border is None else time.time() - border
+    if dry_run or not yes:
+        number, which = trail.prune(older_than=age, keep=keep, dry_run=True), _which(border, keep)
+        if dry_run or not number:
+            typer.echo(f"{counted(number, 'run')} would be deleted: {which}" if dry_run else "nothing to delete")
+            return
+        _confirm(f"Delete {counted(number, 'run')} ({which})?")
+    # Measured again: the person has confirmed the border, and no run becomes older while they think.
+    age = None if border is None else time.time() - border
+    typer.echo(f"{counted(trail.prune(older_than=age, keep=keep), 'run')} deleted")
 
 
 @app.command("verify")
 def verify(
     expect: Annotated[
         str | None,
-        typer.Option(
-            "--expect",
-            metavar="HASH",
-            help="A hash that an earlier check printed: it must be there.",
-            show_default=False,
-        ),
+        option("--expect", metavar="HASH", help="A hash that an earlier check printed: it must be there."),
     ] = None,
     db: Db = None,
     as_json: Json = False,
@@ -185,17 +165,16 @@ def verify(
     write the file can also write all hashes anew: keep the hash that is
     printed in another place, and give it to --expect the next time.
     """
-    with reporting_errors():
-        report = _trail(db).verify(expect=expect)
-        if as_json:
-            print_json(report.to_dict())
-        elif report.ok:
-            pruned = f", {counted(report.pruned, 'run')} deleted by pruning" if report.pruned else ""
-            typer.echo(f"ok: {counted(report.records, 'record')}{pruned}\nhash: {report.head or '(none)'}")
-        else:
-            typer.echo(f"not intact: {visible(report.problem or '', keep='')}")
-        if not report.ok:
-            raise typer.Exit(1)
+    report = _trail(db).verify(expect=expect)
+    if as_json:
+        print_json(report.to_dict())
+    elif report.ok:
+        pruned = f", {counted(report.pruned, 'run')} deleted by pruning" if report.pruned else ""
+        typer.echo(f"ok: {counted(report.records, 'record')}{pruned}\nhash: {report.head or '(none)'}")
+    else:
+        typer.echo(f"not intact: {visible(report.problem or '', keep='')}")
+    if not report.ok:
+        raise typer.Exit(1)
 
 
 def _border(text: str | None) -> float | None:

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import (
-    START_SECONDS,
-    ConfigFile,
-    McpConfig,
-    Tools,
-    Wait,
-)
-from moonbox.cli.output import is_terminal, print_json, reporting_errors
+from moonbox.cli.options import START_SECONDS, ConfigFile, McpConfig, Tools, Wait, flag
+from moonbox.cli.output import is_terminal, print_json
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
@@ -29,23 +23,18 @@ if TYPE_CHECKING:
     from moonbox.project import Assembly
     from moonbox.tools.tool import Tool
 
-__all__ = ["catalog", "register"]
+__all__ = ["catalog"]
 
 _MODES = ("always", "auto", "never")
 _FORMATS = ("text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp")
 
-_EXAMPLES = """[bold]Examples[/]
+CATALOG_EXAMPLES = """[bold]Examples[/]
 
   moonbox catalog --tools crm:tools              your tools as a model sees them
   moonbox catalog --mcp-config ~/.cursor/mcp.json
   moonbox catalog --tokens 500                   what is left in 500 tokens
   moonbox catalog --format anthropic             the definitions for a request
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("catalog", epilog=_EXAMPLES)(catalog)
 
 
 def catalog(
@@ -67,9 +56,7 @@ def catalog(
             metavar="N", help="Above this size the catalog shows less; 0 means no limit.", show_default="8000"
         ),
     ] = None,
-    full_schemas: Annotated[
-        bool, typer.Option("--full-schemas", metavar="", help="Add each tool's JSON Schema to the catalog.")
-    ] = False,
+    full_schemas: Annotated[bool, flag("--full-schemas", help="Add each tool's JSON Schema to the catalog.")] = False,
     form: Annotated[
         str,
         typer.Option(
@@ -88,22 +75,21 @@ def catalog(
     system prompt, and their size compared with the definitions of every
     tool. Tokens are estimated at four bytes each.
     """
-    with reporting_errors():
-        _check_choice("--format", form, _FORMATS)
-        _check_choice("--mode", mode, _MODES)
-        if tokens is not None and tokens < 0:
-            raise UsageError(f"--tokens must be at least 0, not {tokens}")
-        changes: dict[str, Any] = {"mode": mode, "full_schemas": full_schemas or None}
-        changes = {key: value for key, value in changes.items() if value is not None}
-        if tokens is not None:
-            changes["catalog_tokens"] = tokens or None
-        with _assembled(trusted_config(config, trust=trust), mcp_config, tools or (), changes, wait) as parts:
-            if form == "text":
-                _show(parts.mode, _missing_servers(parts))
-            elif form == "json":
-                print_json(_summary(parts.mode))
-            else:
-                typer.echo(json.dumps(parts.mode.definitions(form), indent=2))  # type: ignore[arg-type]  # checked
+    _check_choice("--format", form, _FORMATS)
+    _check_choice("--mode", mode, _MODES)
+    if tokens is not None and tokens < 0:
+        raise UsageError(f"--tokens must be at least 0, not {tokens}")
+    changes: dict[str, Any] = {"mode": mode, "full_schemas": full_schemas or None}
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if tokens is not None:
+        changes["catalog_tokens"] = tokens or None
+    with _assembled(trusted_config(config, trust=trust), mcp_config, tools or (), changes, wait) as parts:
+        if form == "text":
+            _show(parts.mode, _missing_servers(parts))
+        elif form == "json":
+            print_json(_summary(parts.mode))
+        else:
+            typer.echo(json.dumps(parts.mode.definitions(form), indent=2))  # type: ignore[arg-type]  # checked
 
 
 def _assembled(

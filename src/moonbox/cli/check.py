@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Tools, Wait
-from moonbox.cli.output import console, print_json, print_note, reporting_errors
+from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Tools, Wait, argument, flag, option
+from moonbox.cli.output import console, print_json, print_note
 from moonbox.cli.script import Script, read_script
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.project.assembly import Assembly
 
-__all__ = ["register"]
+__all__ = ["check"]
 
-_EXAMPLES = """[bold]Examples[/]
+CHECK_EXAMPLES = """[bold]Examples[/]
 
   moonbox check report.lua --tools crm:tools
   moonbox check scripts/*.lua --strict
@@ -29,24 +29,16 @@ The exit status is 0 when there is no error, 1 when there is one (with --strict 
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("check", epilog=_EXAMPLES)(check)
-
-
 def check(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE|-…", help="The scripts; - is standard input.", show_default=False)
-    ],
+    files: Annotated[list[str], argument(metavar="FILE|-…", help="The scripts; - is standard input.")],
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     tools: Tools = None,
     *,
     language: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Their language; by default that of the suffix.", show_default=False),
+        str | None, option(metavar="NAME", help="Their language; by default that of the suffix.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", metavar="", help="Count notes as errors.")] = False,
+    strict: Annotated[bool, flag("--strict", help="Count notes as errors.")] = False,
     as_json: Json = False,
     wait: Wait = START_SECONDS,
 ) -> None:
@@ -56,17 +48,14 @@ def check(
     typical slips, with the tools of moonbox.toml and of --tools. An error
     cannot work; a note is likely a mistake.
     """
-    with reporting_errors():
-        scripts = [read_script(file, None, language) for file in files]
-        with _assembled(config, mcp_config, tools or (), scripts) as parts:
-            parts.start(wait)
-            results = [(script, _findings(script, parts)) for script in scripts]
-        if as_json:
-            print_json(
-                [{"file": script.name, **finding.to_dict()} for script, findings in results for finding in findings]
-            )
-        else:
-            _show(results)
+    scripts = [read_script(file, None, language) for file in files]
+    with _assembled(config, mcp_config, tools or (), scripts) as parts:
+        parts.start(wait)
+        results = [(script, _findings(script, parts)) for script in scripts]
+    if as_json:
+        print_json([{"file": script.name, **finding.to_dict()} for script, findings in results for finding in findings])
+    else:
+        _show(results)
     worst = {finding.severity for _, findings in results for finding in findings}
     if "error" in worst or (strict and worst):
         raise typer.Exit(1)

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
     from moonbox.project.diagnosis import Check, Diagnosis, Package
 
-__all__ = ["doctor", "register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("doctor")(doctor)
+__all__ = ["doctor"]
 
 
 def doctor(config: ConfigFile = None, as_json: Json = False) -> None:

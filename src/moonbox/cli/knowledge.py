@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.output import console, print_json, reporting_errors
+from moonbox.cli.options import ConfigFile, Json, option
+from moonbox.cli.output import console, print_json
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ConfigError
 from moonbox.wording import counted, noun, seconds, size, visible
@@ -24,21 +24,12 @@ if TYPE_CHECKING:
     from moonbox.knowledge.config import KnowledgeConfig
     from moonbox.knowledge.records import Hits, Progress, SourceInfo, SyncReport
 
-__all__ = ["PHASES", "register"]
+__all__ = ["PHASES", "get", "search", "sources", "stats", "sync"]
 
 SHOWN_PROBLEMS = 10
 MARKS = ("\ue000", "\ue001")  # private characters, which no ordinary text holds
 
 _NO_SOURCE = "no sources are configured; add a table [knowledge.sources.<name>] to the configuration"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("sync")(sync)
-    app.command("search")(search)
-    app.command("get")(get)
-    app.command("sources")(sources)
-    app.command("stats")(stats)
 
 
 def sync(
@@ -50,9 +41,9 @@ def sync(
     trust: Trust = False,
 ) -> None:
     """Bring the knowledge base up to date with its sources."""
-    with _reporting_errors():
-        settings = _configured(config, trust=trust)
-        reports = []
+    settings = _configured(config, trust=trust)
+    reports = []
+    try:
         with _opened(settings, read_only=False) as base:
             if prune:
                 _prune(base, wait)
@@ -62,12 +53,15 @@ def sync(
                 reports.append(report)
                 if not as_json:
                     _print_report(report)
-        if as_json:
-            print_json([report.to_dict() for report in reports])
-        elif not reports:
-            typer.echo(_NO_SOURCE)
-        if not all(report.ok for report in reports):
-            raise typer.Exit(1)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the next sync continues from here", err=True)
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json([report.to_dict() for report in reports])
+    elif not reports:
+        typer.echo(_NO_SOURCE)
+    if not all(report.ok for report in reports):
+        raise typer.Exit(1)
 
 
 def _modes() -> list[str]:
@@ -81,13 +75,11 @@ def search(
         str, typer.Option("--mode", "-m", help="keyword, semantic or hybrid.", autocompletion=_modes)
     ] = "keyword",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most documents to show.")] = 12,
-    source: Annotated[
-        list[str] | None, typer.Option("--source", "-s", help="Only this source.", show_default=False)
-    ] = None,
+    source: Annotated[list[str] | None, option("--source", "-s", help="Only this source.")] = None,
     as_json: Json = False,
 ) -> None:
     """Search the documents."""
-    with _reporting_errors(), _opened(_configured(config)) as base:
+    with _opened(_configured(config)) as base:
         query: Any = " ".join(words)
         chosen: Any = mode
         if as_json:
@@ -109,7 +101,7 @@ def get(
     as_json: Json = False,
 ) -> None:
     """Show one document."""
-    with _reporting_errors(), _opened(_configured(config)) as base:
+    with _opened(_configured(config)) as base:
         document = base.get(id)
         if as_json:
             print_json(document.to_dict())
@@ -122,19 +114,18 @@ def get(
 
 def sources(config: ConfigFile = None, as_json: Json = False) -> None:
     """List the sources and their state."""
-    with _reporting_errors():
-        infos = _source_infos(_configured(config))
-        if as_json:
-            print_json([info.to_dict() for info in infos])
-        elif infos:
-            _print_sources(infos)
-        else:
-            typer.echo(_NO_SOURCE)
+    infos = _source_infos(_configured(config))
+    if as_json:
+        print_json([info.to_dict() for info in infos])
+    elif infos:
+        _print_sources(infos)
+    else:
+        typer.echo(_NO_SOURCE)
 
 
 def stats(config: ConfigFile = None, as_json: Json = False) -> None:
     """Show the size of the knowledge base."""
-    with _reporting_errors(), _opened(_configured(config)) as base:
+    with _opened(_configured(config)) as base:
         figures = base.stats().to_dict()
     if as_json:
         print_json(figures)
@@ -177,17 +168,6 @@ def _prune(base: KnowledgeBase, wait: float) -> None:
         if not info.configured:
             count = base.forget(info.name, wait=wait)
             typer.echo(f"{visible(info.name)}: removed with {counted(count, 'document')}", err=True)
-
-
-@contextlib.contextmanager
-def _reporting_errors() -> Iterator[None]:
-    """The same as in other commands, and an interruption in words."""
-    try:
-        with reporting_errors():
-            yield
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the next sync continues from here", err=True)
-        raise typer.Exit(130) from None
 
 
 @contextlib.contextmanager

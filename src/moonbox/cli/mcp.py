@@ -13,8 +13,8 @@ import typer
 
 from moonbox.cli import mcp_manage
 from moonbox.cli.mcp_manage import ClientFile, EntryName, ProjectOnly  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Wait, parse_arguments
-from moonbox.cli.output import console, print_error, print_json, print_note, reporting_errors
+from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Wait, argument, flag, parse_arguments
+from moonbox.cli.output import console, print_error, print_json, print_note
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ToolError, UsageError
 from moonbox.wording import counted, seconds, visible
@@ -38,9 +38,7 @@ _NONE = (
 
 @app.command("list")
 def list_servers(
-    server: Annotated[
-        str | None, typer.Argument(help="Show the tools of this server.", metavar="[SERVER]", show_default=False)
-    ] = None,
+    server: Annotated[str | None, argument(help="Show the tools of this server.", metavar="[SERVER]")] = None,
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     as_json: Json = False,
@@ -48,7 +46,7 @@ def list_servers(
     trust: Trust = False,
 ) -> None:
     """List the servers with their state and number of tools, or the tools of one server."""
-    with reporting_errors(), _started(config, mcp_config, wait, server, trust) as upstreams:
+    with _started(config, mcp_config, wait, server, trust) as upstreams:
         if server is not None:
             _show_tools(upstreams, server, as_json)
             return
@@ -65,8 +63,7 @@ def list_servers(
 def call(
     tool: Annotated[str, typer.Argument(help="The tool, written server.tool.", metavar="SERVER.TOOL")],
     arguments: Annotated[
-        list[str] | None,
-        typer.Argument(help="A JSON object, or key=value pairs.", metavar="[ARGUMENT]...", show_default=False),
+        list[str] | None, argument(help="A JSON object, or key=value pairs.", metavar="[ARGUMENT]...")
     ] = None,
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
@@ -74,19 +71,18 @@ def call(
     trust: Trust = False,
 ) -> None:
     """Call one tool of a server and print its result as JSON."""
-    with reporting_errors():
-        server, dot, _ = tool.partition(".")
-        if not dot:
-            raise UsageError(f"write the tool as server.tool, not '{tool}'; `moonbox mcp list` shows the servers")
-        with _started(config, mcp_config, wait, server, trust) as upstreams:
-            called = _find_tool(upstreams, server, tool) or _resolved(upstreams, tool)
-            given = parse_arguments(arguments or [], called, "ARGUMENT")
-            try:
-                value = upstreams.call(called.path, given)
-            except ToolError as problem:
-                print_error(f"{problem.message} ({problem.code})")
-                raise typer.Exit(1) from problem
-        typer.echo(json.dumps(value, indent=2))
+    server, dot, _ = tool.partition(".")
+    if not dot:
+        raise UsageError(f"write the tool as server.tool, not '{tool}'; `moonbox mcp list` shows the servers")
+    with _started(config, mcp_config, wait, server, trust) as upstreams:
+        called = _find_tool(upstreams, server, tool) or _resolved(upstreams, tool)
+        given = parse_arguments(arguments or [], called, "ARGUMENT")
+        try:
+            value = upstreams.call(called.path, given)
+        except ToolError as problem:
+            print_error(f"{problem.message} ({problem.code})")
+            raise typer.Exit(1) from problem
+    typer.echo(json.dumps(value, indent=2))
 
 
 @app.command("doctor")
@@ -98,7 +94,7 @@ def doctor(
     trust: Trust = False,
 ) -> None:
     """Start every server and show its problems. The exit status is 1 when there are any."""
-    with reporting_errors(), _started(config, mcp_config, wait, None, trust) as upstreams:
+    with _started(config, mcp_config, wait, None, trust) as upstreams:
         statuses = upstreams.statuses()
         if as_json:
             print_json([status.to_dict() for status in statuses])
@@ -133,41 +129,38 @@ def install(
     mcp_config: McpConfig = None,
     project: ProjectOnly = False,
     file: ClientFile = None,
-    print_only: Annotated[
-        bool, typer.Option("--print", metavar="", help="Print the entry and change nothing.")
-    ] = False,
+    print_only: Annotated[bool, flag("--print", help="Print the entry and change nothing.")] = False,
     trust: Trust = False,
 ) -> None:
     """Add moonbox to the configuration of an MCP client. Everything else in the file stays, and a backup is kept."""
-    with reporting_errors():
-        from moonbox.config import find
-        from moonbox.mcp.clients import CLIENTS, Entry, snippet
-        from moonbox.mcp.clients import find as find_client
-        from moonbox.mcp.clients import install as write
-        from moonbox.project.sections import read_servers
+    from moonbox.config import find
+    from moonbox.mcp.clients import CLIENTS, Entry, snippet
+    from moonbox.mcp.clients import find as find_client
+    from moonbox.mcp.clients import install as write
+    from moonbox.project.sections import read_servers
 
-        if client == "list":
-            for known in CLIENTS:
-                typer.echo(f"{known.name:<16}{known.file(project=known.user is None, folder=Path.cwd())}")
-            return
-        if not client:
-            names = ", ".join(known.name for known in CLIENTS)
-            raise UsageError(f"--client is required; known clients: {names}")
-        chosen = find_client(client)
-        used = config if config is not None else find()
-        # Errors, and the question whether to trust it, come here: a client would not show them.
-        read_servers(trusted_config(used, trust=trust), mcp_config)
-        entry = Entry.make(name, config=used, mcp_config=mcp_config or [])
-        path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
-        if print_only:
-            print_note(f"for {path}:")
-            typer.echo(snippet(chosen, entry), nl=False)
-            return
-        written = write(chosen, entry, path)
-        backup = f"; backup: {written.backup}" if written.backup is not None else ""
-        typer.echo(f"{_DONE[written.done].format(name=name)} {written.path}{backup}")
-        if written.done != "unchanged":
-            typer.echo(f"restart {chosen.title} to use it", err=True)
+    if client == "list":
+        for known in CLIENTS:
+            typer.echo(f"{known.name:<16}{known.file(project=known.user is None, folder=Path.cwd())}")
+        return
+    if not client:
+        names = ", ".join(known.name for known in CLIENTS)
+        raise UsageError(f"--client is required; known clients: {names}")
+    chosen = find_client(client)
+    used = config if config is not None else find()
+    # Errors, and the question whether to trust it, come here: a client would not show them.
+    read_servers(trusted_config(used, trust=trust), mcp_config)
+    entry = Entry.make(name, config=used, mcp_config=mcp_config or [])
+    path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
+    if print_only:
+        print_note(f"for {path}:")
+        typer.echo(snippet(chosen, entry), nl=False)
+        return
+    written = write(chosen, entry, path)
+    backup = f"; backup: {written.backup}" if written.backup is not None else ""
+    typer.echo(f"{_DONE[written.done].format(name=name)} {written.path}{backup}")
+    if written.done != "unchanged":
+        typer.echo(f"restart {chosen.title} to use it", err=True)
 
 
 mcp_manage.register(app)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, McpConfig  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.output import print_error, print_json, print_note, reporting_errors
+from moonbox.cli.browser import private_browser
+from moonbox.cli.options import ConfigFile, Json, McpConfig, argument, flag, option
+from moonbox.cli.output import print_error, print_json, print_note
 from moonbox.cli.trust import keeping_trust, trusted_config
 from moonbox.errors import ConfigError, UsageError
 from moonbox.secrets import SecretRedactor
@@ -27,12 +28,9 @@ __all__ = ["ClientFile", "EntryName", "ProjectOnly", "register"]
 
 _Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
 EntryName = Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")]
-ProjectOnly = Annotated[bool, typer.Option("--project", metavar="", help="Only for the project in this folder.")]
+ProjectOnly = Annotated[bool, flag("--project", help="Only for the project in this folder.")]
 ClientFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="The client's configuration file, if it is not in the usual place.", metavar="FILE", show_default=False
-    ),
+    Path | None, option(help="The client's configuration file, if it is not in the usual place.", metavar="FILE")
 ]
 
 
@@ -47,33 +45,22 @@ def register(app: typer.Typer) -> None:
 
 
 def add(
-    name: Annotated[
-        str | None, typer.Argument(help="The name of the new server.", metavar="[NAME]", show_default=False)
-    ] = None,
+    name: Annotated[str | None, argument(help="The name of the new server.", metavar="[NAME]")] = None,
     command: Annotated[
-        list[str] | None,
-        typer.Argument(help="After --: the program and its arguments.", metavar="[COMMAND]...", show_default=False),
+        list[str] | None, argument(help="After --: the program and its arguments.", metavar="[COMMAND]...")
     ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="The address of a server over HTTP.", metavar="URL", show_default=False)
-    ] = None,
+    url: Annotated[str | None, option(help="The address of a server over HTTP.", metavar="URL")] = None,
     env: Annotated[
-        list[str] | None,
-        typer.Option(help="A variable of its environment; can be repeated.", metavar="NAME=VALUE", show_default=False),
+        list[str] | None, option(help="A variable of its environment; can be repeated.", metavar="NAME=VALUE")
     ] = None,
     header: Annotated[
-        list[str] | None,
-        typer.Option(help="A header of each request; can be repeated.", metavar="NAME=VALUE", show_default=False),
+        list[str] | None, option(help="A header of each request; can be repeated.", metavar="NAME=VALUE")
     ] = None,
     source: Annotated[
-        str | None,
-        typer.Option(
-            "--from", help="Take over the servers of a client, such as cursor.", metavar="CLIENT", show_default=False
-        ),
+        str | None, option("--from", help="Take over the servers of a client, such as cursor.", metavar="CLIENT")
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option(help="The client's file, if it is not in the usual place.", metavar="FILE", show_default=False),
+        Path | None, option(help="The client's file, if it is not in the usual place.", metavar="FILE")
     ] = None,
     remove_old: Annotated[
         bool | None,
@@ -89,27 +76,26 @@ def add(
             show_default="asks",
         ),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", metavar="", help="Replace servers of the same name.")] = False,
+    replace: Annotated[bool, flag("--replace", help="Replace servers of the same name.")] = False,
     config: ConfigFile = None,
 ) -> None:
     """Add an MCP server to moonbox.toml: `add NAME -- command …`, `add NAME --url URL`, or `add --from CLIENT`."""
-    with reporting_errors():
-        path = _config_file(config)
-        if source is not None:
-            if name or command or url:
-                raise UsageError("--from takes over all servers of a client; leave out the name, command and --url")
-            _add_from(source, file, path, remove_old=remove_old, as_variables=as_variables, replace=replace)
-            return
-        if command and url is not None:
-            raise UsageError("a server has either a command or a --url, not both")
-        if name is None or (url is None and not command):
-            raise UsageError(
-                "write `moonbox mcp add NAME -- command …`, `moonbox mcp add NAME --url URL` "
-                "or `moonbox mcp add --from CLIENT`"
-            )
-        table: dict[str, Any] = {"command": command[0], "args": command[1:]} if command else {"url": url}
-        table |= {"env": _pairs(env or (), "--env"), "headers": _pairs(header or (), "--header")}
-        _add_one(name, {key: value for key, value in table.items() if value not in ([], {})}, path, replace=replace)
+    path = _config_file(config)
+    if source is not None:
+        if name or command or url:
+            raise UsageError("--from takes over all servers of a client; leave out the name, command and --url")
+        _add_from(source, file, path, remove_old=remove_old, as_variables=as_variables, replace=replace)
+        return
+    if command and url is not None:
+        raise UsageError("a server has either a command or a --url, not both")
+    if name is None or (url is None and not command):
+        raise UsageError(
+            "write `moonbox mcp add NAME -- command …`, `moonbox mcp add NAME --url URL` "
+            "or `moonbox mcp add --from CLIENT`"
+        )
+    table: dict[str, Any] = {"command": command[0], "args": command[1:]} if command else {"url": url}
+    table |= {"env": _pairs(env or (), "--env"), "headers": _pairs(header or (), "--header")}
+    _add_one(name, {key: value for key, value in table.items() if value not in ([], {})}, path, replace=replace)
 
 
 def _add_one(name: str, table: dict[str, Any], path: Path, *, replace: bool) -> None:
@@ -202,41 +188,39 @@ def _confirmed(question: str) -> bool:
 
 def remove(name: _Name, config: ConfigFile = None) -> None:
     """Remove an MCP server from moonbox.toml, and forget its login."""
-    with reporting_errors():
-        from moonbox.mcp import registry
+    from moonbox.mcp import registry
 
-        path = _config_file(config)
-        try:
-            forgotten = _store().remove(_find(name, config, None))
-        except UsageError:
-            forgotten = False  # the error about the name is the one of the registry
-        with keeping_trust(path):
-            registry.remove(path, name)
-        typer.echo(f"removed the MCP server '{name}' from {path}" + (" and forgot its login" if forgotten else ""))
+    path = _config_file(config)
+    try:
+        forgotten = _store().remove(_find(name, config, None))
+    except UsageError:
+        forgotten = False  # the error about the name is the one of the registry
+    with keeping_trust(path):
+        registry.remove(path, name)
+    typer.echo(f"removed the MCP server '{name}' from {path}" + (" and forgot its login" if forgotten else ""))
 
 
 def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False) -> None:
     """Start one server and show what it can do, how fast it answers, and the problems of its tools."""
-    with reporting_errors():
-        from moonbox.mcp.upstreams.login import make_auth
-        from moonbox.mcp.upstreams.status import examine
+    from moonbox.mcp.upstreams.login import make_auth
+    from moonbox.mcp.upstreams.status import examine
 
-        settings = _find(name, config, mcp_config)
-        try:
-            report = asyncio.run(examine(settings, None if settings.url is None else make_auth(settings, _store())))
-        except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
-            from moonbox.mcp.upstreams.errors import describe
-            from moonbox.project.sections import read_secrets
+    settings = _find(name, config, mcp_config)
+    try:
+        report = asyncio.run(examine(settings, None if settings.url is None else make_auth(settings, _store())))
+    except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
+        from moonbox.mcp.upstreams.errors import describe
+        from moonbox.project.sections import read_secrets
 
-            hide = SecretRedactor(read_secrets(trusted_config(config), mcp_config))
-            print_error(f"the MCP server '{name}' failed: {hide(describe(problem))}")
-            raise typer.Exit(1) from None
-        if as_json:
-            print_json(report)
-        else:
-            _show_report(report)
-        if report["problems"]:
-            raise typer.Exit(1)
+        hide = SecretRedactor(read_secrets(trusted_config(config), mcp_config))
+        print_error(f"the MCP server '{name}' failed: {hide(describe(problem))}")
+        raise typer.Exit(1) from None
+    if as_json:
+        print_json(report)
+    else:
+        _show_report(report)
+    if report["problems"]:
+        raise typer.Exit(1)
 
 
 def _show_report(report: dict[str, Any]) -> None:
@@ -267,30 +251,27 @@ def login(
     mcp_config: McpConfig = None,
 ) -> None:
     """Log in to an MCP server with OAuth. The tokens are kept in the system's keyring, or in a file of yours."""
-    with reporting_errors():
-        settings = _find(name, config, mcp_config)
-        if settings.url is None:
-            raise UsageError(f"the MCP server '{name}' is a program; only servers with a url have logins")
-        if any(key.lower() == "authorization" for key in settings.headers):
-            raise UsageError(
-                f"the MCP server '{name}' has an Authorization header in its configuration; remove it first"
-            )
-        store = _store()
-        try:
-            asyncio.run(_log_in(settings, store, open_browser))
-        except UsageError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
-            from moonbox.mcp.upstreams.errors import describe
+    settings = _find(name, config, mcp_config)
+    if settings.url is None:
+        raise UsageError(f"the MCP server '{name}' is a program; only servers with a url have logins")
+    if any(key.lower() == "authorization" for key in settings.headers):
+        raise UsageError(f"the MCP server '{name}' has an Authorization header in its configuration; remove it first")
+    store = _store()
+    try:
+        asyncio.run(_log_in(settings, store, open_browser))
+    except UsageError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
+        from moonbox.mcp.upstreams.errors import describe
 
-            reason = _usage_error(problem)
-            print_error(f"the login at '{name}' failed: {reason or describe(problem)}")
-            raise typer.Exit(1) from None
-        entry = store.login(settings)
-        if entry is None:
-            typer.echo(f"the MCP server '{name}' needs no login")
-            return
-        typer.echo(f"logged in at '{name}'{login_note(entry)}; the tokens are kept in {store.place}")
+        reason = _usage_error(problem)
+        print_error(f"the login at '{name}' failed: {reason or describe(problem)}")
+        raise typer.Exit(1) from None
+    entry = store.login(settings)
+    if entry is None:
+        typer.echo(f"the MCP server '{name}' needs no login")
+        return
+    typer.echo(f"logged in at '{name}'{login_note(entry)}; the tokens are kept in {store.place}")
 
 
 def _usage_error(problem: BaseException) -> str:
@@ -310,23 +291,21 @@ async def _log_in(settings: ServerSettings, store: Any, open_browser: bool) -> N
         if not open_browser:
             typer.echo("then paste the address at which the browser ends here:", err=True)
             return
-        import webbrowser
-
-        await asyncio.to_thread(webbrowser.open, address)
+        await asyncio.to_thread(visit, address)
 
     port = 0 if settings.oauth is None else settings.oauth.redirect_port
-    async with browser(show, port=port, paste=not open_browser) as person:
-        auth = make_auth(settings, store, person)
-        transport = make_transport(settings, auth)
-        async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
-            await connection.tools()
+    with private_browser() as visit:
+        async with browser(show, port=port, paste=not open_browser) as person:
+            auth = make_auth(settings, store, person)
+            transport = make_transport(settings, auth)
+            async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
+                await connection.tools()
 
 
 def logout(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None) -> None:
     """Forget the login at an MCP server."""
-    with reporting_errors():
-        removed = _store().remove(_find(name, config, mcp_config))
-        typer.echo(f"logged out of '{name}'" if removed else f"there is no login at '{name}'")
+    removed = _store().remove(_find(name, config, mcp_config))
+    typer.echo(f"logged out of '{name}'" if removed else f"there is no login at '{name}'")
 
 
 def login_note(entry: Any) -> str:
@@ -348,20 +327,19 @@ def uninstall(
     file: ClientFile = None,
 ) -> None:
     """Remove moonbox from the configuration of an MCP client. Everything else stays, and a backup is kept."""
-    with reporting_errors():
-        from moonbox.mcp.clients import CLIENTS, find, remove
+    from moonbox.mcp.clients import CLIENTS, find, remove
 
-        if not client:
-            names = ", ".join(known.name for known in CLIENTS)
-            raise UsageError(f"--client is required; known clients: {names}")
-        chosen = find(client)
-        path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
-        removed = remove(chosen, [name], path)
-        if removed.done == "unchanged":
-            typer.echo(f"there is no entry '{name}' in {removed.path}")
-            return
-        typer.echo(f"removed the entry '{name}' from {removed.path}; backup: {removed.backup}")
-        typer.echo(f"restart {chosen.title} to use it without moonbox", err=True)
+    if not client:
+        names = ", ".join(known.name for known in CLIENTS)
+        raise UsageError(f"--client is required; known clients: {names}")
+    chosen = find(client)
+    path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
+    removed = remove(chosen, [name], path)
+    if removed.done == "unchanged":
+        typer.echo(f"there is no entry '{name}' in {removed.path}")
+        return
+    typer.echo(f"removed the entry '{name}' from {removed.path}; backup: {removed.backup}")
+    typer.echo(f"restart {chosen.title} to use it without moonbox", err=True)
 
 
 def _config_file(config: Path | None) -> Path:

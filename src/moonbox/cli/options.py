@@ -29,46 +29,57 @@ __all__ = [
     "RunOptions",
     "Tools",
     "Wait",
+    "argument",
     "byte_count",
     "count",
     "duration",
+    "flag",
     "json_or_text",
     "language_names",
+    "option",
     "parse_arguments",
     "with_run_options",
 ]
 
+
+def option(*names: str, **settings: Any) -> Any:
+    """An option whose default says nothing."""
+    return typer.Option(*names, show_default=False, **settings)
+
+
+def argument(**settings: Any) -> Any:
+    """The same, an argument."""
+    return typer.Argument(show_default=False, **settings)
+
+
+def flag(*names: str, help: str) -> Any:
+    """An option without a value."""
+    return typer.Option(*names, metavar="", help=help)
+
+
 ConfigFile = Annotated[
     Path | None,
-    typer.Option(
-        "--config",
-        "-c",
-        help="The configuration file; by default the nearest moonbox.toml.",
-        metavar="FILE",
-        show_default=False,
-    ),
+    option("--config", "-c", help="The configuration file; by default the nearest moonbox.toml.", metavar="FILE"),
 ]
 McpConfig = Annotated[
     list[Path] | None,
-    typer.Option(
+    option(
         "--mcp-config",
         help="A file with the mcpServers of another client, to add to moonbox. Repeatable.",
         metavar="FILE",
-        show_default=False,
     ),
 ]
 Tools = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--tools",
         "-t",
         metavar="MODULE:NAME",
         help="Python tools: a function, a list of functions or a Toolbox (crm:tools, crm.py:tools), or every @tool "
         "of a module (crm). Repeatable.",
-        show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
+Json = Annotated[bool, flag("--json", help="Print JSON.")]
 Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for MCP servers to start.", metavar="SECONDS")]
 
 
@@ -161,9 +172,7 @@ def language_names() -> list[str]:
 
 
 def _limit(flag: str, parser: Callable[[str], Quantity], metavar: str, help: str) -> Any:
-    return typer.Option(
-        flag, parser=_parser(parser), metavar=metavar, help=help, rich_help_panel="Limits", show_default=False
-    )
+    return option(flag, parser=_parser(parser), metavar=metavar, help=help, rich_help_panel="Limits")
 
 
 def _parser(parse: Callable[[str], Quantity]) -> Callable[[Any], Quantity]:
@@ -181,9 +190,7 @@ def _parser(parse: Callable[[str], Quantity]) -> Callable[[Any], Quantity]:
 RUN_OPTIONS: Mapping[str, Any] = {
     "tools": Tools,
     "config": ConfigFile,
-    "no_config": Annotated[
-        bool, typer.Option("--no-config", metavar="", help="Without the tools of the nearest moonbox.toml.")
-    ],
+    "no_config": Annotated[bool, flag("--no-config", help="Without the tools of the nearest moonbox.toml.")],
     "isolation": Annotated[
         str,
         typer.Option(
@@ -194,12 +201,7 @@ RUN_OPTIONS: Mapping[str, Any] = {
     ],
     "features": Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Allow coroutines or metatables. Repeatable.",
-            autocompletion=feature_names,
-            show_default=False,
-        ),
+        option(metavar="NAME", help="Allow coroutines or metatables. Repeatable.", autocompletion=feature_names),
     ],
     "audit": Annotated[
         str | None,

@@ -13,8 +13,6 @@ from moonbox.errors import MoonboxError, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
     from rich.text import Text
 
@@ -31,7 +29,6 @@ __all__ = [
     "print_json",
     "print_note",
     "report_error",
-    "reporting_errors",
     "save_media",
     "show_error",
     "show_output",
@@ -98,17 +95,6 @@ def confirmed(question: str) -> bool:
     except typer.Abort:  # Ctrl-C, also where no Typer would catch it
         typer.echo("", err=True)
         raise KeyboardInterrupt from None
-
-
-@contextlib.contextmanager
-def reporting_errors() -> Iterator[None]:
-    """Show an error of ours as one line, without a traceback, and exit."""
-    try:
-        yield
-    except MoonboxError as error:
-        import typer
-
-        raise typer.Exit(report_error(error)) from error
 
 
 def report_error(error: MoonboxError) -> int:

@@ -174,10 +174,9 @@ class Names:
     def of(cls, sandbox: Sandbox) -> Names:
         """The names that every script of this Sandbox finds."""
         from moonbox.languages.registry import language as language_named
-        from moonbox.sandbox.docs import Docs
 
         language = language_named(sandbox.language)
-        names = cls(documented=tuple(Docs(sandbox.toolbox, {}, sandbox.language).names()))
+        names = cls(documented=tuple(sandbox.docs.names()))
         for name, text in language.docs.items():
             names.add(name, text.partition("\n")[0])
         for table, members in language.libraries(sandbox.lua_features).items():

@@ -14,7 +14,6 @@ from moonbox.cli.output import (
     is_terminal,
     print_error,
     print_note,
-    reporting_errors,
     save_media,
     show_error,
     show_output,
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
 
-__all__ = ["COMMANDS", "register", "repl"]
+__all__ = ["COMMANDS", "repl"]
 
-_EXAMPLES = """[bold]Examples[/]
+REPL_EXAMPLES = """[bold]Examples[/]
 
   moonbox repl
   moonbox repl --tools crm:tools --limits untrusted
@@ -45,11 +44,7 @@ At the prompt, :help lists the commands.
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("repl", epilog=_EXAMPLES)(with_run_options(repl))
-
-
+@with_run_options
 def repl(
     *,
     language: Annotated[
@@ -64,7 +59,7 @@ def repl(
     """
     from moonbox.cli.session import Session
 
-    with reporting_errors(), Session(options, language) as session:
+    with Session(options, language) as session:
         if sys.stdin.isatty() and is_terminal():
             _converse(session)
         elif not _read_all(session):
@@ -220,11 +215,7 @@ def _help(session: Session, argument: str) -> None:
 def _docs(session: Session, argument: str) -> None:
     from rich.table import Table
 
-    from moonbox.sandbox.docs import Docs
-
-    box = session.sandbox
-    docs = Docs(box.toolbox, {}, box.language)
-    screen = console()
+    docs, screen = session.sandbox.docs, console()
     if argument:
         try:
             screen.print(visible(docs.describe(argument)), soft_wrap=True)

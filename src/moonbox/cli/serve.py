@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, McpConfig, Tools  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.output import print_note, reporting_errors
+from moonbox.cli.browser import private_browser
+from moonbox.cli.options import ConfigFile, McpConfig, Tools, argument, flag, option
+from moonbox.cli.output import print_note
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.secrets import SecretRedactor
@@ -23,9 +24,9 @@ from moonbox.wording import visible
 if TYPE_CHECKING:
     from moonbox.config import Config
 
-__all__ = ["JsonFormatter", "TextFormatter", "console", "register", "serve"]
+__all__ = ["JsonFormatter", "TextFormatter", "console", "serve"]
 
-_SERVE_EXAMPLES = """[bold]Examples[/]
+SERVE_EXAMPLES = """[bold]Examples[/]
 
   moonbox serve                        over stdio, for a client to start
   moonbox serve --mcp-config mcp.json  the servers of another client
@@ -33,7 +34,7 @@ _SERVE_EXAMPLES = """[bold]Examples[/]
   moonbox serve --console              the same, with the console beside it
   moonbox mcp install --client cursor  add it to a client
 """
-_CONSOLE_EXAMPLES = """[bold]Examples[/]
+CONSOLE_EXAMPLES = """[bold]Examples[/]
 
   moonbox console                      with the nearest moonbox.toml
   moonbox console --tools crm:tools    with your Python functions as tools
@@ -47,21 +48,13 @@ def _log_formats() -> list[str]:
     return list(_LOG_FORMATS)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("serve", epilog=_SERVE_EXAMPLES)(serve)
-    app.command("console", epilog=_CONSOLE_EXAMPLES)(console)
-
-
 def serve(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     tools: Tools = None,
-    http: Annotated[
-        bool, typer.Option("--http", metavar="", help="Serve over HTTP instead of standard input and output.")
-    ] = False,
+    http: Annotated[bool, flag("--http", help="Serve over HTTP instead of standard input and output.")] = False,
     console: Annotated[
-        bool, typer.Option("--console", metavar="", help="Serve the console's pages too, at /console; implies --http.")
+        bool, flag("--console", help="Serve the console's pages too, at /console; implies --http.")
     ] = False,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="The address to listen on.", show_default="127.0.0.1")
@@ -72,28 +65,19 @@ def serve(
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="TOKEN",
             envvar="MOONBOX_TOKEN",
             help="The token that clients send; required for any address but a loopback address.",
-            show_default=False,
         ),
     ] = None,
     require_jail: Annotated[
-        bool,
-        typer.Option("--require-jail", metavar="", help="Refuse to start where a layer of the jail is missing."),
+        bool, flag("--require-jail", help="Refuse to start where a layer of the jail is missing.")
     ] = False,
     trust: Trust = False,
     verbose: Annotated[
         int,
-        typer.Option(
-            "--verbose",
-            "-v",
-            metavar="",
-            count=True,
-            help="Log more on standard error; -vv logs everything.",
-            show_default=False,
-        ),
+        option("--verbose", "-v", metavar="", count=True, help="Log more on standard error; -vv logs everything."),
     ] = 0,
     log_format: Annotated[
         str,
@@ -107,40 +91,37 @@ def serve(
     Clients see one code tool with a catalog of all tools, and the few tools
     that stay direct. Only the protocol goes to standard output.
     """
-    with reporting_errors():
-        formatter = _log(verbose, log_format)
-        from moonbox.config.sections import ServeSettings
-        from moonbox.project.python_tools import load_tools
-        from moonbox.project.sections import read_secrets
-        from moonbox.project.serving import run_http, run_stdio
+    formatter = _log(verbose, log_format)
+    from moonbox.config.sections import ServeSettings
+    from moonbox.project.python_tools import load_tools
+    from moonbox.project.sections import read_secrets
+    from moonbox.project.serving import run_http, run_stdio
 
-        http = http or console
-        if not http:
-            _refuse_http_options(host, port)
-        chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
-        if require_jail:
-            from moonbox.worker.jail import WHOLE_JAIL
+    http = http or console
+    if not http:
+        _refuse_http_options(host, port)
+    chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
+    if require_jail:
+        from moonbox.worker.jail import WHOLE_JAIL
 
-            chosen = chosen.with_changes(sandbox={"require": list(WHOLE_JAIL)})
-        settings = ServeSettings.from_config(chosen)
-        formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
+        chosen = chosen.with_changes(sandbox={"require": list(WHOLE_JAIL)})
+    settings = ServeSettings.from_config(chosen)
+    formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 
-        def load() -> Any:
-            return load_tools(tools or ())
+    def load() -> Any:
+        return load_tools(tools or ())
 
-        if http:
-            run_http(chosen, settings, load, mcp_config or [], announce=_announce, console=console)
-            return
-        if sys.stdin.isatty():
-            print_note("serving MCP on standard input and output, for a client to start; Ctrl-C stops it")
-            print_note("`moonbox mcp install` adds it to a client, `moonbox serve --http` serves it on an address")
-        run_stdio(chosen, settings, load, mcp_config or [])
+    if http:
+        run_http(chosen, settings, load, mcp_config or [], announce=_announce, console=console)
+        return
+    if sys.stdin.isatty():
+        print_note("serving MCP on standard input and output, for a client to start; Ctrl-C stops it")
+        print_note("`moonbox mcp install` adds it to a client, `moonbox serve --http` serves it on an address")
+    run_stdio(chosen, settings, load, mcp_config or [])
 
 
 def console(
-    script: Annotated[
-        Path | None, typer.Argument(help="A script to begin with.", metavar="SCRIPT", show_default=False)
-    ] = None,
+    script: Annotated[Path | None, argument(help="A script to begin with.", metavar="SCRIPT")] = None,
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     tools: Tools = None,
@@ -148,9 +129,7 @@ def console(
         int | None,
         typer.Option(metavar="PORT", min=0, max=65_535, help="The port; 0 takes a free one.", show_default="8809"),
     ] = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", metavar="", help="Print the address without opening a browser.")
-    ] = False,
+    no_browser: Annotated[bool, flag("--no-browser", help="Print the address without opening a browser.")] = False,
     trust: Trust = False,
 ) -> None:
     """Open pages to try scripts, watch runs and answer approvals.
@@ -158,26 +137,23 @@ def console(
     The pages are served on this machine alone. The printed address works
     once; after that, the browser that used it stays signed in.
     """
-    with reporting_errors():
-        from moonbox.project.console import run_console
-        from moonbox.project.python_tools import load_tools
+    from moonbox.project.console import run_console
+    from moonbox.project.python_tools import load_tools
 
-        source = _read(script) if script is not None else ""
+    source = _read(script) if script is not None else ""
 
-        def load() -> Any:
-            return load_tools(tools or ())
+    def load() -> Any:
+        return load_tools(tools or ())
 
-        def opened(address: str) -> None:
-            typer.echo(address)
-            print_note("this address works once; Ctrl-C stops the console")
-            if not no_browser and _has_screen():
-                import webbrowser
+    def opened(address: str) -> None:
+        typer.echo(address)
+        print_note("this address works once; Ctrl-C stops the console")
+        if not no_browser and _has_screen():
+            visit(address)
 
-                webbrowser.open(address)
-
-        run_console(
-            trusted_config(config, trust=trust), load, mcp_config or [], port=port, script=source, opened=opened
-        )
+    chosen = trusted_config(config, trust=trust)
+    with private_browser() as visit:
+        run_console(chosen, load, mcp_config or [], port=port, script=source, opened=opened)
 
 
 def _configured(config: Path | None, trust: bool, **options: Any) -> Config:

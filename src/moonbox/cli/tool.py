@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, parse_arguments
+from moonbox.cli.options import ConfigFile, Json, argument, flag, parse_arguments
 from moonbox.cli.output import (
     console,
     print_error,
     print_json,
     print_note,
-    reporting_errors,
     show_error,
     show_output,
     show_values,
@@ -36,87 +35,76 @@ if TYPE_CHECKING:
     from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
-__all__ = ["app", "register"]
+__all__ = ["app", "init"]
 
 app = typer.Typer(name="tool", help="Create and test tool scripts.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command `init` to the application."""
-    app.command("init")(init_project)
-
-
-def init_project(
+def init(
     folder: Annotated[Path, typer.Argument(help="The folder of the project.", metavar="[DIR]")] = Path(),
 ) -> None:
     """Write a commented moonbox.toml and a folder for tool scripts."""
-    with reporting_errors():
-        from moonbox.config import Config
-        from moonbox.project.trust import TrustStore
-        from moonbox.scripts.authoring import write_config
+    from moonbox.config import Config
+    from moonbox.project.trust import TrustStore
+    from moonbox.scripts.authoring import write_config
 
-        path = write_config(folder)
-        TrustStore.default().trust(Config.load(path, any_owner=True))  # whoever makes it agrees to it
-        steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
-        if folder.resolve() != Path.cwd():
-            steps.insert(0, f"cd {shlex.quote(str(folder))}")
-        typer.echo("\n  ".join([f"{path} is ready. Next:\n", *steps]) + "\n")
+    path = write_config(folder)
+    TrustStore.default().trust(Config.load(path, any_owner=True))  # whoever makes it agrees to it
+    steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
+    if folder.resolve() != Path.cwd():
+        steps.insert(0, f"cd {shlex.quote(str(folder))}")
+    typer.echo("\n  ".join([f"{path} is ready. Next:\n", *steps]) + "\n")
 
 
 @app.command("init")
-def init(
+def init_tool(
     name: Annotated[str, typer.Argument(help="The tool's name.", metavar="NAME")],
     folder: Annotated[Path, typer.Option("--folder", "-d", help="The folder for it.", metavar="DIR")] = Path("tools"),
 ) -> None:
     """Write a commented tool script that is ready to use."""
-    with reporting_errors():
-        from moonbox.scripts.authoring import write_tool
+    from moonbox.scripts.authoring import write_tool
 
-        path = write_tool(name, folder)
-        typer.echo(f"{path} is ready. Try it:\n\n  moonbox tool test {path} --param name=moon\n")
+    path = write_tool(name, folder)
+    typer.echo(f"{path} is ready. Try it:\n\n  moonbox tool test {path} --param name=moon\n")
 
 
 @app.command("list")
 def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
     """List the configured tool scripts."""
-    with reporting_errors():
-        from moonbox.config import Config
+    from moonbox.config import Config
 
-        scripts = _library(Config.load(config))
-        if as_json:
-            print_json([_summary(script) for script in scripts])
-        elif not scripts:
-            typer.echo("no tool scripts are configured; `moonbox tool init NAME` writes one")
-        else:
-            _print_table(scripts)
+    scripts = _library(Config.load(config))
+    if as_json:
+        print_json([_summary(script) for script in scripts])
+    elif not scripts:
+        typer.echo("no tool scripts are configured; `moonbox tool init NAME` writes one")
+    else:
+        _print_table(scripts)
 
 
 @app.command("check")
 def check(config: ConfigFile = None, as_json: Json = False) -> None:
     """Load and validate every configured tool script; exit status 1 when one is broken."""
-    with reporting_errors():
-        from moonbox.config import Config
+    from moonbox.config import Config
 
-        scripts = _library(Config.load(config))
-        broken = [script for script in scripts if script.problem is not None]
-        if as_json:
-            print_json([_summary(script) for script in scripts])
-        else:
-            for script in broken:
-                _show_broken(script)
-            typer.echo(f"{counted(len(scripts), 'tool script')} checked, {len(broken)} broken")
-        if broken:
-            raise typer.Exit(1)
+    scripts = _library(Config.load(config))
+    broken = [script for script in scripts if script.problem is not None]
+    if as_json:
+        print_json([_summary(script) for script in scripts])
+    else:
+        for script in broken:
+            _show_broken(script)
+        typer.echo(f"{counted(len(scripts), 'tool script')} checked, {len(broken)} broken")
+    if broken:
+        raise typer.Exit(1)
 
 
 @app.command("test")
 def test(
     path: Annotated[
         Path | None,
-        typer.Argument(
-            help="The script, or the name of a configured script; by default all that have examples.",
-            metavar="[PATH]",
-            show_default=False,
+        argument(
+            help="The script, or the name of a configured script; by default all that have examples.", metavar="[PATH]"
         ),
     ] = None,
     params: Annotated[
@@ -125,7 +113,7 @@ def test(
             "--param", "-p", help="A parameter: key=value, or one JSON object. Repeatable.", metavar="KEY=VALUE|JSON"
         ),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", metavar="", help="Run again when the file changes.")] = False,
+    watch: Annotated[bool, flag("--watch", "-w", help="Run again when the file changes.")] = False,
     config: ConfigFile = None,
     as_json: Json = False,
     trust: Trust = False,
@@ -137,7 +125,7 @@ def test(
     {"params": {…}, "error": "a part of the message"}. The exit status is 1
     when one of them differs.
     """
-    with reporting_errors(), _shown_logs():
+    with _shown_logs():
         chosen = trusted_config(config, trust=trust)
         if watch:
             _watch(path, params or [], chosen)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.output import confirmed, is_terminal, reporting_errors
+from moonbox.cli.options import flag
+from moonbox.cli.output import confirmed, is_terminal
 from moonbox.errors import ConfigError, UsageError
 from moonbox.wording import visible
 
@@ -19,48 +20,39 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-__all__ = ["Trust", "keeping_trust", "register", "trusted_config"]
+__all__ = ["Trust", "keeping_trust", "trust", "trusted_config"]
 
-Trust = Annotated[
-    bool,
-    typer.Option("--trust", metavar="", help="Use moonbox.toml without asking, for CI; MOONBOX_TRUST=1 does the same."),
-]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("trust")(trust)
+Trust = Annotated[bool, flag("--trust", help="Use moonbox.toml without asking, for CI; MOONBOX_TRUST=1 does the same.")]
 
 
 def trust(
     path: Annotated[Path, typer.Argument(help="A project's folder, or its moonbox.toml.", metavar="[PATH]")] = Path(),
-    revoke: Annotated[bool, typer.Option("--revoke", metavar="", help="Take the agreement back.")] = False,
-    show: Annotated[bool, typer.Option("--list", metavar="", help="List the trusted configurations.")] = False,
+    revoke: Annotated[bool, flag("--revoke", help="Take the agreement back.")] = False,
+    show: Annotated[bool, flag("--list", help="List the trusted configurations.")] = False,
 ) -> None:
     """Agree to what a project's moonbox.toml starts and reaches.
 
     Programs, servers, sources and grants of a configuration are used only
     after a person has agreed to them. A change in them asks again.
     """
-    with reporting_errors():
-        from moonbox.config import FILE_NAME, Config
-        from moonbox.project.trust import TrustStore, powers
+    from moonbox.config import FILE_NAME, Config
+    from moonbox.project.trust import TrustStore, powers
 
-        store = TrustStore.default()
-        if show:
-            for known in store.entries():
-                typer.echo(visible(known, keep=""))
-            return
-        file = path / FILE_NAME if path.is_dir() else path
-        if revoke:
-            done = store.revoke(file)
-            typer.echo(f"{file} is no longer trusted" if done else f"{file} was not trusted")
-            return
-        config = Config.load(file, any_owner=True)
-        store.trust(config)
-        typer.echo(f"{file} is trusted. It may:" if powers(config) else f"{file} is trusted")
-        for line in powers(config):
-            typer.echo(f"  {visible(line, keep='')}")
+    store = TrustStore.default()
+    if show:
+        for known in store.entries():
+            typer.echo(visible(known, keep=""))
+        return
+    file = path / FILE_NAME if path.is_dir() else path
+    if revoke:
+        done = store.revoke(file)
+        typer.echo(f"{file} is no longer trusted" if done else f"{file} was not trusted")
+        return
+    config = Config.load(file, any_owner=True)
+    store.trust(config)
+    typer.echo(f"{file} is trusted. It may:" if powers(config) else f"{file} is trusted")
+    for line in powers(config):
+        typer.echo(f"  {visible(line, keep='')}")
 
 
 @contextlib.contextmanager

@@ -6,13 +6,10 @@ what types cannot say, and the docstrings of its fields describe them in the JSO
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import functools
-import inspect
 import json
 import os
-import textwrap
 from collections.abc import Mapping
 from datetime import date, time
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
@@ -28,8 +25,8 @@ __all__ = ["CLOSED", "check_keys", "positive", "read", "schema", "table"]
 
 T = TypeVar("T")
 
-CLOSED = {"extra": "forbid", "strict": True}
-"""For `__pydantic_config__`: no unknown keys, and no guessing at types."""
+CLOSED = {"extra": "forbid", "strict": True, "use_attribute_docstrings": True}
+"""For `__pydantic_config__`: no unknown keys, no guessing at types, and fields described by their docstrings."""
 
 
 def read(kind: type[T], data: Any, section: str) -> T:
@@ -74,11 +71,6 @@ def positive(name: str, value: float | None) -> None:
 def schema(kind: type[Any]) -> dict[str, Any]:
     """The JSON Schema of what `read` takes, with the descriptions of the fields."""
     whole: dict[str, Any] = _adapter(kind).json_schema()  # type: ignore[arg-type]  # a class is hashable
-    for model in _models(kind):
-        part = whole if model is kind else whole.get("$defs", {}).get(model.__name__, {})
-        for name, text in _descriptions(model).items():
-            if name in part.get("properties", {}):
-                part["properties"][name].setdefault("description", text)
     return whole
 
 
@@ -168,28 +160,8 @@ def _model_at(kind: Any, path: Sequence[Any]) -> Any:
     return kind
 
 
-def _models(kind: Any) -> Iterator[Any]:
-    yield kind
-    for hint in get_type_hints(kind).values():
-        for inner in _dataclasses_in(hint):
-            yield from _models(inner)
-
-
 def _dataclasses_in(hint: Any) -> Iterator[Any]:
     if dataclasses.is_dataclass(hint):
         yield hint
     for part in get_args(hint):
         yield from _dataclasses_in(part)
-
-
-def _descriptions(model: Any) -> dict[str, str]:
-    """The docstring behind each field in the class's source."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    texts = {}
-    for item, after in zip(body.body, body.body[1:], strict=False):
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and isinstance(after, ast.Expr):
-            text = after.value
-            if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                texts[item.target.id] = inspect.cleandoc(text.value)
-    return texts

@@ -297,7 +297,7 @@ class ServeSettings:
     hosts: tuple[str, ...] = ()
     """Further Host headers that are accepted, besides the address itself and the loopback names."""
     origins: tuple[str, ...] = ()
-    """Further web origins whose pages may use the server, besides pages that this machine serves itself."""
+    """Further web origins whose pages may use the server, besides its own and, without the console, this machine's."""
     max_calls: int = 16
     """Calls of one client at the same time; further ones wait."""
     max_waiting: int = 1_000

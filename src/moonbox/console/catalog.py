@@ -9,7 +9,6 @@ from moonbox.console.rendering import as_json
 from moonbox.languages.registry import LANGUAGES
 from moonbox.sandbox.approvals import hint_names
 from moonbox.tools.document import Document
-from moonbox.tools.search import ToolSearch
 from moonbox.tools.signature import render, type_text
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def tools_page(service: Service, query: str, page: int) -> dict[str, Any]:
     toolbox = service.sandbox.toolbox
     stats = _stats(service)
     if query.strip():
-        matches = [tool for tool, _ in ToolSearch(toolbox).search(query, 50)]
+        matches = service.sandbox.docs.find_tools(query, 50)
         groups = [_group("Best matches first", matches, stats)] if matches else []
         return {**_common(toolbox), "q": query, "groups": groups, "page": 1, "page_count": 1}
     tools = sorted(toolbox, key=lambda tool: (tool.namespace or "", tool.name))

@@ -23,8 +23,6 @@ from moonbox.http.playground import run_report
 from moonbox.http.requests import Refused, failure, flag, json_object, number, of_script, of_tool, text
 from moonbox.http.workbench import routes as workbench_routes
 from moonbox.sandbox.approvals import hint_names
-from moonbox.sandbox.docs import Docs
-from moonbox.tools.search import ToolSearch
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -57,8 +55,6 @@ class Service:
     refresh: Callable[[], object] = field(default=lambda: None)
     """Called before tools are listed or called: picks up changed files."""
     recent: MemorySink = field(default_factory=lambda: MemorySink(_REMEMBERED_RUNS))
-    index: ToolSearch | None = None
-    """The search over the tools, made by the first search: it follows their changes, and making one takes long."""
     workbench: Workbench | None = None
     """Sessions, approvals and live events, for a person at a screen."""
 
@@ -80,9 +76,7 @@ class Service:
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """What `docs.search` gives a script."""
         self.refresh()
-        if self.index is None:
-            self.index = ToolSearch(self.sandbox.toolbox)
-        return Docs(self.sandbox.toolbox, {}, self.sandbox.language, search=self.index).search(words, limit)
+        return self.sandbox.docs.search(words, limit)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Run:
         self.refresh()

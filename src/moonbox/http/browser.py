@@ -22,7 +22,7 @@ from moonbox.net.guard import header_values
 if TYPE_CHECKING:
     from moonbox.net.guard import Scope
 
-__all__ = ["KEY_HEADER", "BrowserAccess", "cookie_name"]
+__all__ = ["KEY_HEADER", "BrowserAccess", "cookie_name", "is_same_origin"]
 
 _COOKIE = "moonbox_console"
 KEY_HEADER = b"x-moonbox-key"
@@ -87,8 +87,8 @@ class BrowserAccess:
         return None
 
     def knows(self, scope: Scope) -> bool:
-        """Whether the request comes from a signed-in browser and from no other site's page."""
-        return _is_same_origin(scope) and (self.public or self._is_session(_cookie(scope)))
+        """Whether the request comes from a signed-in browser; the guard has refused the pages of other origins."""
+        return self.public or self._is_session(_cookie(scope))
 
     def allows(self, scope: Scope) -> bool:
         """Whether the request may be carried out: one that changes something needs the page's key."""
@@ -145,7 +145,7 @@ def _cookie(scope: Scope) -> str:
     return ""
 
 
-def _is_same_origin(scope: Scope) -> bool:
+def is_same_origin(scope: Scope) -> bool:
     """Neither another site's page nor one of another port of this machine; a typed address counts as our own."""
     sites = header_values(scope, b"sec-fetch-site")
     modes = header_values(scope, b"sec-fetch-mode")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import UsageError
+from moonbox.http.browser import is_same_origin
 from moonbox.http.requests import Refused
 from moonbox.net import guard
 from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
@@ -29,7 +30,7 @@ class Access:
     hosts: tuple[str, ...] = LOOPBACK_NAMES
     """Host headers that are answered (with any port): a page on another site cannot reach us by rebinding a name."""
     origins: tuple[str, ...] = ()
-    """Origins whose pages may send requests, beside pages that this machine serves itself."""
+    """Origins whose pages may send requests, besides our own and, without a `browser`, all of this machine."""
     max_body: int = 1_000_000
     browser: BrowserAccess | None = None
     """Signed-in browsers may send requests too; unless it is public, every request needs a token or a sign-in."""
@@ -48,10 +49,18 @@ class Guard:
     def __init__(self, app: Any, access: Access) -> None:
         self._app, self._access = app, access
         callers = guard.Callers(frozenset(access.hosts), frozenset(access.origins))
-        self._guard = guard.Guard(self._bounded, callers.check, self._check_token, self._check_length)
+        self._guard = guard.Guard(self._bounded, callers.check, self._check_page, self._check_token, self._check_length)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)
+
+    def _check_page(self, scope: Scope) -> Refusal | None:
+        """Where people work in a browser, only our own pages and those of `origins` may send requests."""
+        if self._access.browser is None or is_same_origin(scope):
+            return None
+        if any(origin in self._access.origins for origin in guard.header_values(scope, b"origin")):
+            return None
+        return guard.Refusal(403, "wrong_origin", "pages of other origins may not use this server")
 
     def _check_token(self, scope: Scope) -> Refusal | None:
         access, path = self._access, scope["path"]

@@ -171,11 +171,10 @@ def _stream(name: str, summary: str, kind: str, parameters: list[dict[str, Any]]
 
 
 def _post(name: str, summary: str, body: dict[str, Any], fields: dict[str, Any], status: str = "200") -> dict[str, Any]:
-    required = bool(body.get("required"))
     return {
         "operationId": name,
         "summary": summary.splitlines()[0],
-        "requestBody": {"required": required, "content": {"application/json": {"schema": body}}},
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": _responses(fields, status),
     }
 

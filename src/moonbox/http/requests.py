@@ -55,13 +55,16 @@ KIND_STATUS = {
 
 
 async def json_object(request: Request, *, allow_empty: bool = False) -> dict[str, Any]:
-    """The body as a JSON object."""
+    """The body as a JSON object.
+
+    An empty body needs the content type too: a page of another origin can send everything but that unasked.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(415, "unsupported_media_type", "send Content-Type: application/json, also with an empty body")
     raw = await request.body()
     if not raw and allow_empty:
         return {}
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refused(415, "unsupported_media_type", "send the body as application/json")
     try:
         data = json.loads(raw, parse_constant=_no_constant)
     except (ValueError, RecursionError):

@@ -107,7 +107,7 @@ class CallPath:
         """The documentation that scripts read."""
         setup = self._setup
         search = setup.search(self.toolbox)
-        return Docs(self.toolbox, self._entries, self.language.name, setup.toolbox.learned, search)
+        return Docs(self.toolbox, self._entries, self.language.name, setup.toolbox.learned, search=search)
 
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""

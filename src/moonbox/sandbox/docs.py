@@ -36,7 +36,8 @@ class Docs:
         entries: Mapping[str, str],
         language: str,
         learned: LearnedShapes | None = None,
-        search: ToolSearch | None = None,
+        *,
+        search: ToolSearch,
     ) -> None:
         self._toolbox = toolbox
         self._entries = entries
@@ -101,13 +102,13 @@ class Docs:
             return self._written(self._toolbox.resolve(name.removeprefix("tools.")))
         return text
 
+    def find_tools(self, words: str, limit: int) -> list[Tool]:
+        """Tools that fit the words, best first."""
+        return [tool for tool, _ in self._search.search(words, limit)]
+
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """Tools and entries that fit the words, best first."""
-        from moonbox.tools.search import ToolSearch
-
-        if self._search is None:
-            self._search = ToolSearch(self._toolbox)
-        matches = [_of_tool(tool) for tool, _ in self._search.search(words, limit) if tool.policy != "direct"]
+        matches = [_of_tool(tool) for tool in self.find_tools(words, limit) if tool.policy != "direct"]
         if len(matches) < limit:
             wanted = words.lower().split()
             for name, text in {**self._builtins(), **self._entries}.items():

@@ -213,12 +213,6 @@ class Repl:
         """False where the check of its scripts has shown that none of them sets a global: `globals` is empty."""
         return self._check.has_globals
 
-    @property
-    def remembers(self) -> bool:
-        """Whether it may keep more of earlier runs than `globals` lists: values that answers have cut, approvals, and
-        what scripts put into the table of globals without naming it."""
-        return bool(self._always) or self._check.remembers
-
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         with self._turns.taken():

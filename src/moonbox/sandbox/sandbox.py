@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
+    from moonbox.sandbox.docs import Docs
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
@@ -179,6 +180,14 @@ class Sandbox:
     @property
     def allow_nan(self) -> bool:
         return self._setup.allow_nan
+
+    @property
+    def docs(self) -> Docs:
+        """The documentation that its scripts read as `docs`."""
+        from moonbox.sandbox.docs import Docs
+
+        setup = self._setup
+        return Docs(setup.toolbox, setup.additions.docs, self.language, search=setup.search(setup.toolbox))
 
     @property
     def workers(self) -> PoolCounts:

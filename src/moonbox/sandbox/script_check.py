@@ -69,11 +69,6 @@ class ScriptCheck:
         """False where a look at the scripts has shown that none of them sets a global."""
         return self._checker.has_globals
 
-    @property
-    def remembers(self) -> bool:
-        """Whether earlier scripts may have left more behind than the globals that they name."""
-        return bool(self._kept) or self._checker.may_miss_globals
-
     def forget(self) -> None:
         """The globals of earlier scripts are gone."""
         self._checker.forget()
