@@ -22,7 +22,6 @@ from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
-    from types import TracebackType
 
     from mcp_types import (
         CompleteRequestParams,
@@ -178,9 +177,7 @@ class Upstreams:
     def __enter__(self) -> Upstreams:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # Status
