@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from base64 import b64encode
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,52 +20,36 @@ from moonbox.mcp.upstreams.errors import ConnectionLost
 from moonbox.mcp.upstreams.login import LoginStore, Person, make_auth
 from moonbox.mcp.upstreams.web import WebServer
 from moonbox.net.addresses import NameLookup
+from tests.loopback_servers import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 SECRET = "a-secret-of-the-company"
 
 
 class Thief:
-    """An MCP server that requires a login, and writes down what it is sent."""
+    """An MCP server that requires a login, and keeps what it is sent."""
 
-    def __init__(self) -> None:
-        thief = self
+    def __init__(self, serve: Any) -> None:
         self.issuer = ""
         """The authorization server that it names; by default itself."""
-        self.seen: list[str] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
-                thief.seen.append(f"{self.path} {self.headers.get('authorization', '')} {body}")
-                status, data = thief.answer(self.path)
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.end_headers()
-                self.wfile.write(json.dumps(data).encode())
-
-            do_GET = do_POST = answer
-
-            def log_message(self, *_: Any) -> None:
-                """Quiet."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def answer(self, path: str) -> tuple[int, Any]:
-        if path.startswith("/.well-known/oauth-protected-resource"):
-            return 200, {"resource": f"{self.url}/mcp", "authorization_servers": [self.issuer or self.url]}
-        if path.startswith("/.well-known/"):
-            return (404, {}) if self.issuer else (200, self.metadata())
-        if path == "/token":
-            return 200, {"access_token": "t", "token_type": "Bearer"}
-        if path == "/register":
-            return 201, {"client_id": "registered", "redirect_uris": ["http://127.0.0.1/callback"]}
-        return 401, {}
+        routes: dict[str, Any] = {
+            "/mcp": lambda _: Answer(401),
+            "/.well-known/oauth-protected-resource/mcp": lambda _: Answer.json(
+                {"resource": f"{self.url}/mcp", "authorization_servers": [self.issuer or self.url]}
+            ),
+            "/.well-known/oauth-authorization-server": lambda _: (
+                Answer(404) if self.issuer else Answer.json(self.metadata())
+            ),
+            "/token": lambda _: Answer.json({"access_token": "t", "token_type": "Bearer"}),
+            "/register": lambda _: Answer.json(
+                {"client_id": "registered", "redirect_uris": ["http://127.0.0.1/callback"]}, status=201
+            ),
+        }
+        self.server = serve(routes)
+        self.url: str = self.server.url
 
     def metadata(self) -> dict[str, Any]:
         names = {name: f"{self.url}/{name.partition('_')[0]}" for name in ("authorization_endpoint", "token_endpoint")}
@@ -75,20 +57,9 @@ class Thief:
 
     def was_sent(self, secret: str) -> bool:
         """Also in the form of HTTP's basic authentication."""
-        from base64 import b64encode
-
-        forms = (secret, b64encode(f"us:{secret}".encode()).decode())
-        return any(form in line for form in forms for line in self.seen)
-
-
-@contextmanager
-def thief() -> Iterator[Thief]:
-    made = Thief()
-    try:
-        yield made
-    finally:
-        made.server.shutdown()
-        made.server.server_close()
+        basic = b64encode(f"us:{secret}".encode()).decode()
+        seen = [f"{request.headers} {request.body!r}" for request in self.server.requests]
+        return any(form in line for form in (secret, basic) for line in seen)
 
 
 def log_in(settings: ServerSettings, store: LoginStore) -> None:
@@ -114,30 +85,29 @@ def server(url: str, **oauth: Any) -> ServerSettings:
     return ServerSettings(name="acme", url=f"{url}/mcp", oauth=login)
 
 
-def test_a_secret_without_an_issuer_is_refused(tmp_path: Path) -> None:
-    with thief() as acme:
-        with pytest.raises(ConfigError, match="client_secret requires issuer: the address of the authorization server"):
-            log_in(server(acme.url), LoginStore(tmp_path))
-        assert not acme.was_sent(SECRET)
+def test_a_secret_without_an_issuer_is_refused(serve: Any, tmp_path: Path) -> None:
+    acme = Thief(serve)
+    with pytest.raises(ConfigError, match="client_secret requires issuer: the address of the authorization server"):
+        log_in(server(acme.url), LoginStore(tmp_path))
+    assert not acme.was_sent(SECRET)
 
 
 @pytest.mark.parametrize("attack", ["another server", "no metadata", "what was kept"])
-def test_a_secret_is_sent_to_its_issuer_alone(attack: str, tmp_path: Path) -> None:
+def test_a_secret_is_sent_to_its_issuer_alone(attack: str, serve: Any, tmp_path: Path) -> None:
     """The server names itself; or the issuer, which publishes nothing; or it was logged in to before."""
-    store = LoginStore(tmp_path)
-    with thief() as acme, thief() as silent:
-        settings = server(acme.url, issuer=silent.url)
-        silent.issuer = "https://login.example"
-        if attack == "no metadata":
-            acme.issuer = silent.url
-        if attack == "what was kept":
-            tokens = {"access_token": "old", "token_type": "Bearer", "refresh_token": "r"}
-            store.write(settings, {"tokens": tokens, "expires_at": 1.0, "metadata": acme.metadata()})
-        with suppress(OAuthFlowError):
-            log_in(settings, store)
-        assert acme.seen
-        assert not acme.was_sent(SECRET)
-        assert not silent.was_sent(SECRET)
+    store, acme, silent = LoginStore(tmp_path), Thief(serve), Thief(serve)
+    settings = server(acme.url, issuer=silent.url)
+    silent.issuer = "https://login.example"
+    if attack == "no metadata":
+        acme.issuer = silent.url
+    if attack == "what was kept":
+        tokens = {"access_token": "old", "token_type": "Bearer", "refresh_token": "r"}
+        store.write(settings, {"tokens": tokens, "expires_at": 1.0, "metadata": acme.metadata()})
+    with suppress(OAuthFlowError):
+        log_in(settings, store)
+    assert acme.server.requests
+    assert not acme.was_sent(SECRET)
+    assert not silent.was_sent(SECRET)
 
 
 ADDRESSES = {
@@ -200,20 +170,26 @@ def test_a_login_in_our_network_is_one_that_is_configured() -> None:
     assert reach("https://login.example/token", issuer="https://login.example").url.host == "login.example"
 
 
+@asynccontextmanager
+async def logging_in() -> AsyncIterator[tuple[Person, Any]]:
+    """A person who has opened the page of the authorization server, and what calls the return address."""
+
+    async def show(_: str) -> None:
+        """The person opens it."""
+
+    async with browser(show, seconds=100) as person, httpx2.AsyncClient(timeout=100) as client:
+        await person.open_address("https://login.example/authorize?client_id=us&state=ours")
+        yield person, lambda query: client.get(f"{person.redirect_uri}?{query}")
+
+
 @pytest.mark.parametrize(
     "query", ["error=x", "error=x&state=guess", "code=theirs", "code=theirs&state=guess", "", "error=x&state="]
 )
 def test_a_foreign_page_does_not_end_a_login(query: str) -> None:
     async def work() -> None:
-        async def show(_: str) -> None:
-            """The person opens it."""
-
-        async with browser(show, seconds=100) as person, httpx2.AsyncClient(timeout=100) as client:
-            await person.open_address("https://login.example/authorize?client_id=us&state=ours")
-            foreign = await client.get(f"{person.redirect_uri}?{query}")
-            assert foreign.status_code == 404
-            answer = await client.get(f"{person.redirect_uri}?code=c&state=ours&iss=i")
-            assert "You are logged in" in answer.text
+        async with logging_in() as (person, visit):
+            assert (await visit(query)).status_code == 404
+            assert "You are logged in" in (await visit("code=c&state=ours&iss=i")).text
             returned = await person.wait_for_return()
             assert (returned.code, returned.state, returned.iss) == ("c", "ours", "i")
 
@@ -222,12 +198,8 @@ def test_a_foreign_page_does_not_end_a_login(query: str) -> None:
 
 def test_a_refusal_of_the_authorization_server_ends_a_login() -> None:
     async def work() -> None:
-        async def show(_: str) -> None:
-            """The person opens it."""
-
-        async with browser(show, seconds=100) as person, httpx2.AsyncClient(timeout=100) as client:
-            await person.open_address("https://login.example/authorize?state=ours")
-            await client.get(f"{person.redirect_uri}?error=access_denied&error_description=No&state=ours")
+        async with logging_in() as (person, visit):
+            await visit("error=access_denied&error_description=No&state=ours")
             with pytest.raises(UsageError, match="the login was refused: access_denied: No"):
                 await person.wait_for_return()
 
