@@ -23,6 +23,45 @@ if TYPE_CHECKING:
 
 SUM = Use("lua_repl", {"source_code": "total = (total or 0) + 20\nreturn total"})
 
+EXPENSES = """
+    local sum = 0
+    for id = 1, 3 do
+      for _, item in ipairs(tools.get_expenses{employee_id = id}) do sum = sum + item.amount end
+    end
+    return sum
+"""
+ODD = [
+    Tool.from_schema(name="2fa code", parameters={}, call=lambda args: "ok", policy="direct"),
+    Tool.from_schema(
+        name="either",
+        description="Takes one of two.",
+        parameters={
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "oneOf": [
+                {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
+                {"type": "object", "properties": {"tags": {"type": "array"}}, "required": ["tags"]},
+            ],
+        },
+        call=lambda args: args,
+        policy="direct",
+    ),
+    Tool.from_schema(
+        name="ref",
+        parameters={
+            "$ref": "#/$defs/Args",
+            "$defs": {
+                "Args": {
+                    "type": "object",
+                    "properties": {"x": {"type": ["array", "null"], "items": {"$ref": "#/$defs/Args"}}},
+                }
+            },
+        },
+        call=lambda args: args,
+        namespace="a.b",
+        policy="direct",
+    ),
+]
+"""Tools with names and schemas that no provider takes as they are."""
 CUT = (
     "error: your answer ended at its token limit in the middle of this call, so it was not run; "
     "write a shorter script, or several smaller ones"
@@ -95,14 +134,7 @@ class Conformance:
         assert wire.refused == []
 
     def test_tools_inside_a_script_and_outside(self, agent: Any, run: Any) -> None:
-        script = """
-            local sum = 0
-            for id = 1, 3 do
-              for _, item in ipairs(tools.get_expenses{employee_id = id}) do sum = sum + item.amount end
-            end
-            return sum
-        """
-        turns = [Use("lua_repl", {"source_code": script}), Use("delete_file", {"path": "a.txt"}), Say("Done.")]
+        turns = [Use("lua_repl", {"source_code": EXPENSES}), Use("delete_file", {"path": "a.txt"}), Say("Done.")]
         with serve(Scripted(*turns)) as wire:
             done = run(agent, wire, "Add up, then delete a.txt.")
         assert [reply.text for reply in done.replies] == ["360.0", "deleted a.txt"]
@@ -263,36 +295,8 @@ class Conformance:
         assert box.run("return 1").value == 1
 
     def test_odd_names_and_schemas_are_acceptable(self, run: Any) -> None:
-        from moonbox import Tool
-
-        odd = [
-            Tool.from_schema(name="2fa code", parameters={}, call=lambda args: "ok", policy="direct"),
-            Tool.from_schema(
-                name="either",
-                description="Takes one of two.",
-                parameters={
-                    "$schema": "https://json-schema.org/draft/2020-12/schema",
-                    "oneOf": [
-                        {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
-                        {"type": "object", "properties": {"tags": {"type": "array"}}, "required": ["tags"]},
-                    ],
-                },
-                call=lambda args: args,
-                policy="direct",
-            ),
-            Tool.from_schema(
-                name="ref",
-                parameters={
-                    "$ref": "#/$defs/Args",
-                    "$defs": {"Args": {"type": "object", "properties": {"x": {"type": ["array", "null"]}}}},
-                },
-                call=lambda args: args,
-                namespace="a.b",
-                policy="direct",
-            ),
-        ]
         with (
-            self.provider.adapter(Toolbox(odd)) as agent,
+            self.provider.adapter(Toolbox(ODD)) as agent,
             serve(Scripted([Use("_2fa_code"), Use("either", {"id": 1}), Use("either", {"x": 1})], Say("ok"))) as wire,
         ):
             done = run(agent, wire, "Try them.")

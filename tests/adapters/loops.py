@@ -12,7 +12,7 @@ import wire
 
 from moonbox import Tool, Toolbox, tool
 from moonbox.errors import ClosedError, UsageError
-from tests.adapters.conformance import SUM, Say, Scripted, Use, forms_of
+from tests.adapters.conformance import CUT, EXPENSES, ODD, SUM, Say, Scripted, Use, forms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -34,18 +34,6 @@ __all__ = [
     "closed_later",
     "serve",
 ]
-
-EXPENSES = """
-    local sum = 0
-    for id = 1, 3 do
-      for _, item in ipairs(tools.get_expenses{employee_id = id}) do sum = sum + item.amount end
-    end
-    return sum
-"""
-CUT = (
-    "error: your answer ended at its token limit in the middle of this call, so it was not run; "
-    "write a shorter script, or several smaller ones"
-)
 
 
 # One loop for all: some packages keep a client for the whole process, which belongs to the loop that it was made in.
@@ -232,47 +220,17 @@ class Loop:
         assert list(wire.seen[0].tools["odd"]["parameters"]["properties"]) == names
 
     def test_odd_names_and_schemas_are_acceptable(self, form: str) -> None:
-        odd = [
-            Tool.from_schema(name="2fa code", parameters={}, call=lambda args: "ok", policy="direct"),
-            Tool.from_schema(
-                name="either",
-                parameters={
-                    "oneOf": [
-                        {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
-                        {"type": "object", "properties": {"tags": {"type": "array"}}, "required": ["tags"]},
-                    ]
-                },
-                call=lambda args: args,
-                policy="direct",
-            ),
-            Tool.from_schema(
-                name="tree",
-                parameters={
-                    "type": "object",
-                    "properties": {"root": {"$ref": "#/$defs/Node"}},
-                    "$defs": {
-                        "Node": {
-                            "type": "object",
-                            "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
-                        }
-                    },
-                },
-                call=lambda args: args,
-                namespace="a.b",
-                policy="direct",
-            ),
-        ]
         uses = [
             Use("_2fa_code"),
             Use("either", {"id": 1}),
             Use("either", {"x": 1}),
-            Use("a__b__tree", {"root": {"kids": [{"kids": []}]}}),
+            Use("a__b__ref", {"x": [{"x": []}]}),
         ]
-        with type(self).adapter(Toolbox(odd)) as agent, serve(Scripted(uses, Say("ok"))) as wire:
+        with type(self).adapter(Toolbox(ODD)) as agent, serve(Scripted(uses, Say("ok"))) as wire:
             self.ask(agent, wire, "Try them.", form=form)
-        assert list(wire.seen[0].tools) == ["lua_repl", "_2fa_code", "either", "a__b__tree"]
+        assert list(wire.seen[0].tools) == ["lua_repl", "_2fa_code", "either", "a__b__ref"]
         texts = answers(wire.seen[-1])
-        assert (texts[0], texts[1], texts[3]) == ("ok", '{"id":1}', '{"root":{"kids":[{"kids":[]}]}}')
+        assert (texts[0], texts[1], texts[3]) == ("ok", '{"id":1}', '{"x":[{"x":[]}]}')
         assert "invalid arguments for either" in texts[2]
 
     def test_direct_mode(self, box: Sandbox, form: str) -> None:

@@ -59,10 +59,10 @@ def headless() -> Person:
 
 async def settings_for(url: str, scenario: str, context: dict[str, Any]) -> ServerSettings:
     oauth: dict[str, Any] = {"client_metadata_url": DOCUMENT} if scenario == "auth/basic-cimd" else {}
-    if scenario == "auth/pre-registration":
-        oauth = {"client_id": context["client_id"], "client_secret": context["client_secret"]}
-    elif scenario.startswith("auth/client-credentials"):
-        oauth = {"grant": "client_credentials", "client_id": context["client_id"], "issuer": await _issuer(url)}
+    if scenario == "auth/pre-registration" or scenario.startswith("auth/client-credentials"):
+        oauth = {"client_id": context["client_id"], "issuer": await _issuer(url)}
+        if scenario != "auth/pre-registration":
+            oauth["grant"] = "client_credentials"
         if "private_key_pem" in context:
             oauth |= {"private_key": context["private_key_pem"], "algorithm": context["signing_algorithm"]}
         else:

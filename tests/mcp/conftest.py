@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.loopback_servers import serve, serve_raw
 from tests.mcp import peers
 from tests.mcp.mcp_driver import Driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+__all__ = ["serve", "serve_raw"]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import re
 import resource
 import subprocess
-import threading
 import zlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 from mcp import MCPError
 from mcp_types import ElicitResult
@@ -26,13 +25,14 @@ from moonbox.mcp.upstreams.catalog import RelistDelay
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import OutputTail
+from tests.loopback_servers import Answer
 from tests.mcp import peers
-from tests.mcp.mcp_driver import http_server, moonbox, over_http
+from tests.mcp.mcp_driver import ACCEPT, HELLO, http_server, moonbox, over_http
 from tests.programs import program
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tests.mcp.mcp_driver import Driver, Session
 
@@ -254,34 +254,13 @@ def _is_gone(pid: int) -> bool:
     return False
 
 
-@pytest.fixture
-def bomb() -> Iterator[str]:
-    """A server whose every answer is a megabyte that unfolds to hundreds."""
+def test_a_compressed_answer_is_not_unfolded(serve: Any) -> None:
+    """Every answer of the server is a megabyte that unfolds to hundreds."""
     packing = zlib.compressobj(level=1, wbits=zlib.MAX_WBITS | 16)  # gzip
     parts = [packing.compress(b'{"x": "'), *(packing.compress(b"a" * 1_000_000) for _ in range(300)), packing.flush()]
     small = b"".join(parts)  # never whole in memory, whose peak is measured
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.send_response(200)
-            for name, value in (("Type", "application/json"), ("Encoding", "gzip"), ("Length", str(len(small)))):
-                self.send_header(f"Content-{name}", value)
-            self.end_headers()
-            self.wfile.write(small)
-
-        def log_message(self, *_: Any) -> None:
-            """Nobody reads it."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/mcp"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_compressed_answer_is_not_unfolded(bomb: str) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    bomb = serve({"/mcp": lambda _: Answer(200, small, headers)}).url + "/mcp"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with Upstreams([ServerSettings(name="bomb", url=bomb)]) as upstreams:
         assert upstreams.wait(100)
@@ -370,13 +349,8 @@ def _news(session: Session) -> int:
 
 def _left_without_a_word(url: str) -> None:
     """A client of the earlier protocol that lists the tools, opens the stream for news, and is gone."""
-    import httpx2
-
-    accept = {"Accept": "application/json, text/event-stream"}
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
-    with httpx2.Client(headers=accept, timeout=30) as client:
-        opened = client.post(url, json=hello)
+    with httpx2.Client(headers=ACCEPT, timeout=30) as client:
+        opened = client.post(url, json=HELLO)
         named = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-06-18"}
         client.post(url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=named)
         listed = client.post(url, json={"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, headers=named)

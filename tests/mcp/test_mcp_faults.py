@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.server
 import logging
 import os
 import resource
@@ -253,33 +252,15 @@ def test_a_server_over_http_that_goes_away_is_found_again(web_server: tuple[str,
 
 
 @pytest.mark.parametrize("length", [10_000, 5], ids=["too long", "too short"])
-def test_a_server_that_lies_about_lengths_costs_only_itself(length: int) -> None:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(length))
-            self.end_headers()
-            self.wfile.write(b'{"jsonrpc": "2.0", "id": 1, "result": {}}')
-            self.close_connection = True
-
-        def log_message(self, *_: Any) -> None:
-            """Nobody reads it."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as lying:
-        thread = threading.Thread(target=lying.serve_forever, daemon=True)
-        thread.start()
-        settings = ServerSettings(name="liar", url=f"http://127.0.0.1:{lying.server_port}/mcp", start_timeout=5)
-        try:
-            with started(settings, server("everything")) as upstreams:
-                assert upstreams.wait(100)
-                assert upstreams.status("liar").state != "ready"
-                assert upstreams.status("liar").reason
-                assert upstreams.call("everything.echo", {"message": "x"}) == "Echo: x"
-        finally:
-            lying.shutdown()
-            thread.join()
+def test_a_server_that_lies_about_lengths_costs_only_itself(serve_raw: Any, length: int) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    lying = serve_raw(lambda peer: peer.sendall(head.encode() + b'{"jsonrpc": "2.0", "id": 1, "result": {}}'))
+    settings = ServerSettings(name="liar", url=f"{lying.url}/mcp", start_timeout=5)
+    with started(settings, server("everything")) as upstreams:
+        assert upstreams.wait(100)
+        assert upstreams.status("liar").state != "ready"
+        assert upstreams.status("liar").reason
+        assert upstreams.call("everything.echo", {"message": "x"}) == "Echo: x"
 
 
 def test_a_script_goes_on_when_a_server_changes_its_tools_under_it(tmp_path: Path) -> None:

@@ -276,20 +276,9 @@ def test_a_configured_header_comes_first(tmp_path: Path) -> None:
     assert make_auth(settings, store) is None
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        (
-            "http://127.0.0.1/callback?error=access_denied&error_description=No",
-            "the login was refused: access_denied: No",
-        ),
-        ("http://127.0.0.1/callback", "the address contains no code"),
-    ],
-)
-def test_what_a_browser_returns_with(address: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        parse_return(address)
-    assert parse_return("http://127.0.0.1/callback?code=c&state=s&iss=i").iss == "i"
+def test_an_address_without_a_code() -> None:
+    with pytest.raises(UsageError, match="the address contains no code"):
+        parse_return("http://127.0.0.1/callback")
 
 
 @pytest.mark.parametrize(

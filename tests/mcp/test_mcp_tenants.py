@@ -11,9 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from mcp import MCPError
 
-from moonbox.audit.sinks import open_trail
 from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, bearer, over_http, served, text
 
 if TYPE_CHECKING:
@@ -33,10 +31,6 @@ requests_per_minute = 200
 """
 TOOLS = """
 from moonbox import tool
-
-@tool
-def fail(text: str) -> str:
-    raise ValueError(text)
 
 @tool
 def look_up(key: str):
@@ -60,32 +54,6 @@ def as_(driver: Driver, url: str) -> Callable[..., AbstractContextManager[Sessio
         return driver.session(over_http(url, bearer(name)), mode=mode)
 
     return connected
-
-
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_nothing_of_one_is_seen_by_the_other(as_: Any, mode: str, tmp_path: Path) -> None:
-    with as_("alice", mode) as alice, as_("bob", mode) as bob:
-        mine = alice.lua("secret_global = 'hers' return secret_global")
-        failed = alice.lua("return tools.fail{text = 'her own words'}")
-        assert failed.is_error
-        guesses = ["return secret_global", "return _G.secret_global", "return tostring(next(_G))"]
-        shown = [text(bob.lua(source)) for source in guesses]
-        handle = (mine.structured_content or {}).get("state")
-        if handle:
-            shown += [
-                text(bob.lua("return secret_global", state=state)) for state in (handle, handle[:6], handle.upper())
-            ]
-        names = {"moonbox/conversation": str(mine.meta.get("moonbox/conversation", ""))}
-        shown.append(text(bob.lua("return secret_global", meta=names)))
-        for run in (mine.meta["moonbox/run"], failed.meta["moonbox/run"]):
-            for uri in (f"moonbox://runs/{run}", f"moonbox://runs/{run[:8]}", "moonbox://runs/"):
-                with pytest.raises(MCPError):
-                    bob.read(uri)
-        shown += bob.resources()
-        assert not [line for line in shown if "hers" in line or "her own words" in line]
-    trail = open_trail(tmp_path / "home" / "audit.db")
-    assert len(trail.list(100)) >= 5
-    assert trail.verify().ok
 
 
 def test_keys_in_the_results_of_one_are_not_shown_to_the_other(as_: Any) -> None:

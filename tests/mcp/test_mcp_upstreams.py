@@ -18,7 +18,6 @@ from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.errors import UsageError
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.tools import ToolCache
-from moonbox.media import MediaStore
 from tests.mcp import peers
 from tests.mcp.mcp_driver import stdio
 from tests.programs import program
@@ -54,7 +53,7 @@ def upstreams(folder: Path) -> Iterator[Upstreams]:
         settings("git", "--repository", str(folder / "repo")),
         settings("fetch"),
     ]
-    with Upstreams(servers, media=MediaStore()) as started:
+    with Upstreams(servers) as started:
         assert started.wait(100)
         yield started
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.base import ModelCall, needed
+from moonbox.adapters.base import ModelCall, as_messages, cut_off, needed
 from moonbox.adapters.chat import as_dict
 from moonbox.adapters.loop import ModelAdapter
 from moonbox.errors import MoonboxError
@@ -54,10 +54,8 @@ class AnthropicMessages(_Base):
         message = as_dict(response)
         blocks = message.get("content") or []
         calls = [self.read_call(block) for block in blocks if block.get("type") == "tool_use"]
-        if calls and message.get("stop_reason") in _CUT and blocks[-1].get("type") == "tool_use":
-            last = calls[-1]  # the client makes an object of its JSON all the same
-            calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
-        return calls
+        # The client makes an object of a call that was cut off all the same.
+        return cut_off(calls, message.get("stop_reason") in _CUT and blocks[-1].get("type") == "tool_use")
 
     def to_result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
         result: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}
@@ -83,7 +81,7 @@ class AnthropicMessages(_Base):
         return not self.read_calls(response) and as_dict(response).get("stop_reason") != "pause_turn"
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+        history = as_messages(messages)
         addition = self.system_prompt
         if system and not isinstance(system, str):  # blocks of text, perhaps with cache breakpoints
             prompt: Any = [*system, {"type": "text", "text": addition}] if addition else list(system)

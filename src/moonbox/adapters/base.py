@@ -8,7 +8,7 @@ import contextvars
 import importlib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from moonbox.codemode.mode import CodeMode, Reply
@@ -18,7 +18,7 @@ from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType, TracebackType
+    from types import ModuleType
 
     from moonbox.media import Media
 
@@ -34,6 +34,8 @@ __all__ = [
     "aanswer_all",
     "answer",
     "answer_all",
+    "as_messages",
+    "cut_off",
     "imported_from",
     "media_title",
     "needed",
@@ -87,18 +89,24 @@ class Adapter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
+
+    @contextlib.contextmanager
+    def conversation_key(self, conversation: str | None, kind: str = "call") -> Iterator[str]:
+        """The name of a conversation; a new one, ended afterwards, where there is none."""
+        key = new_conversation(kind) if conversation is None else conversation
+        try:
+            yield key
+        finally:
+            if conversation is None:
+                self.mode.end(key)
 
 
 class FrameworkAdapter(Adapter, Generic[ContextT]):
@@ -139,22 +147,15 @@ class FrameworkAdapter(Adapter, Generic[ContextT]):
         with self.conversation_key(conversation) as key:
             return await self.mode.areply(name, arguments, conversation=key)
 
-    @contextlib.contextmanager
-    def conversation_key(self, conversation: str | None) -> Iterator[str]:
-        """The name of a conversation; a new one, ended afterwards, where there is none."""
-        if conversation is not None:
-            yield conversation
-            return
-        key = new_conversation("call")
-        try:
-            yield key
-        finally:
-            self.mode.end(key)
-
 
 def new_conversation(kind: str) -> str:
     """A unique name."""
     return f"{kind}-{uuid.uuid4().hex}"
+
+
+def as_messages(messages: Any) -> list[Any]:
+    """The messages to begin with; a text is what the user asks."""
+    return [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
 
 
 # Answers to calls
@@ -172,6 +173,11 @@ class ModelCall:
     """The model's answer ended at its token limit, perhaps inside this call."""
     origin: Any = None
     """The provider's own object, for what its result must repeat."""
+
+
+def cut_off(calls: list[ModelCall], cut: bool) -> list[ModelCall]:
+    """The calls of an answer, of which the last was cut off if the answer was."""
+    return [*calls[:-1], replace(calls[-1], cut=True)] if calls and cut else calls
 
 
 def answer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:

@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.base import ModelCall, media_title
+from moonbox.adapters.base import ModelCall, as_messages, cut_off, media_title
 from moonbox.adapters.loop import CallT, MessageT, ModelAdapter, ResponseT, ResultT, ToolT
 from moonbox.codemode.definitions import parse_arguments, portable_value
 
@@ -51,11 +51,7 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     def read_calls(self, response: Any) -> list[ModelCall]:
         message, reason = self._choice(response)
-        calls = [self.read_call(call) for call in _tool_calls(message)]
-        if calls and reason == "length":
-            last = calls[-1]
-            calls[-1] = ModelCall(last.id, last.name, last.arguments, cut=True, origin=last.origin)
-        return calls
+        return cut_off([self.read_call(call) for call in _tool_calls(message)], reason == "length")
 
     def to_result(self, call: ModelCall, reply: Reply) -> ResultT:
         return cast("ResultT", {"role": "tool", "tool_call_id": call.id, "content": reply.text})
@@ -84,8 +80,7 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
         return message.get("content") or message.get("refusal") or ""
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
-        history = with_system(history, system, self.system_prompt)
+        history = with_system(as_messages(messages), system, self.system_prompt)
         tools = [*self.tools, *request.get("tools", ())]
         return history, {**request, **({"tools": tools} if tools else {})}
 

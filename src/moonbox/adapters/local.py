@@ -8,7 +8,7 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from moonbox.adapters.base import needed
+from moonbox.adapters.base import as_messages, needed
 from moonbox.adapters.chat import ChatCollector, ChatCompletions, with_system
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
@@ -122,7 +122,7 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         if self._style == "template":
             return super().begin(messages, system, request)
-        history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+        history = as_messages(messages)
         definitions = self.mode.neutral_definitions()
         shown = "".join(f"\n- {item.name}: {item.description}\n  {_schema_text(item)}" for item in definitions)
         history = with_system(history, system, self.system_prompt, _PROTOCOL + shown)

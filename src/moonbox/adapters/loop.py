@@ -20,7 +20,6 @@ from moonbox.adapters.base import (
     aanswer_all,
     answer,
     answer_all,
-    new_conversation,
 )
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
@@ -234,7 +233,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         request        anything else for the request; `tools` in it are added to ours
         """
         steps = self._steps(messages, system, max_turns, {"model": model, **request} if model else request)
-        with self._state(conversation) as key, self._opened(client) as used:
+        with self.conversation_key(conversation, "run") as key, self._opened(client) as used:
             step = next(steps)
             while True:
                 done: Any
@@ -262,7 +261,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         """The same, awaited."""
         steps = self._steps(messages, system, max_turns, {"model": model, **request} if model else request)
         async with self._aopened(client) as used:
-            with self._state(conversation) as key:
+            with self.conversation_key(conversation, "run") as key:
                 step = next(steps)
                 while True:
                     done: Any
@@ -315,18 +314,6 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
             replies += answers
             history += self._call_messages(calls, answers)
         return Outcome(self.text_of(response), response, history, tuple(replies), finished, tokens)
-
-    @contextlib.contextmanager
-    def _state(self, conversation: str | None) -> Iterator[str]:
-        """The key of the script state to use; a new one ends with the run."""
-        if conversation is not None:
-            yield conversation
-            return
-        key = new_conversation("run")
-        try:
-            yield key
-        finally:
-            self.mode.end(key)
 
     @contextlib.contextmanager
     def _opened(self, client: Any) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.base import ModelCall, needed
+from moonbox.adapters.base import Adapter, ModelCall, as_messages, cut_off, needed
 from moonbox.adapters.chat import ChatCompletions, as_dict
 from moonbox.adapters.loop import ModelAdapter
 from moonbox.errors import MoonboxError
@@ -38,16 +38,25 @@ else:
 __all__ = ["OpenAIChat", "OpenAIResponses"]
 
 
-class OpenAIChat(_Chat):
-    """Code mode for `client.chat.completions`, also of servers compatible with OpenAI's.
-
-    With `freeform` the code tool is a custom tool: the model writes the script as it is, not inside JSON.
-    """
+class _Client(Adapter):
+    """What both have in common: the client, and the code tool as a custom tool."""
 
     def __init__(self, source: Any = (), *, freeform: bool = False, **settings: Any) -> None:
         needed("openai", extra="openai", purpose=type(self).__name__)
         self._freeform = freeform
         super().__init__(source, **settings)
+
+    def default_client(self, *, awaited: bool) -> Any:
+        import openai
+
+        return openai.AsyncOpenAI() if awaited else openai.OpenAI()
+
+
+class OpenAIChat(_Client, _Chat):
+    """Code mode for `client.chat.completions`, also of servers compatible with OpenAI's.
+
+    With `freeform` the code tool is a custom tool: the model writes the script as it is, not inside JSON.
+    """
 
     @property
     def tools(self) -> list[ChatCompletionToolUnionParam]:
@@ -61,20 +70,12 @@ class OpenAIChat(_Chat):
 
         return ChatCompletion.construct(**answer)
 
-    def default_client(self, *, awaited: bool) -> Any:
-        return _client(awaited=awaited)
-
     def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         return client.chat.completions.create(**request, **({"stream": True} if stream else {}))
 
 
-class OpenAIResponses(_Responses):
+class OpenAIResponses(_Client, _Responses):
     """Code mode for `client.responses`. `freeform` is as with OpenAIChat."""
-
-    def __init__(self, source: Any = (), *, freeform: bool = False, **settings: Any) -> None:
-        needed("openai", extra="openai", purpose=type(self).__name__)
-        self._freeform = freeform
-        super().__init__(source, **settings)
 
     @property
     def tools(self) -> list[ToolParam]:
@@ -94,10 +95,7 @@ class OpenAIResponses(_Responses):
         body = as_dict(response)
         items = body.get("output") or []
         calls = [self.read_call(item) for item in items if item.get("type") in _CALLS]
-        if calls and body.get("status") == "incomplete" and items[-1].get("type") in _CALLS:
-            last = calls[-1]
-            calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
-        return calls
+        return cut_off(calls, body.get("status") == "incomplete" and items[-1].get("type") in _CALLS)
 
     def to_result(self, call: ModelCall, reply: Reply) -> FunctionCallOutput:
         kind = f"{(call.origin or {}).get('type', 'function_call')}_output"
@@ -117,7 +115,7 @@ class OpenAIResponses(_Responses):
         return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        history = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+        history = as_messages(messages)
         prompt = "\n\n".join(part for part in (request.get("instructions"), system, self.system_prompt) if part)
         tools = [*self.tools, *request.get("tools", ())]
         more = {key: value for key, value in (("instructions", prompt), ("tools", tools)) if value}
@@ -125,9 +123,6 @@ class OpenAIResponses(_Responses):
 
     def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "input": messages}
-
-    def default_client(self, *, awaited: bool) -> Any:
-        return _client(awaited=awaited)
 
     def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
         return client.responses.create(**request, **({"stream": True} if stream else {}))
@@ -192,9 +187,3 @@ def _sendable(item: dict[str, Any]) -> dict[str, Any]:
         content = item.get("content") or ()
         sent["content"] = [{key: part[key] for key in part if key != "parsed"} for part in content]
     return sent
-
-
-def _client(*, awaited: bool) -> Any:
-    import openai
-
-    return openai.AsyncOpenAI() if awaited else openai.OpenAI()

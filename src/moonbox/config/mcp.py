@@ -74,7 +74,7 @@ class LoginSettings:
     client_id: str | None = None
     """The client that was registered by hand; by default moonbox registers itself."""
     client_secret: str | None = None
-    """Its secret."""
+    """Its secret; requires issuer."""
     private_key: str | None = None
     """Its private key as PEM, instead of a secret, for client_credentials."""
     algorithm: str = "RS256"
@@ -82,7 +82,7 @@ class LoginSettings:
     client_metadata_url: str | None = None
     """The address of a client ID metadata document that describes this client."""
     issuer: str | None = None
-    """The authorization server that the client belongs to; its secret is sent nowhere else."""
+    """The authorization server that the client belongs to: its secret is sent nowhere else. May be in your network."""
     scopes: tuple[str, ...] = ()
     """Scopes to ask for with client_credentials; with a person the server says which are needed."""
     redirect_port: int = 0
@@ -92,12 +92,16 @@ class LoginSettings:
         if self.grant == "client_credentials":
             if self.client_id is None or (self.client_secret is None) == (self.private_key is None):
                 raise ConfigError("client_credentials requires client_id, and either client_secret or private_key")
-            if self.issuer is None:
-                raise ConfigError("client_credentials requires issuer: the secret is sent to nobody else")
         elif self.private_key is not None:
             raise ConfigError('private_key requires grant = "client_credentials"')
         elif self.client_secret is not None and self.client_id is None:
             raise ConfigError("client_secret requires client_id")
+        if self.issuer is None and (self.client_secret is not None or self.private_key is not None):
+            which = "client_secret" if self.client_secret is not None else "private_key"
+            raise ConfigError(
+                f"{which} requires issuer: the address of the authorization server that gave it to you, such as "
+                'issuer = "https://login.example.com"; it is sent nowhere else'
+            )
         if not 0 <= self.redirect_port <= 65_535:
             raise ConfigError(f"redirect_port must be from 0 to 65535, not {self.redirect_port}")
         for name in ("client_metadata_url", "issuer"):

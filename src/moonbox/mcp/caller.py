@@ -5,13 +5,16 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.media import MediaStore
+
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ErrorData, InputRequest, InputResponse, LoggingMessageNotificationParams
 
+    from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Decision, ToolCall
 
-__all__ = ["CALLER", "Caller", "approve", "watch"]
+__all__ = ["CALLER", "Caller", "OwnedMedia", "approve", "watch"]
 
 
 class Caller(Protocol):
@@ -20,6 +23,10 @@ class Caller(Protocol):
     @property
     def client(self) -> str:
         """The same for two callers exactly if they are the same client."""
+
+    @property
+    def owner(self) -> str:
+        """Who owns its runs and media."""
 
     @property
     def wants_progress(self) -> bool: ...
@@ -52,6 +59,23 @@ class Caller(Protocol):
 
 
 CALLER: ContextVar[Caller | None] = ContextVar("moonbox_mcp_caller", default=None)
+
+
+class OwnedMedia(MediaStore):
+    """The media that servers returned, each for the owner of the call that it was returned to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._owners: dict[str, str | None] = {}
+
+    def keep(self, medium: Media) -> None:
+        super().keep(medium)
+        caller = CALLER.get()
+        self._owners[medium.address] = None if caller is None else caller.owner
+        self._owners = {address: owner for address, owner in self._owners.items() if address in self.kept}
+
+    def owned(self, address: str, owner: str) -> Media | None:
+        return self.get(address) if self._owners.get(address) == owner else None
 
 
 async def approve(call: ToolCall) -> Any:

@@ -176,14 +176,18 @@ def snippet(client: Client, entry: Entry) -> str:
 def install(client: Client, entry: Entry, path: Path) -> Installed:
     """Write the entry; everything else in the file stays, and a backup of the file is kept next to it."""
     path = path.resolve()  # a symbolic link stays one: its target is changed
-    before = files.read(path)
-    edit = _edit_toml if client.form == "toml" else _edit_json
-    after, done = edit(client, entry, before or "", path)
-    if done == "unchanged":
-        return Installed(path, done)
-    copy = files.backup(path) if before is not None else None
-    files.write(path, after)
-    return Installed(path, done if before is not None else "created", copy)
+    before, shaped = files.read(path), client.shape(entry)
+    if client.form == "toml":
+        known = files.tables(before or "", client.root, path)
+        after = files.with_tables(before or "", client.root, {entry.name: shaped}, path)
+    else:
+        data, table = _parsed(client, before or "", path, f"add this by hand:\n\n{snippet(client, entry)}")
+        known = dict(table)
+        table[entry.name] = shaped
+        after = _dumped(data, before or "")
+    if known.get(entry.name) == shaped:
+        return Installed(path, "unchanged")
+    return _changed(path, before, after, "replaced" if entry.name in known else "added")
 
 
 def remove(client: Client, names: Sequence[str], path: Path) -> Installed:
@@ -192,64 +196,38 @@ def remove(client: Client, names: Sequence[str], path: Path) -> Installed:
     before = files.read(path)
     if before is None:
         return Installed(path, "unchanged")
-    edit = _remove_toml if client.form == "toml" else _remove_json
-    after = edit(client, names, before, path)
+    if client.form == "toml":
+        return _changed(path, before, files.without_tables(before, client.root, names, path), "removed")
+    entries = ", ".join(f"'{name}'" for name in names)
+    data, table = _parsed(client, before, path, f"remove {entries} by hand")
+    removed = [table.pop(name) for name in names if name in table]
+    return _changed(path, before, _dumped(data, before) if removed else before, "removed")
+
+
+def _changed(path: Path, before: str | None, after: str, done: str) -> Installed:
     if after == before:
         return Installed(path, "unchanged")
-    copy = files.backup(path)
+    copy = files.backup(path) if before is not None else None
     files.write(path, after)
-    return Installed(path, "removed", copy)
+    return Installed(path, "created" if before is None else done, copy)
 
 
-def _remove_json(client: Client, names: Sequence[str], before: str, path: Path) -> str:
+def _parsed(client: Client, text: str, path: Path, by_hand: str) -> tuple[Any, dict[str, Any]]:
+    """The data of a file, and the servers in it."""
     try:
-        data = json.loads(before)
+        data = json.loads(text if text.strip() else "{}")
     except ValueError:
-        entries = ", ".join(f"'{name}'" for name in names)
-        raise ConfigError(
-            f"{path} contains comments or errors, which would be lost; remove {entries} by hand"
-        ) from None
-    table = data
-    for key in client.root:
-        table = table.get(key) if isinstance(table, dict) else None
-    if not isinstance(table, dict) or not any(name in table for name in names):
-        return before
-    for name in names:
-        table.pop(name, None)
-    return json.dumps(data, indent=_indent(before), ensure_ascii=False) + "\n"
-
-
-def _remove_toml(client: Client, names: Sequence[str], before: str, path: Path) -> str:
-    return files.without_tables(before, client.root, names, path)
-
-
-def _edit_json(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
-    text = before if before.strip() else "{}"
-    try:
-        data = json.loads(text)
-    except ValueError:
-        raise ConfigError(
-            f"{path} contains comments or errors, which would be lost; add this by hand:\n\n{snippet(client, entry)}"
-        ) from None
+        raise ConfigError(f"{path} contains comments or errors, which would be lost; {by_hand}") from None
     table = data
     for key in client.root:
         if not isinstance(table, dict) or not isinstance(table.setdefault(key, {}), dict):
             raise ConfigError(f"{path}: {'.'.join(client.root)} is not an object; the file was not changed")
         table = table[key]
-    shaped = client.shape(entry)
-    if table.get(entry.name) == shaped:
-        return text, "unchanged"
-    done = "replaced" if entry.name in table else "added"
-    table[entry.name] = shaped
-    return json.dumps(data, indent=_indent(text), ensure_ascii=False) + "\n", done
+    return data, table
 
 
-def _edit_toml(client: Client, entry: Entry, before: str, path: Path) -> tuple[str, str]:
-    shaped, known = client.shape(entry), files.tables(before, client.root, path)
-    if known.get(entry.name) == shaped:
-        return before, "unchanged"
-    done = "replaced" if entry.name in known else "added"
-    return files.with_tables(before, client.root, {entry.name: shaped}, path), done
+def _dumped(data: Any, before: str) -> str:
+    return json.dumps(data, indent=_indent(before), ensure_ascii=False) + "\n"
 
 
 def _indent(text: str) -> int | str:

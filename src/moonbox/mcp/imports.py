@@ -23,7 +23,7 @@ from moonbox.secrets import SecretRedactor
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.clients import Client
@@ -181,13 +181,20 @@ def _is_moonbox(table: Mapping[str, Any]) -> bool:
 
 def _plain_variables(value: Any) -> Any:
     """`${env:NAME}` as `${NAME}`, and `${input:api-key}` as `${API_KEY}`."""
-    if isinstance(value, dict):
-        return {key: _plain_variables(item) for key, item in value.items()}
+
+    def plain(text: str) -> str:
+        return _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", _ENV_PREFIX.sub("${", text))
+
+    return _with_texts(value, plain)
+
+
+def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed."""
+    if isinstance(value, Mapping):
+        return {key: _with_texts(item, change) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain_variables(item) for item in value]
-    if not isinstance(value, str):
-        return value
-    return _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", _ENV_PREFIX.sub("${", value))
+        return [_with_texts(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value
 
 
 def _variable(text: str) -> str:
@@ -258,17 +265,12 @@ def literal_secrets(tables: Mapping[str, Mapping[str, Any]]) -> list[LiteralSecr
 def with_variables(tables: Mapping[str, Any], secrets: list[LiteralSecret]) -> dict[str, Any]:
     """The same tables with `${NAME}` in place of these secrets."""
 
-    def replaced(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: replaced(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [replaced(item) for item in value]
-        if isinstance(value, str):
-            for secret in secrets:
-                value = value.replace(secret.value, f"${{{secret.variable}}}")
-        return value
+    def replaced(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret.value, f"${{{secret.variable}}}")
+        return text
 
-    return {name: replaced(table) for name, table in tables.items()}
+    return {name: _with_texts(table, replaced) for name, table in tables.items()}
 
 
 def _candidates(table: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -354,15 +354,13 @@ def _add_upstreams(
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
-    from moonbox.media import MediaStore
 
-    media = MediaStore()
     cache = ToolCache(default_cache_folder())
-    upstreams = Upstreams(servers, cache=cache, media=media, logins=LoginStore(), secrets=secrets)
+    upstreams = Upstreams(servers, cache=cache, logins=LoginStore(), secrets=secrets)
     closing.callback(upstreams.close)
     with in_section(config, "mcp.servers"):
         toolbox.follow(upstreams.toolbox)
-    return upstreams, media
+    return upstreams, upstreams.media
 
 
 def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[ServerSettings]) -> None:

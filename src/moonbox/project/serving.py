@@ -226,7 +226,6 @@ def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:
         settings=settings,
         upstreams=assembly.upstreams,
         trail=assembly.trail,
-        media=assembly.media,
         refresh=assembly.refresh if assembly.scripts is not None else None,
     )
 

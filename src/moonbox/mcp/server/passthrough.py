@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     Request = ServerRequestContext[Any, Any]
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Trail
-    from moonbox.media import MediaStore
 
 __all__ = ["PAGE", "RUNS", "SERVERS", "Passthrough", "Resources"]
 
@@ -252,12 +251,11 @@ _LISTED, _REMEMBERED, _MOST_OWNERS = 50, 500, 1_000
 class Resources:
     """Each client sees only its own runs, read from the trail if there is one, otherwise from memory."""
 
-    def __init__(self, *, trail: Trail | None, media: MediaStore, upstreams: Upstreams | None) -> None:
+    def __init__(self, *, trail: Trail | None, upstreams: Upstreams | None) -> None:
         self._memory: MemorySink | None = None
         if trail is None:
             trail = self._memory = MemorySink(_REMEMBERED)
         self._trail: Trail = trail
-        self._media = media
         self._upstreams = upstreams
         self._runs: OrderedDict[str, OrderedDict[str, RunSummary]] = OrderedDict()
 
@@ -309,7 +307,8 @@ class Resources:
                 state.pop("said")  # what a process wrote is only for the operator
             text = json.dumps({"servers": states})
             return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
-        if uri.startswith(MEDIA) and (medium := self._media.get(uri)) is not None:
+        upstreams = self._upstreams
+        if upstreams is not None and (medium := upstreams.media.owned(uri, client.owner)) is not None:
             blob = BlobResourceContents(uri=uri, mime_type=medium.type, blob=medium.base64)
             return ReadResourceResult(contents=[blob])
         if uri.startswith(RUNS) and (run := uri.removeprefix(RUNS)) in self._runs.get(client.owner, {}):

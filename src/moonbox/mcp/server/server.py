@@ -31,7 +31,6 @@ from moonbox.mcp.server.sessions import Client, session_key
 from moonbox.mcp.server.tasks import TaskCalls
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
-from moonbox.media import MediaStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -69,7 +68,6 @@ class MoonboxServer:
     mode        what clients are shown
     upstreams   the servers behind it, started with the first request
     trail       where runs can be read; without one the latest are kept in memory
-    media       what upstream tools returned besides text
     refresh     called each second: picks up changed files
     """
 
@@ -80,15 +78,13 @@ class MoonboxServer:
         settings: ServeSettings | None = None,
         upstreams: Upstreams | None = None,
         trail: Trail | None = None,
-        media: MediaStore | None = None,
         refresh: Callable[[], object] | None = None,
     ) -> None:
         self.settings = settings or ServeSettings()
         self._mode = mode
         self._refresh = refresh
-        media = MediaStore() if media is None else media
         self.upstreams = UpstreamStarter(upstreams, self.settings.start_wait)
-        self._resources = Resources(trail=trail, media=media, upstreams=upstreams)
+        self._resources = Resources(trail=trail, upstreams=upstreams)
         self._views = ToolViews(mode, structured=self.settings.structured)
         self._calls = Calls(self.settings, self._views.direct_name)
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
@@ -221,8 +217,9 @@ class UpstreamStarter:
             ms = round((time.monotonic() - began) * 1000)
             log.info("request", extra={"fields": {"method": method, "result": result, "ms": ms}})
 
-    async def start_for_all(self) -> None:
-        await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True))
+    async def start_for_all(self, *, owners: bool) -> None:
+        """`owners`: clients are told apart by their tokens."""
+        await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True, shared=owners))
 
     async def wait(self) -> None:
         """Give servers that are still starting some time, counted from the first request."""

@@ -81,7 +81,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with server.running(), manager.run():
-            await server.upstreams.start_for_all()
+            await server.upstreams.start_for_all(owners=bool(settings.tokens) or settings.oauth is not None)
             yield
 
     return Starlette(routes=routes, lifespan=lifespan)

@@ -48,12 +48,13 @@ async def browser(
 ) -> AsyncIterator[Person]:
     """A Person: `show` opens an address, or shows it to them. With `paste` they can paste the address it leads to."""
     returned: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+    expected = ""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(10):
                 head = await reader.readuntil(b"\r\n\r\n")
-            await _answer(head, writer, returned)
+            await _answer(head, writer, returned, expected)
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             pass
         finally:
@@ -65,6 +66,8 @@ async def browser(
     async def open_address(address: str) -> None:
         if urlsplit(address).scheme not in ("https", "http"):
             raise UsageError(f"the authorization server's address is invalid: {visible(address[:200], keep='')}")
+        nonlocal expected
+        expected = _query(address).get("state", "")
         await show(address)
 
     async def wait_for_return() -> AuthorizationCodeResult:
@@ -89,7 +92,7 @@ async def browser(
 
 def parse_return(address: str) -> AuthorizationCodeResult:
     """What the address says to which the authorization server sent the browser."""
-    query = {key: values[0] for key, values in parse_qs(urlsplit(address).query).items()}
+    query = _query(address)
     if "error" in query:
         details = query.get("error_description", "")
         reason = query["error"] + (f": {details}" if details else "")
@@ -99,21 +102,28 @@ def parse_return(address: str) -> AuthorizationCodeResult:
     return AuthorizationCodeResult(code=query["code"], state=query.get("state"), iss=query.get("iss"))
 
 
-async def _answer(head: bytes, writer: asyncio.StreamWriter, returned: asyncio.Future[AuthorizationCodeResult]) -> None:
+def _query(address: str) -> dict[str, str]:
+    return {key: values[0] for key, values in parse_qs(urlsplit(address).query).items()}
+
+
+async def _answer(
+    head: bytes, writer: asyncio.StreamWriter, returned: asyncio.Future[AuthorizationCodeResult], expected: str
+) -> None:
+    """Take the login's end. Any page can send a browser here: only our own request has the expected state."""
     words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-    if len(words) != 3 or words[0] != "GET" or urlsplit(words[1]).path != _PATH:
-        status, text = "404 Not Found", "This is not the page you are looking for."
-    else:
-        status, text = "200 OK", "You are logged in. You can close this page."
-        try:
-            result = parse_return(words[1])
-        except UsageError as problem:
-            text = str(problem)
-            if not returned.done():
-                returned.set_exception(problem)
-        else:
-            if not returned.done():
-                returned.set_result(result)
+    status, text = "404 Not Found", "This is not the page you are looking for."
+    if len(words) == 3 and words[0] == "GET" and urlsplit(words[1]).path == _PATH:
+        state = _query(words[1]).get("state", "")
+        if expected and secrets.compare_digest(state.encode(), expected.encode()):
+            status, text = "200 OK", "You are logged in. You can close this page."
+            try:
+                result = parse_return(words[1])
+                if not returned.done():
+                    returned.set_result(result)
+            except UsageError as problem:
+                text = str(problem)
+                if not returned.done():
+                    returned.set_exception(problem)
     body = _PAGE.format(html.escape(text)).encode()
     headers = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
     writer.write(f"{headers}Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n".encode() + body)

@@ -54,6 +54,8 @@ class ClientFeatures:
     sampling: bool = False
     elicitation: bool = False
     roots: bool = False
+    shared: bool = False
+    """Several owners use the servers: what one of them makes a server write is not shown to the others."""
     caller: Callable[[], Caller | None] = lambda: None
     """The client to ask while no call is in progress; None if there is none."""
 

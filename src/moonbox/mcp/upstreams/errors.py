@@ -30,6 +30,7 @@ __all__ = [
 
 _SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
 """What the SDK says for an HTTP status; the status itself says more."""
+_SDK_CLOSED_MESSAGES = ("Connection closed", "SSE stream ")
 
 
 class ConnectionLost(Exception):
@@ -48,7 +49,9 @@ def timed_out(server: str, what: str, seconds: float) -> ToolError:
 def is_lost(problem: BaseException) -> bool:
     """Whether the connection is of no more use."""
     if isinstance(problem, MCPError):
-        return problem.code == CONNECTION_CLOSED or problem.message == "Session terminated"
+        if problem.code == CONNECTION_CLOSED:  # servers use the same code for errors of their own
+            return problem.message.startswith(_SDK_CLOSED_MESSAGES)
+        return problem.message == "Session terminated"
     return isinstance(problem, ConnectionLost | OSError | BaseExceptionGroup | httpx2.HTTPError | httpx2.StreamError)
 
 

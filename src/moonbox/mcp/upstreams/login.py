@@ -15,11 +15,12 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.utils import issuers_match
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
-from pydantic import AnyUrl, ValidationError
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from moonbox._version import __version__
 from moonbox.config.mcp import LoginSettings
@@ -27,12 +28,15 @@ from moonbox.config.mcp import LoginSettings
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    import httpx2
     from mcp.client.auth.oauth2 import OAuthContext
     from mcp.shared.auth import AuthorizationCodeResult
 
     from moonbox.config.mcp import ServerSettings
 
 __all__ = ["Login", "LoginRequired", "LoginStore", "Person", "default_login_folder", "make_auth"]
+
+M = TypeVar("M", bound=BaseModel)
 
 _SERVICE = "moonbox-mcp"
 _MAX_BYTES = 100_000
@@ -174,17 +178,21 @@ class _Storage:
     def restore(self, context: OAuthContext) -> None:
         """Give a new provider what the last one found: where tokens are renewed, and when they end."""
         self.context = context
-        data = self._store.read(self._settings)
+        data = self._kept()
         if isinstance(data.get("expires_at"), int | float):
             context.token_expiry_time = float(data["expires_at"])
-        if isinstance(data.get("metadata"), dict):
-            with contextlib.suppress(ValidationError):
-                context.oauth_metadata = OAuthMetadata.model_validate(data["metadata"])
+        context.oauth_metadata = _validated(OAuthMetadata, data.get("metadata"))
+
+    def _kept(self) -> dict[str, Any]:
+        """The record; nothing of it if it is the login at another issuer than the configured one."""
+        data, oauth = self._store.read(self._settings), self._settings.oauth
+        metadata = _validated(OAuthMetadata, data.get("metadata"))
+        if metadata is None or oauth is None or oauth.issuer is None:
+            return data
+        return data if issuers_match(str(metadata.issuer), oauth.issuer) else {}
 
     async def get_tokens(self) -> OAuthToken | None:
-        with contextlib.suppress(ValidationError):
-            return OAuthToken.model_validate(self._store.read(self._settings).get("tokens"))
-        return None
+        return _validated(OAuthToken, self._kept().get("tokens"))
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         data = self._store.read(self._settings)
@@ -207,15 +215,19 @@ class _Storage:
             )
         if not self._registered:
             return None  # a new login registers anew: it returns to another address
-        with contextlib.suppress(ValidationError):
-            return OAuthClientInformationFull.model_validate(self._store.read(self._settings).get("client"))
-        return None
+        return _validated(OAuthClientInformationFull, self._kept().get("client"))
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         data = self._store.read(self._settings)
         data["client"] = client_info.model_dump(mode="json", exclude_none=True)
         self._store.write(self._settings, data)
         self._registered = True
+
+
+def _validated(kind: type[M], data: Any) -> M | None:
+    with contextlib.suppress(ValidationError):
+        return kind.model_validate(data)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +298,7 @@ def _provider(settings: ServerSettings, oauth: LoginSettings, storage: _Storage,
         grant_types=["authorization_code", "refresh_token"],
         response_types=["code"],
     )
-    return OAuthClientProvider(
+    return _IssuerBound(
         settings.url or "",
         metadata,
         storage,
@@ -294,6 +306,34 @@ def _provider(settings: ServerSettings, oauth: LoginSettings, storage: _Storage,
         person.wait_for_return,
         client_metadata_url=oauth.client_metadata_url,
     )
+
+
+class _IssuerBound(OAuthClientProvider):
+    """Sends a client's secret only to the token endpoint of the issuer that the client belongs to.
+
+    The SDK compares the issuer with what the server names, and then falls back to the server's own /token where the
+    issuer publishes no metadata; it renews tokens by the metadata that was kept.
+    """
+
+    async def _exchange_token_authorization_code(self, auth_code: str, code_verifier: str) -> httpx2.Request:
+        self._check_issuer()
+        return await super()._exchange_token_authorization_code(auth_code, code_verifier)
+
+    async def _refresh_token(self) -> httpx2.Request:
+        self._check_issuer()
+        return await super()._refresh_token()
+
+    def _select_authorization_server(self, advertised: list[str]) -> str:
+        client = self.context.client_info
+        issuer = "" if client is None else client.issuer or ""
+        return next((server for server in advertised if issuers_match(server, issuer)), advertised[0])
+
+    def _check_issuer(self) -> None:
+        client, metadata = self.context.client_info, self.context.oauth_metadata
+        if client is None or not client.client_secret or client.issuer is None:
+            return
+        if metadata is None or not issuers_match(str(metadata.issuer), client.issuer):
+            raise OAuthFlowError(f"its login does not lead to the issuer {client.issuer}, to which the secret belongs")
 
 
 def _no_person(server: str, on_required: Callable[[], None]) -> Person:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, ToolError, UsageError
-from moonbox.mcp.caller import CALLER
+from moonbox.mcp.caller import CALLER, OwnedMedia
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
 from moonbox.mcp.upstreams.tools import ResultSchemas, result_value
@@ -22,7 +22,6 @@ from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
-    from types import TracebackType
 
     from mcp_types import (
         CompleteRequestParams,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.status import Status, Timing
     from moonbox.mcp.upstreams.tools import ToolCache
-    from moonbox.media import MediaStore
 
 __all__ = ["Upstreams"]
 
@@ -61,12 +59,11 @@ class Upstreams:
         servers: Iterable[ServerSettings],
         *,
         cache: ToolCache | None = None,
-        media: MediaStore | None = None,
         timing: Timing | None = None,
         logins: LoginStore | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> None:
-        self.media = media
+        self.media = OwnedMedia()
         """Where images, audio and files are kept."""
         hide = SecretRedactor(secrets)
         self._schemas = ResultSchemas()
@@ -180,9 +177,7 @@ class Upstreams:
     def __enter__(self) -> Upstreams:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # Status

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mcp import MCPError
 from mcp.shared.uri_template import UriTemplate
 from mcp_types import PaginatedRequestParams, Prompt, Resource, ResourceTemplate
+from pydantic import TypeAdapter
 
 from moonbox.codemode.definitions import portable_value
 
@@ -41,20 +42,12 @@ class Offers:
     resources: tuple[Resource, ...] = ()
     templates: tuple[ResourceTemplate, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "prompts": [_dump(item) for item in self.prompts],
-            "resources": [_dump(item) for item in self.resources],
-            "templates": [_dump(item) for item in self.templates],
-        }
+    def to_json(self) -> Any:
+        return TypeAdapter(Offers).dump_python(self, mode="json", by_alias=True, exclude_none=True)
 
     @classmethod
     def from_json(cls, data: Any) -> Offers:
-        return cls(
-            tuple(Prompt.model_validate(item, by_name=False) for item in data["prompts"]),
-            tuple(Resource.model_validate(item, by_name=False) for item in data["resources"]),
-            tuple(ResourceTemplate.model_validate(item, by_name=False) for item in data["templates"]),
-        )
+        return TypeAdapter(Offers).validate_python(data, by_name=False)
 
 
 EMPTY = Offers()
@@ -142,12 +135,8 @@ def _matches(pattern: str, uri: str) -> bool:
 
 def _renamed(item: Any, **update: str) -> Any:
     """A copy under its public name, in which every text can be written as JSON."""
-    return type(item).model_validate(portable_value(_dump(item.model_copy(update=update))), by_name=False)
-
-
-def _dump(item: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = item.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return dumped
+    copy = item.model_copy(update=update).model_dump(mode="json", by_alias=True, exclude_none=True)
+    return type(item).model_validate(portable_value(copy), by_name=False)
 
 
 async def list_offers(session: ClientSession) -> Offers:

@@ -334,6 +334,8 @@ class OutputTail:
         self._begun = b""
         self._parts: deque[bytes] = deque()
         self._size = 0
+        self.private = False
+        """It may say something about the call of one client, and is not shown to others."""
 
     def add_lines(self, chunk: bytes) -> None:
         """Add what was read, and pass complete lines on; a line that does not end is passed on in pieces."""
@@ -357,6 +359,8 @@ class OutputTail:
 
     def last_line(self) -> str:
         """The last line, for people, scripts and clients: without secrets and terminal control characters."""
+        if self.private:
+            return ""
         lines = [line.strip() for line in self.text().splitlines() if line.strip()]
         return visible(scrub(lines[-1][-300:]), keep="") if lines else ""
 

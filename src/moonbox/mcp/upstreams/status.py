@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
@@ -90,26 +90,9 @@ class Status:
         return f"{server} is {self.state}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "state": self.state,
-            "where": self.where,
-            "reason": self.reason,
-            "tools": self.tools,
-            "cached": self.cached,
-            "problems": list(self.problems),
-            "protocol": self.protocol,
-            "server": self.server,
-            "icons": list(self.icons),
-            "seconds": self.seconds,
-            "attempts": self.attempts,
-            "retry_in": None if self.retry_at is None else round(self._retry_in(), 1),
-            "restarts": self.restarts,
-            "login": None
-            if self.login is None
-            else {"expires_at": self.login.expires_at, "renews": self.login.renews, "scope": self.login.scope},
-            "said": self.said,
-        }
+        data = asdict(self) | {"problems": list(self.problems), "icons": list(self.icons)}
+        retry_at = data.pop("retry_at")
+        return data | {"retry_in": None if retry_at is None else round(self._retry_in(), 1)}
 
     def _retry_in(self) -> float:
         return max(0.0, (self.retry_at or 0.0) - time.monotonic())

@@ -171,6 +171,7 @@ class Upstream:
                     listed = await connection.tools()
                 await self.catalog.take(listed)  # before it is ready: a caller that waited for it may close at once
                 self._connection = connection
+                transport.output.private = self.callbacks.features.shared  # from here on it handles calls
                 self._set_state(
                     "ready",
                     reason="",

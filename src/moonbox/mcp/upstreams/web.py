@@ -13,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 from moonbox._version import __version__
 from moonbox.mcp.upstreams.errors import ConnectionLost
 from moonbox.mcp.upstreams.process import OutputTail, Throttle
-from moonbox.net.addresses import NetError, is_loopback, parse_address, why_refused
-from moonbox.net.client import ByteBudget, is_compressed
+from moonbox.net.addresses import NameLookup, NetError, is_loopback
+from moonbox.net.client import ByteBudget, PublicAddresses, is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,6 +28,8 @@ __all__ = ["PacedStream", "WebServer"]
 BYTES_PER_SECOND, LINE_COST = 32 * 1024 * 1024, 8 * 1024
 """How fast a stream of events is read, and what each of its lines costs beside its bytes."""
 _CONNECT_SECONDS = 30.0
+_NAMED = "moonbox_named_url"
+"""In a request's extensions: its address with the name, where it is sent to an address that was checked."""
 _SILENT_SECONDS = 600.0
 """How long a stream may stay open without a byte; calls have their own, shorter time."""
 
@@ -35,9 +37,12 @@ _SILENT_SECONDS = 600.0
 class WebServer:
     """Connects to a server by its address."""
 
-    def __init__(self, settings: ServerSettings, auth: httpx2.Auth | None = None) -> None:
+    def __init__(
+        self, settings: ServerSettings, auth: httpx2.Auth | None = None, *, lookup: NameLookup | None = None
+    ) -> None:
         self._settings = settings
         self._auth = auth
+        self._lookup = lookup or NameLookup()
         self._reason = ""
         self.pid = None
         self.output = OutputTail()
@@ -52,12 +57,12 @@ class WebServer:
         assert settings.url is not None
         if settings.kind == "sse":
             async with sse_client(
-                settings.url, headers=dict(settings.headers), httpx_client_factory=self._client, auth=self._auth
+                settings.url, headers=dict(settings.headers), httpx_client_factory=self.client, auth=self._auth
             ) as streams:
                 yield streams
             return
         async with (
-            self._client(dict(settings.headers), auth=self._auth) as client,
+            self.client(dict(settings.headers), auth=self._auth) as client,
             streamable_http_client(
                 settings.url, http_client=client, max_sse_event_size=settings.max_message
             ) as streams,
@@ -72,9 +77,10 @@ class WebServer:
     def end_reason(self) -> str:
         return self._reason or "the connection was lost"
 
-    def _client(
+    def client(
         self, headers: dict[str, str] | None = None, timeout: Any = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
+        """The HTTP client for this server and for the login at it."""
         return httpx2.AsyncClient(
             headers={"user-agent": f"moonbox/{__version__}", **(headers or {}), "accept-encoding": "identity"},
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENT_SECONDS),
@@ -83,18 +89,30 @@ class WebServer:
         )
 
     async def _check_address(self, request: httpx2.Request) -> None:
-        """A login goes to addresses that the server names: none of them may be an address inside of our network."""
-        own, other = httpx2.URL(self._settings.url or ""), request.url
-        if (own.scheme, own.host, own.port) == (other.scheme, other.host, other.port):
-            return
-        if is_loopback(own.host):
+        """A login goes to addresses that the server names: none of them may be an address inside of our network.
+
+        The request goes to an address that was checked: the name is not resolved again. TLS verifies the certificate
+        of the name, so no other request may use the connection.
+        """
+        oauth, url = self._settings.oauth, request.url
+        configured = (self._settings.url, None if oauth is None else oauth.issuer)
+        own = [httpx2.URL(text) for text in configured if text is not None]
+        if is_loopback(own[0].host):
             return  # a server on this machine is trusted with this machine
-        address = parse_address(other.host)
-        refused = None if address is None else why_refused(address)
-        if other.scheme != "https" or refused is not None or is_loopback(other.host):
-            raise ConnectionLost(
-                f"its login leads to {other.scheme}://{other.host}, which is not a public https address"
-            )
+        if any((one.scheme, one.host, one.port) == (url.scheme, url.host, url.port) for one in own):
+            return
+        try:
+            if url.scheme != "https":
+                raise NetError("it is not an https address", code="not_allowed")
+            addresses = await asyncio.to_thread(self._lookup.addresses, url.host, url.port or 443, _CONNECT_SECONDS)
+            for address in addresses:
+                PublicAddresses().check_address(url.host, address, url.port or 443)
+        except (NetError, OSError) as problem:
+            message = f"its login leads to {url.scheme}://{url.host}: {problem}"
+            raise ConnectionLost(f"{message}; if it belongs to you, set it as issuer") from None
+        request.extensions = {**request.extensions, "sni_hostname": url.host, _NAMED: url}
+        request.headers["connection"] = "close"
+        request.url = url.copy_with(host=str(addresses[0]))
 
     async def _bound(self, response: httpx2.Response) -> None:
         """Stop a body that is too long while it is read; events of a stream are bounded one by one.
@@ -102,6 +120,7 @@ class WebServer:
         A compressed body may unpack to any length: none is requested, and none is accepted.
         """
         self.refusal = _refusal(response.status_code)
+        response.request.url = response.request.extensions.get(_NAMED, response.request.url)  # for redirects
         if is_compressed(response.headers.get("content-encoding", "")):
             raise ConnectionLost("it sent a compressed response, although none was requested")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
