@@ -224,6 +224,23 @@ def test_numbers_of_an_honest_worker(said: bytes, value: Any) -> None:
         assert box.run("anything").value == value
 
 
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_the_frame_behind_the_greeting_is_bounded_too(awaited: bool) -> None:
+    """Both arrive together, so that they are cut from the same bytes."""
+
+    def hijacked(peer: Peer) -> None:
+        peer.wait_for(RUN)
+        peer.raw(frame(READY, b"") + frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + b'["' + b"x" * 4_000_000 + b'"]'))
+        peer.receive()
+
+    limits = replace(PATIENT, max_memory=1 << 20)
+    with hijacked_box(hijacked, honest, limits=limits) as box, box.repl() as repl:
+        run = asyncio.run(repl.arun("anything")) if awaited else repl.run("anything")
+        assert run.error is not None
+        assert "announced a frame of 4,000,0" in run.error.message
+        assert repl.run("anything").value == 42
+
+
 def dying(peer: Peer) -> None:
     peer.send(READY, b"")
     peer.wait_for(RUN)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 import json
 import marshal
@@ -152,6 +154,33 @@ def test_a_worker_that_ends_amid_a_frame_is_gone(ends: tuple[Link, socket.socket
     worker.shutdown(socket.SHUT_WR)
     with pytest.raises(Gone):
         link.exchange(b"", time.monotonic() + 60, None)
+
+
+@pytest.mark.parametrize(("size", "most"), [(4_000_000, 100_000), (10_000, 1_000)])  # in many reads, and in one
+@pytest.mark.parametrize("way", ["exchange", "receive", "areceive"])
+def test_a_frame_behind_the_greeting_has_the_same_limit(way: str, size: int, most: int) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        link = Link(ours, SocketControl(socket.socket()), None, _NoProcess())
+        link.reader.largest = most
+        data = frame(protocol.READY, b"") + frame(protocol.VALUE, b"x" * size)
+        sender = threading.Thread(target=_send_all, args=(theirs, data))
+        sender.start()
+        with pytest.raises(WorkerError, match=f"{size:,} bytes; at most {most:,}"):
+            if way == "exchange":
+                link.exchange(b"", time.monotonic() + 60, None)
+            elif way == "receive":
+                link.receive(time.monotonic() + 60)
+            else:
+                asyncio.run(link.areceive())
+        assert len(link.reader.buffer) <= 1 << 18  # what one read takes
+        link.close()
+        sender.join()
+
+
+def _send_all(end: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # the host hung up
+        end.sendall(data)
 
 
 # JSON

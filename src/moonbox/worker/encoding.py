@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from math import inf, nan
+from math import inf, isfinite, nan
 from time import thread_time
 from typing import Any
 
@@ -21,8 +21,22 @@ _BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that
 _SPECIAL_FLOATS = {"nan": nan, "inf": inf, "-inf": -inf}
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
 _STRINGS = rb'(?s)"(?:[^"\\]++|\\.)*+"?'
+# How numbers look: every digit as 1, every exponent as e or e+.
+_SHAPES = bytes.maketrans(b"0123456789E-", b"1111111111e+")
+_LONG_NUMBER = b"1" * 19  # as many digits as the largest integer has
+_LARGE_EXPONENTS = b"e+111", b"1e111"
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError("a number out of range")
+    return value
+
+
 _decode = json.Decoder().decode
-_LONG_NUMBER = rb"[0-9]{19}"  # as many digits as the largest integer has
+# msgspec takes 100 times as long for floats near the ends of their range as for others; Python does not.
+_decode_extremes = json.Decoder(float_hook=_float).decode
 
 
 class Reader:
@@ -71,10 +85,12 @@ class Decoder:
         data = payload[start:] if start else payload
         try:
             self._count(data)
-            value = _decode(data)
+            shapes = data.translate(_SHAPES)
+            decode = _decode_extremes if any(exponent in shapes for exponent in _LARGE_EXPONENTS) else _decode
+            value = decode(data)
             if b"\\u0001" in data:
                 value = _Restorer(self._allow_nan).restore(value)
-            if data.count(b"[") + data.count(b"{") > self._levels or re.search(_LONG_NUMBER, data):
+            if data.count(b"[") + data.count(b"{") > self._levels or _LONG_NUMBER in shapes:
                 _check_shape(value, self._levels)
             return value
         except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
