@@ -46,6 +46,8 @@ class BlockingExecutor:
     wake     makes the driving thread read the deadlines again
     """
 
+    catches = BaseException
+
     def __init__(
         self, submit: Callable[[Any, Callable[[], object] | None], Future[Any]], wake: Callable[[], object]
     ) -> None:

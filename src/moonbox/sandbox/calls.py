@@ -49,6 +49,9 @@ __all__ = ["CallPath", "Executor", "run_to_end"]
 class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
+    catches: type[BaseException] | tuple[type[BaseException], ...]
+    """What tools may raise and only their call fails. In a thread of ours that is everything."""
+
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         """Run it and give its result, awaited if need be. The driver of the run abandons it at the entry's deadline.
 
@@ -136,7 +139,7 @@ class CallPath:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
             return "ok", self._setup.clean_result(result), None
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a tool raises becomes the script's error
+        except executor.catches as problem:  # whatever a tool raises becomes the script's error
             entry.ended = monotonic()
             return failure(self._setup.clean_error(to_tool_error(problem, entry.tool)))
         finally:
