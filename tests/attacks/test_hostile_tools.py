@@ -72,25 +72,6 @@ def test_whatever_a_tool_raises_fails_its_call_alone(box: Sandbox, which: int) -
     assert (awaited.error, awaited.values) == (None, (False, 1))
 
 
-def test_a_tool_that_uses_its_own_repl_ends_at_the_deadline_and_the_repl_goes_on() -> None:
-    inner: list[object] = []
-    ended = threading.Event()
-
-    @tool
-    def again() -> None:
-        """Run a script in the Repl that calls this."""
-        inner.append(repl.run("return 7").value)
-        ended.set()
-
-    with Sandbox([again], limits=Limits(timeout=0.3)) as box, box.repl() as repl:
-        run = repl.run("return tools.again()")
-        assert run.error is not None
-        assert (run.error.limit, run.calls[0].status) == ("time", "in_flight")
-        assert ended.wait(60)
-        assert inner == [7]
-        assert repl.run("return 1").value == 1
-
-
 def test_hundreds_of_calls_at_once_and_calls_that_end_after_their_run() -> None:
     free = threading.Event()
 
