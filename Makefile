@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit environments fuzz js js-package js-tests without-js soak bench economy slips docs lock dist clean
+.PHONY: demo console screenshots test lint types unit environments fuzz fuzz-costs sanitize js js-package js-tests without-js soak bench economy slips docs lock dist clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -60,9 +60,15 @@ environments: $(VENV)/installed
 	$(BIN)/python -m tests.environments
 
 # How long it goes on: make fuzz MINUTES=60
-MINUTES ?= 60
 fuzz: $(VENV)/installed
-	$(BIN)/python -m tests.costs.fuzz --minutes $(MINUTES)
+	$(MAKE) --jobs=2 fuzz-costs sanitize MINUTES=$(or $(MINUTES),60)
+
+fuzz-costs: $(VENV)/installed
+	$(BIN)/python -m tests.costs.fuzz --minutes $(or $(MINUTES),60)
+
+# The C parts, built with AddressSanitizer and UBSan, and random frames and scripts for them. Needs gcc on Linux.
+sanitize: $(VENV)/installed
+	$(BIN)/python -m tests.costs.sanitize --minutes $(or $(MINUTES),2)
 
 # Runs of many kinds for long, then with all of their tries the tests that chance decides about.
 LONG_TESTS := $(addprefix tests/,audit codemode faults hostapi http_api knowledge languages/lua sandbox tools worker)

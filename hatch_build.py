@@ -2,7 +2,8 @@
 
 A wheel gets the extensions inside, and then fits one version of Python on one platform; an editable install gets them
 in place. Elsewhere the build goes on without them: what they do is then done in Python. `MOONBOX_NATIVE=0` leaves them
-out. `python hatch_build.py` builds them in place.
+out, `CFLAGS` adds options of the compiler. `python hatch_build.py` builds them in
+place, or in a folder that is given.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def compile_native(folder: Path) -> list[Path]:
 def _compile(source: Path, target: Path) -> str:
     """Why it could not be compiled; empty when it was."""
     include = sysconfig.get_paths()["include"]
-    command = [*_compiler(), *FLAGS, f"-I{include}", str(source), "-o", str(target), "-lpthread", "-ldl"]
+    flags = (*FLAGS, *shlex.split(os.environ.get("CFLAGS", "")))
+    command = [*_compiler(), *flags, f"-I{include}", str(source), "-o", str(target), "-lpthread", "-ldl"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     except (OSError, subprocess.SubprocessError) as problem:
@@ -100,4 +102,4 @@ def _compiler() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(not compile_native(PACKAGE))
+    sys.exit(not compile_native(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE))

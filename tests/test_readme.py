@@ -42,6 +42,18 @@ def test_every_layer_of_the_jail_is_documented() -> None:
         assert f"| `{layer}` |" in security
 
 
+def test_each_boundary_names_code_and_a_test_that_exist() -> None:
+    security = (ROOT / "docs" / "security.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+) \| (`.+`) \| `(\S+)::(test_\w+)` \|$", security, re.MULTILINE)
+    assert len(rows) > 35
+    for boundary, code, path, name in rows:
+        assert re.search(rf"^(?:async )?def {name}\(", (ROOT / "tests" / path).read_text("utf-8"), re.MULTILINE), (
+            boundary
+        )
+        for place in re.findall("`(.+?)`", code):
+            assert (ROOT / place).exists() or (ROOT / "src" / "moonbox" / place).exists(), boundary
+
+
 def test_the_environment_is_documented() -> None:
     """Everything in the engine's allow-list is on the page, and so is every entry of `docs`."""
     from lupa import lua54

@@ -29,7 +29,7 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
-from itertools import chain
+from itertools import chain, islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -253,15 +253,20 @@ class _Lowering:
         if self.left < 0:
             raise _too_many(self.limits)
 
+    # No more elements are taken than the length says: it may be a lie, or the value may grow in another thread.
+
     def _list(self, items: Any, depth: int, path: _Path) -> list[Any]:
-        self._enter("an array", len(items), depth, path)
-        return [self.lower(item, depth - 1, (path, index)) for index, item in enumerate(items)]
+        count = len(items)
+        self._enter("an array", count, depth, path)
+        given = _ordered(items, count) if isinstance(items, Set) else islice(items, count)
+        return [self.lower(item, depth - 1, (path, index)) for index, item in enumerate(given)]
 
     def _table(self, table: Mapping[Any, Any], depth: int, path: _Path) -> dict[Any, Any]:
-        self._enter("a table", len(table), depth, path)
+        count = len(table)
+        self._enter("a table", count, depth, path)
         lowered: dict[Any, Any] = {}
-        for key, item in table.items():
-            name = key if type(key) is str else _key(key, path)
+        for key, item in islice(table.items(), count):
+            name = self._string(key, path) if type(key) is str else _key(key, path)
             lowered[name] = self.lower(item, depth - 1, (path, name))
         return lowered
 
@@ -298,10 +303,10 @@ class _Lowering:
             return self._table(dict(zip(kind._fields, value, strict=True)), depth, path)
         if isinstance(value, Mapping):
             return self._table(value, depth, path)
-        if isinstance(value, Set):
-            return self._list(_ordered(value), depth, path)
-        if isinstance(value, Sequence):
+        if isinstance(value, Set | Sequence):
             return self._list(value, depth, path)
+        if isinstance(size := getattr(value, "size", 0), int) and size > self.limits.max_elements:  # numpy's arrays
+            raise _too_many(self.limits)
         return _plain_by_module(value, lambda item: self.lower(item, depth, path), path)
 
 
@@ -365,11 +370,11 @@ def _plain_decimal(value: Any) -> Any:
     return number if type(value)(repr(number)) == value else str(value)
 
 
-def _ordered(items: Set[Any]) -> list[Any]:
+def _ordered(items: Set[Any], count: int) -> list[Any]:
     try:
-        return sorted(items)
+        return sorted(islice(items, count))
     except TypeError:
-        return sorted(items, key=repr)
+        return sorted(islice(items, count), key=repr)
 
 
 def _iso_date(key: Any) -> Any:

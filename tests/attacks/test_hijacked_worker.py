@@ -70,6 +70,7 @@ NONSENSE: dict[str, bytes] = {
             "1e999": b"[1e999]",
             "-1E+400": b"[-1E+400]",
             "1e999 among strings": b'["1e5",1e999]',
+            "1E+0999": b"[1E+0999]",
             "of 400 digits and a fraction": b"[" + b"9" * 400 + b".0]",
             "2 to the power of 63": b"[9223372036854775808]",
             "below 64 bits": b"[-9223372036854775809]",
@@ -206,6 +207,7 @@ NUMBERS = {
     "the smallest": (b"[-9223372036854775808]", -(2**63)),
     "the largest float": (b"[1.7976931348623157e+308]", 1.7976931348623157e308),
     "a tiny one": (b"[1e-400]", 0.0),
+    "of a name that comes twice": (b'[{"a":1,"a":2}]', {"a": 2}),
     "many digits": (b"[0.000123456789012345678901234567890]", 0.00012345678901234568),
     "in a string": (b'["1e999 99999999999999999999999"]', "1e999 99999999999999999999999"),
     "as a key": (b'[{"99999999999999999999":"1e999"}]', {"99999999999999999999": "1e999"}),
@@ -222,6 +224,23 @@ def test_numbers_of_an_honest_worker(said: bytes, value: Any) -> None:
 
     with hijacked_box(worker, limits=PATIENT) as box:
         assert box.run("anything").value == value
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_the_frame_behind_the_greeting_is_bounded_too(awaited: bool) -> None:
+    """Both arrive together, so that they are cut from the same bytes."""
+
+    def hijacked(peer: Peer) -> None:
+        peer.wait_for(RUN)
+        peer.raw(frame(READY, b"") + frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + b'["' + b"x" * 4_000_000 + b'"]'))
+        peer.receive()
+
+    limits = replace(PATIENT, max_memory=1 << 20)
+    with hijacked_box(hijacked, honest, limits=limits) as box, box.repl() as repl:
+        run = asyncio.run(repl.arun("anything")) if awaited else repl.run("anything")
+        assert run.error is not None
+        assert "announced a frame of 4,000,0" in run.error.message
+        assert repl.run("anything").value == 42
 
 
 def dying(peer: Peer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 import json
 import marshal
@@ -154,6 +156,33 @@ def test_a_worker_that_ends_amid_a_frame_is_gone(ends: tuple[Link, socket.socket
         link.exchange(b"", time.monotonic() + 60, None)
 
 
+@pytest.mark.parametrize(("size", "most"), [(4_000_000, 100_000), (10_000, 1_000)])  # in many reads, and in one
+@pytest.mark.parametrize("way", ["exchange", "receive", "areceive"])
+def test_a_frame_behind_the_greeting_has_the_same_limit(way: str, size: int, most: int) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        link = Link(ours, SocketControl(socket.socket()), None, _NoProcess())
+        link.reader.largest = most
+        data = frame(protocol.READY, b"") + frame(protocol.VALUE, b"x" * size)
+        sender = threading.Thread(target=_send_all, args=(theirs, data))
+        sender.start()
+        with pytest.raises(WorkerError, match=f"{size:,} bytes; at most {most:,}"):
+            if way == "exchange":
+                link.exchange(b"", time.monotonic() + 60, None)
+            elif way == "receive":
+                link.receive(time.monotonic() + 60)
+            else:
+                asyncio.run(link.areceive())
+        assert len(link.reader.buffer) <= 1 << 18  # what one read takes
+        link.close()
+        sender.join()
+
+
+def _send_all(end: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # the host hung up
+        end.sendall(data)
+
+
 # JSON
 
 
@@ -289,6 +318,20 @@ def test_hostile_payloads_are_refused_with_little_work(payload: bytes) -> None:
 
     refused()  # what is compiled and loaded for the first one does not count
     assert count_calls(refused) < 500
+
+
+@pytest.mark.parametrize("number", [b"1e300", b"1.7976931348623157e+308", b"5E-324", b"2.2250738585072011e-0308"])
+def test_floats_near_the_ends_of_their_range_take_no_longer_than_their_share(number: bytes) -> None:
+    """msgspec's own parser takes 150 times as long for each of them as for others."""
+
+    def cost(payload: bytes) -> float:
+        began = time.thread_time()
+        decode(payload)
+        return time.thread_time() - began
+
+    ordinary, extreme = (b"[" + b",".join([text] * 30_000) + b"]" for text in (b"123456.789", number))
+    assert min(cost(extreme) for _ in range(3)) < 60 * min(cost(ordinary) for _ in range(3))
+    assert decode(extreme)[-1] == float(number)
 
 
 def test_all_frames_of_a_run_together() -> None:

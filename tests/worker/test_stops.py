@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import time
@@ -92,11 +93,16 @@ def test_one_run_after_another_is_stopped_and_the_worker_lives(link: Link, scrip
     assert end_of_run(link) == ("ok", "")
 
 
-def test_many_stops_of_one_run(link: Link) -> None:
+@pytest.mark.parametrize("frozen", [False, True])
+def test_many_stops_of_one_run(link: Link, frozen: bool) -> None:
+    """Those for a frozen worker are queued, as far as the system has room for them; the rest is dropped."""
     start(link, 1, ENDLESS["switching"])
-    for _ in range(200):
+    if frozen:
+        assert link.freeze_idle(math.inf)
+    for _ in range(5000 if frozen else 200):
         link.interrupt(1, CANCELLED)
-    assert end_of_run(link) == ("stop", "cancelled")
+    with link:
+        assert end_of_run(link) == ("stop", "cancelled")
     link.send(protocol.pack_run(b"return 1", 2, 1))
     assert end_of_run(link) == ("ok", "")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import WorkerError
 from moonbox.sandbox.execution import GRACE
 from moonbox.sandbox.threads import soon
+from moonbox.tools.results import to_tool_error
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class AwaitingExecutor:
 
     wake     makes the driver read the deadlines again
     """
+
+    catches = (Exception, SystemExit)
 
     def __init__(self, threads: Threads, wake: Callable[[], object]) -> None:
         self._threads = threads
@@ -75,7 +78,9 @@ class AwaitingExecutor:
             try:
                 result = call()
             except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
-                problem = raised if not isinstance(raised, StopIteration) else RuntimeError("StopIteration")
+                problem = raised
+                if isinstance(raised, StopIteration) or not isinstance(raised, Exception | asyncio.CancelledError):
+                    problem = to_tool_error(raised, entry.tool)  # a future cannot hold it, or it would end the loop
             running.let_go()
             # The future belongs to the loop's thread, so that thread fills it in.
             soon(loop, lambda: deliver(result, problem))

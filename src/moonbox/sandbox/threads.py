@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
 from moonbox.shortage import shortage
+from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
     import asyncio
@@ -176,8 +177,14 @@ def submit_to(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], o
 
     future: Future[Any] = Future()
 
+    async def contained() -> Any:
+        try:
+            return await make()
+        except (KeyboardInterrupt, SystemExit) as problem:  # they would end the loop, which others use
+            raise to_tool_error(problem) from None
+
     def begin() -> None:
-        task = loop.create_task(make())
+        task = loop.create_task(contained())
         task.add_done_callback(finish)
         future.add_done_callback(lambda done: cancel(task) if done.cancelled() else None)
 

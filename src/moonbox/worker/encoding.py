@@ -5,14 +5,17 @@ from __future__ import annotations
 import gc
 import re
 from itertools import chain
-from math import inf, nan
+from math import inf, isfinite, nan
 from time import thread_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import json
 
 from moonbox.errors import WorkerError
 from moonbox.worker.protocol import HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Decoder", "Reader"]
 
@@ -22,13 +25,26 @@ _BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that
 _SPECIAL_FLOATS = {"nan": nan, "inf": inf, "-inf": -inf}
 # Never fails to match at a quote, and never goes back: an unfinished string takes all the rest.
 _STRINGS = rb'(?s)"(?:[^"\\]++|\\.)*+"?'
+# How numbers look: every digit as 1, every exponent as e or e+.
+_SHAPES = bytes.maketrans(b"0123456789E-", b"1111111111e+")
+_LONG_NUMBER = b"1" * 19  # as many digits as the largest integer has
+_LARGE_EXPONENTS = b"e+111", b"1e111"
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError("a number out of range")
+    return value
+
+
 _decode = json.Decoder().decode
+# msgspec takes 100 times as long for floats near the ends of their range as for others; Python does not.
+_decode_extremes = json.Decoder(float_hook=_float).decode
 _NOT_NODES = bytes(set(range(256)) - set(b",[{"))  # an element follows one of these
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _MANY = 1_000  # elements
 _CONTAINERS = frozenset({list, dict})
-_DIGITS = bytes(48 if byte in b"0123456789" else 32 for byte in range(256))
-_LONG = b"0" * 19  # as many digits as the largest integer has
 
 
 class Reader:
@@ -87,25 +103,27 @@ class Decoder:
                 if nodes > self._frame or nodes > self._left:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
-            value = _decode(data) if nodes < _MANY else _decode_many(data)
+            shapes = data.translate(_SHAPES)
+            decode = _decode_extremes if any(exponent in shapes for exponent in _LARGE_EXPONENTS) else _decode
+            value = decode(data) if nodes < _MANY else _without_collecting(decode, data)
             if b"\\u0001" in data:
                 value = _Restorer(self._allow_nan).restore(value)
             if nodes > self._levels and not _is_shallow(data, self._levels):
                 _check_depth(value, self._levels)
-            if len(data) >= len(_LONG) and _LONG in data.translate(_DIGITS):
+            if _LONG_NUMBER in shapes:
                 _check_integers(value)
             return value
         except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
             raise WorkerError(f"the worker sent an invalid value: {str(problem)[:200]}") from None
 
 
-def _decode_many(data: bytes) -> Any:
+def _without_collecting(decode: Callable[[bytes], Any], data: bytes) -> Any:
     """Without the garbage collector, which would look through the new values again and again."""
     if not gc.isenabled():
-        return _decode(data)
+        return decode(data)
     gc.disable()
     try:
-        return _decode(data)
+        return decode(data)
     finally:
         gc.enable()
 

@@ -97,7 +97,8 @@ class Link:
             if not self._poller().poll(max(0.0, (deadline - monotonic()) * 1000)):
                 raise WorkerError("the worker did not start in time")
             self._read()
-            self._next()
+            if self._next() is not None:
+                raise WorkerError("the worker sent a frame before it was asked for anything")
 
     def fileno(self) -> int:
         """The number of its main socket; -1 when it has been released."""
