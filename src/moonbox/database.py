@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Connect = Callable[[], sqlite3.Connection]
 
-__all__ = ["Database", "Schema", "create_private_file"]
-
 IDLE_READERS = 8
 CACHE_KIB = 16 * 1024
 WAL_BYTES = 64 * 1024 * 1024

@@ -27,26 +27,6 @@ from msgspec.structs import replace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "ArgumentError",
-    "AuditError",
-    "ClosedError",
-    "ConfigError",
-    "ConversionError",
-    "Denied",
-    "ErrorKind",
-    "Frame",
-    "LimitName",
-    "MissingExtra",
-    "MoonboxError",
-    "PoolTimeout",
-    "ScriptError",
-    "ToolDefinitionError",
-    "ToolError",
-    "UsageError",
-    "WorkerError",
-]
-
 ErrorKind = Literal["syntax", "runtime", "tool", "limit", "denied", "crashed", "cancelled", "check"]
 """What kind of thing ended a run."""
 LimitName = Literal["operations", "time", "memory", "calls", "output", "string", "array", "depth", "source"]

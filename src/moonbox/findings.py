@@ -10,8 +10,6 @@ from msgspec.structs import asdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Finding"]
-
 
 class Finding(Struct, frozen=True):
     """One thing that is wrong with a script, or likely to be."""

@@ -8,8 +8,6 @@ from typing import Any
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 
-__all__ = ["Limits"]
-
 KIB = 1024
 MIB = 1024 * KIB
 

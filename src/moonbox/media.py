@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from contextvars import Token
     from pathlib import Path
 
-__all__ = ["MAX_BYTES", "PREFIX", "Media", "MediaStore", "is_handle"]
-
 PREFIX = "moonbox://media/"
 MAX_BYTES = 64 * 1024 * 1024
 """What one Repl keeps; one medium may take a quarter of it."""

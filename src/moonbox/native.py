@@ -8,8 +8,6 @@ TYPE_CHECKING = False  # a zygote imports this: no `typing`, no `importlib`
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["SWITCH", "extension", "wanted"]
-
 SWITCH = "MOONBOX_NATIVE"
 """The environment variable that turns them off where it is 0."""
 _REVISIONS = {"worker._wire": 5, "worker._native": 9}  # as in their sources

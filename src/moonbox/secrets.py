@@ -11,8 +11,6 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MIN_SECRET", "SecretRedactor"]
-
 MIN_SECRET = 6
 """A shorter text occurs by chance, so that replacing it would damage ordinary values."""
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["descriptors_shortage", "disk_shortage", "shortage"]
-
 
 def shortage(problem: BaseException) -> str:
     """What there is too little of, or "" where that is not what went wrong."""

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "nearest", "suggestion", "unknown"]
-
 _MOST_COMPARED = 5_000
 _LONGEST = 128
 _LONGEST_SHOWN = 64

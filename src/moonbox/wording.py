@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "noun", "seconds", "size", "visible"]
-
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:
     """`1 call`, `2 calls`, `1,500 calls`; `plural` for nouns that do not just take an s."""

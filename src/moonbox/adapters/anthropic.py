@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:
     _Base = ModelAdapter
 
-__all__ = ["AnthropicMessages"]
-
 _MAX_TOKENS = 8192
 _CUT = ("max_tokens", "model_context_window_exceeded")
 

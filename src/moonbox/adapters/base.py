@@ -22,26 +22,6 @@ if TYPE_CHECKING:
 
     from moonbox.media import Media
 
-__all__ = [
-    "Adapter",
-    "FrameworkAdapter",
-    "MessageT",
-    "ModelCall",
-    "Outcome",
-    "ResponseT",
-    "Tokens",
-    "aanswer",
-    "aanswer_all",
-    "answer",
-    "answer_all",
-    "as_messages",
-    "cut_off",
-    "imported_from",
-    "media_title",
-    "needed",
-    "new_conversation",
-]
-
 ContextT = TypeVar("ContextT")
 _MOST_THREADS = 8
 _CUT = (

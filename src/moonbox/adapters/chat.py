@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
 
-__all__ = ["ChatCollector", "ChatCompletions", "as_dict", "with_system"]
-
 _ONLY_IN_ANSWERS = ("annotations", "audio", "function_call", "parsed")
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.sandbox.repl import Repl
 
-__all__ = ["LuaCodeMode", "MoonboxSandboxProvider"]
-
 
 class MoonboxSandboxProvider:
     """Runs the scripts of FastMCP's code mode: `CodeMode(sandbox_provider=MoonboxSandboxProvider(), …)`.

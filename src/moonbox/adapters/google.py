@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 else:
     _Base = ModelAdapter
 
-__all__ = ["GoogleGenAI"]
-
 _MALFORMED = "Your last function call was malformed and was not run. Write it again as a plain call of one function."
 _LONGEST_LIST = 100_000
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
 
-__all__ = ["LangChain"]
-
 
 class LangChain(FrameworkAdapter[RunnableConfig]):
     """Code mode for LangChain and LangGraph.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from moonbox.adapters.langchain import LangChain
     from moonbox.codemode.mode import Reply
 
-__all__ = ["MoonboxMiddleware"]
-
 
 class MoonboxState(AgentState[Any]):
     """An agent's state, and the name of the run where no thread names the conversation."""

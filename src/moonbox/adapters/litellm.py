@@ -7,8 +7,6 @@ from typing import Any
 from moonbox.adapters.base import needed
 from moonbox.adapters.chat import ChatCompletions
 
-__all__ = ["LiteLLM"]
-
 
 class LiteLLM(ChatCompletions[Any, dict[str, Any], Any, dict[str, Any], dict[str, Any]]):
     """Code mode for `litellm.completion` and `litellm.acompletion`; as `client`, a Router does as well.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
 
-__all__ = ["LlamaIndex"]
-
 
 class LlamaIndex(FrameworkAdapter["Context[Any]"]):
     """Code mode for LlamaIndex.

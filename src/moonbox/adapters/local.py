@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from moonbox.codemode.definitions import Definition
     from moonbox.codemode.mode import Reply
 
-__all__ = [
-    "SERVERS",
-    "LlamaCpp",
-    "ServerOptions",
-    "TextCall",
-    "read_calls",
-    "server",
-    "text_before_calls",
-    "text_in_json",
-]
-
 SERVERS = {
     "ollama": "http://localhost:11434/v1",
     "vllm": "http://localhost:8000/v1",

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 else:
     _Chat, _Responses = ChatCompletions, ModelAdapter
 
-__all__ = ["OpenAIChat", "OpenAIResponses"]
-
 
 class _Client(Adapter):
     """What both have in common: the client, and the code tool as a custom tool."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from moonbox.media import Media
 
-__all__ = ["OpenAIAgents"]
-
 
 class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
     """Code mode for the OpenAI Agents SDK.

@@ -17,8 +17,6 @@ with imported_from("pydantic-ai-slim", extra="pydantic-ai"):
 if TYPE_CHECKING:
     from pydantic_ai.toolsets.abstract import SchemaValidatorProt
 
-__all__ = ["PydanticAI"]
-
 
 class PydanticAI(FrameworkAdapter[RunContext[Any]]):
     """Code mode for Pydantic AI.

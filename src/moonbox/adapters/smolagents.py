@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from moonbox.codemode.mode import CodeMode
     from moonbox.media import Media
 
-__all__ = ["Smolagents"]
-
 
 class Smolagents(Adapter):
     """Code mode for smolagents.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
     from moonbox.languages.language import Texts
 
-__all__ = ["MIN_CHARS", "json_reply", "render"]
-
 MIN_CHARS = 500
 LISTED_CALLS = 20
 _MOST_NOTES = 3

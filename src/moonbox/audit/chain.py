@@ -12,25 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = [
-    "END_LENGTH",
-    "START",
-    "STUB",
-    "Stubs",
-    "Tail",
-    "Verification",
-    "digest",
-    "json_object",
-    "link",
-    "prune_note",
-    "run_of",
-    "sealed_line",
-    "segments",
-    "split_line",
-    "stub_line",
-    "verify_lines",
-]
-
 START = ""
 """What the first record follows."""
 

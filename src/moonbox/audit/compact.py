@@ -12,8 +12,6 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["Clip", "binary", "clean", "pieces", "shape", "short"]
-
 
 class Clip:
     """The beginning and the end of a text that is read once, piece by piece, and its whole length.

@@ -42,8 +42,6 @@ from moonbox.shortage import shortage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["JsonLinesSink", "LineFile"]
-
 
 class JsonLinesSink(RunReader, Prunable):
     """A file to which each run is appended as one line of JSON; any number of threads and processes may share it.

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run
 
-__all__ = [
-    "DayStats",
-    "RunFilter",
-    "RunPage",
-    "RunReader",
-    "RunSummary",
-    "Stats",
-    "ToolStats",
-    "moment",
-    "percentile",
-    "pick",
-    "statistics",
-    "title",
-]
-
 TIMED = ("ok", "error", "timeout")
 """Statuses of calls whose duration says something about the tool."""
 

@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.media import Media
 
-__all__ = [
-    "CALL_STATUSES",
-    "UNFINISHED",
-    "Call",
-    "CallError",
-    "CallStatus",
-    "Observation",
-    "Run",
-    "Usage",
-    "changed",
-    "known_fields",
-    "repacked",
-    "unfinished",
-]
-
 CallStatus = Literal["ok", "error", "denied", "timeout", "cancelled", "in_flight"]
 CALL_STATUSES: tuple[str, ...] = get_args(CallStatus)
 UNFINISHED = "unfinished"

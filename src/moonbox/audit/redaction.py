@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run
 
-__all__ = ["Redactor"]
-
 
 class Redactor:
     """Hides named fields, at any depth, and given secrets, anywhere, in everything that a run recorded.

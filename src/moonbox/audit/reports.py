@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run
 
-__all__ = ["Bar", "CallPair", "Comparison", "Economy", "bars", "compare", "economy_of", "timeline", "timeline_text"]
-
 MARKS = {"ok": "✓", "error": "✗", "denied": "⊘", "timeout": "!", "cancelled": "∅", "in_flight": "…"}
 STYLES = {
     "ok": "green",

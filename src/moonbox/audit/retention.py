@@ -11,8 +11,6 @@ from moonbox.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Prunable", "Pruning", "Retention", "RetentionClock"]
-
 _LOOK_AGAIN = 60.0
 """Seconds after which a writer looks at the trail again, however little it has written."""
 

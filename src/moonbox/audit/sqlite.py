@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.chain import Verification
 
-__all__ = ["SqliteSink"]
-
 _STRETCH = 2_000
 _STRETCHES = 5
 """A page is looked for in so many stretches of so many runs, however rare its matches are."""

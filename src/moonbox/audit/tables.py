@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call
 
-__all__ = ["SCHEMA", "add_to_chain", "call_row", "prune_chain", "summary_row", "verify_tables"]
-
 
 def create_runs_and_calls(db: sqlite3.Connection) -> None:
     """The whole record is JSON in `runs.record`; columns and calls hold what listings and statistics ask for."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run
 
-__all__ = ["CallSpan", "RunSpan", "Telemetry"]
-
 UNKNOWN_TOOL = "unknown"
 
 

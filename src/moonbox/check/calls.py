@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from moonbox.check.walk import Walk
 
-__all__ = ["call", "method"]
-
 
 def call(walk: Walk, node: p.Call) -> v.Value:
     """What a call returns."""

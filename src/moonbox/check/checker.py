@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     _Checked = tuple[tuple[Finding, ...], frozenset[str] | None]
     """The findings, and the globals that the script sets; None where these are not known."""
 
-__all__ = ["Checker", "Latest", "refusal"]
-
 _LONGEST = 64_000
 _MOST_NAMES = 10_000
 

@@ -14,8 +14,6 @@ from moonbox.suggest import nearest
 if TYPE_CHECKING:
     from moonbox.check.walk import Walk
 
-__all__ = ["operation"]
-
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "^", "**"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _EQUALITY = frozenset({"==", "~=", "!="})

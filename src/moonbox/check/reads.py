@@ -13,8 +13,6 @@ from moonbox.tools.signature import type_text
 if TYPE_CHECKING:
     from moonbox.check.walk import Walk
 
-__all__ = ["described", "field", "item", "iteration", "length", "lists_within"]
-
 _MOST_LISTED = 20
 _CALLABLE = frozenset({"docs", "tools"})  # what they hold is not known by name
 

@@ -13,19 +13,6 @@ from moonbox.languages.facts import FACTS
 if TYPE_CHECKING:
     from moonbox.check.walk import Walk
 
-__all__ = [
-    "comparator",
-    "condition",
-    "declaration",
-    "f_string",
-    "filled_from_zero",
-    "library_call",
-    "lost_variable",
-    "negation",
-    "sort_key",
-    "used",
-]
-
 _TAKE_TOOLS = frozenset({"print", "rawequal", "rawget", "next", "select", "assert", "error"})
 _LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
 _TEXT_FUNCTIONS = frozenset(

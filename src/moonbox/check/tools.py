@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["ToolView", "literal"]
-
 _DEEPEST = 12
 
 

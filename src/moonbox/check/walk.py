@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.check.tools import ToolView
     from moonbox.languages.language import Language
 
-__all__ = ["TooMuch", "Walk"]
-
 _MOST_FINDINGS = 20
 _LONGEST_CHAIN = 8
 _MOST_TESTED = 1_000

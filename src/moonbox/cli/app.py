@@ -13,8 +13,6 @@ from typer.main import get_group
 from moonbox.cli.output import report_error
 from moonbox.errors import MoonboxError
 
-__all__ = ["COMMANDS", "Entry", "app", "load"]
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call, Run
     from moonbox.audit.sinks import Store
 
-__all__ = ["app", "run_list", "run_parts", "script_tree", "stats_parts", "when"]
-
 app = typer.Typer(name="audit", help="Show what scripts did.", no_args_is_help=True)
 
 Db = Annotated[

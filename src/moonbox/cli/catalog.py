@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from moonbox.project import Assembly
     from moonbox.tools.tool import Tool
 
-__all__ = ["catalog"]
-
 _MODES = ("always", "auto", "never")
 _FORMATS = ("text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp")
 

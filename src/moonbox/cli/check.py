@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.project.assembly import Assembly
 
-__all__ = ["check"]
-
 CHECK_EXAMPLES = """[bold]Examples[/]
 
   moonbox check report.lua --tools crm:tools

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from moonbox.project.diagnosis import Check, Diagnosis, Package
 
-__all__ = ["doctor"]
-
 
 def doctor(config: ConfigFile = None, as_json: Json = False) -> None:
     """Show which protections are active on this machine.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from moonbox.knowledge.config import KnowledgeConfig
     from moonbox.knowledge.records import Hits, Progress, SourceInfo, SyncReport
 
-__all__ = ["PHASES", "get", "search", "sources", "stats", "sync"]
-
 SHOWN_PROBLEMS = 10
 MARKS = ("\ue000", "\ue001")  # private characters, which no ordinary text holds
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.status import Status
     from moonbox.tools.tool import Tool
 
-__all__ = ["app"]
-
 app = typer.Typer(name="mcp", help="Manage MCP servers, and add moonbox to MCP clients.", no_args_is_help=True)
 
 _NONE = (

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
 
-__all__ = ["ClientFile", "EntryName", "ProjectOnly", "register"]
-
 _Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
 EntryName = Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")]
 ProjectOnly = Annotated[bool, flag("--project", help="Only for the project in this folder.")]

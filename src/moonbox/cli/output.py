@@ -19,23 +19,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.errors import ScriptError
 
-__all__ = [
-    "confirmed",
-    "console",
-    "forget_typed",
-    "is_terminal",
-    "lexer_of",
-    "print_error",
-    "print_json",
-    "print_note",
-    "report_error",
-    "save_media",
-    "show_error",
-    "show_output",
-    "show_values",
-    "summary",
-]
-
 MEDIA_FOLDER = "moonbox-media"
 """Where media of scripts are saved, in the current folder."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from moonbox.sandbox.sandbox import Sandbox
 
-__all__ = ["Names", "Prompt", "ScriptCompleter", "history_path"]
-
 _OPENS = re.compile(r"(\b(then|do|else|repeat)|\bfunction\b[^()]*\([^()]*\)|[{(\[])\s*$")
 _CLOSES = re.compile(r"\s*(end\b|else\b|elseif\b|until\b|[})\]])")
 _INDENT = "  "

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
 
-__all__ = ["COMMANDS", "repl"]
-
 REPL_EXAMPLES = """[bold]Examples[/]
 
   moonbox repl

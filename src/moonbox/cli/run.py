@@ -10,8 +10,6 @@ from moonbox.cli.options import RunOptions, argument, flag, language_names, opti
 from moonbox.cli.script import read_inputs, read_script, run_script
 from moonbox.errors import UsageError
 
-__all__ = ["run"]
-
 RUN_EXAMPLES = """[bold]Examples[/]
 
   moonbox run -e '6 * 7'

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.sources import WorkerSource
 
-__all__ = ["PRESETS", "START_SECONDS", "Quantity", "RunOptions", "feature_names", "json_or_text"]
-
 START_SECONDS = 30.0
 """How long MCP servers may take to start, by default."""
 PRESETS = ("default", "quick", "standard", "extended", "untrusted")

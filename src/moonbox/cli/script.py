@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.worker.sources import ProcessSource
 
-__all__ = ["Script", "read_inputs", "read_script", "run_alone", "run_script", "show_run"]
-
 INTERRUPTED = 130
 _ROWS, _ITEMS = 500, 200
 

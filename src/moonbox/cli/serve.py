@@ -24,8 +24,6 @@ from moonbox.wording import visible
 if TYPE_CHECKING:
     from moonbox.config import Config
 
-__all__ = ["JsonFormatter", "TextFormatter", "console", "serve"]
-
 SERVE_EXAMPLES = """[bold]Examples[/]
 
   moonbox serve                        over stdio, for a client to start

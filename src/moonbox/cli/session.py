@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 
-__all__ = ["Approver", "CallLine", "Session"]
-
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PER_SECOND = 12
 _TERMINAL = "/dev/tty"

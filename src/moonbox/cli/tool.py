@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
-__all__ = ["app", "init"]
-
 app = typer.Typer(name="tool", help="Create and test tool scripts.", no_args_is_help=True)
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-__all__ = ["Trust", "keeping_trust", "trust", "trusted_config"]
-
 Trust = Annotated[bool, flag("--trust", help="Use moonbox.toml without asking, for CI; MOONBOX_TRUST=1 does the same.")]
 
 

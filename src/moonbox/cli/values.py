@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-__all__ = ["Pretty", "plain_text", "pretty"]
-
 Piece = tuple[str, str]
 """A text and its style."""
 

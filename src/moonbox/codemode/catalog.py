@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = [
-    "LEAN_TOKENS",
-    "STEPS",
-    "Catalog",
-    "Choice",
-    "CodeTool",
-    "Detail",
-    "choose",
-    "make_catalog",
-    "rough_tokens",
-    "with_results",
-]
-
 Detail = Literal["schemas", "full", "signatures", "names", "search"]
 STEPS: tuple[Detail, ...] = ("full", "signatures", "names", "search")
 _LONGEST_LINE = 4000

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Place = Callable[[], AbstractContextManager["Reply | None"]]
     """Where something that waited may go on: entered around it, and gives the reply where that is not possible."""
 
-__all__ = ["ClientCalls", "DirectStep", "Paused", "Reply", "Step"]
-
 _NO_CLIENT = Answer.error(
     "this tool is answered by the client, and nothing here asks it; go on without it", code="client_unavailable"
 )

@@ -19,20 +19,6 @@ if TYPE_CHECKING:
 
     from moonbox.tools.tool import Tool
 
-__all__ = [
-    "FORMATS",
-    "Definition",
-    "Format",
-    "find_script",
-    "from_tool",
-    "in_format",
-    "parse_arguments",
-    "portable_schema",
-    "portable_value",
-    "provider_names",
-    "shorten",
-]
-
 Format = Literal["openai", "openai-responses", "anthropic", "gemini", "mcp"]
 FORMATS: tuple[str, ...] = get_args(Format)
 _NOT_ALLOWED = re.compile(r"[^a-zA-Z0-9_-]")

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
     from moonbox.tools.tool import Tool
 
-__all__ = ["Routes", "explain_misdirected", "is_eligible", "is_pattern"]
-
 _LONGEST_LINE = 10_000
 """Of what is looked through for each direct tool: a script may be one line of megabytes."""
 _NAMED = re.compile(r"\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not found: (\w+)")

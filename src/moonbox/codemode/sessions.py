@@ -14,8 +14,6 @@ from moonbox.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Sessions", "TooManySessions"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["FILE_NAME", "SECTIONS", "Config", "find", "ownership_problem"]
-
 FILE_NAME = "moonbox.toml"
 SECTIONS = ("audit", "codemode", "knowledge", "limits", "mcp", "sandbox", "serve", "tools")
 

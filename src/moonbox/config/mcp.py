@@ -30,15 +30,6 @@ from moonbox.errors import ConfigError
 if TYPE_CHECKING:
     from moonbox.config.file import Config
 
-__all__ = [
-    "LoginSettings",
-    "ServerSettings",
-    "ToolRule",
-    "UnusableServer",
-    "server_from_table",
-    "servers_from_config",
-]
-
 Policy = Literal["auto", "approve", "direct"]
 Transport = Literal["stdio", "http", "sse"]
 MIB = 1024 * 1024

@@ -21,8 +21,6 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["CLOSED", "check_keys", "positive", "read", "schema", "table"]
-
 T = TypeVar("T")
 
 CLOSED = {"extra": "forbid", "strict": True, "use_attribute_docstrings": True}

@@ -20,22 +20,6 @@ from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
 if TYPE_CHECKING:
     from moonbox.config.file import Config
 
-__all__ = [
-    "DEFAULT_STORE",
-    "DEFAULT_TIMEOUT",
-    "SOURCE_NAME",
-    "STATE_FOLDER",
-    "AuditSettings",
-    "CodeModeSettings",
-    "KnowledgeTable",
-    "OAuthSettings",
-    "SandboxSettings",
-    "ScriptTable",
-    "ServeSettings",
-    "ToolsTable",
-    "check_url",
-    "read_limits",
-]
 _SHORTEST_TOKEN = 16
 
 

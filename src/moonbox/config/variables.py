@@ -17,8 +17,6 @@ from moonbox.secrets import MIN_SECRET
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Unset", "Variables", "is_secret", "place_name", "unset_problem", "unset_texts"]
-
 # Compiled when they are first used: most commands need none of them.
 _VARIABLE = r"\$\{([^}]*)\}"
 _VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]*"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from moonbox.http.app import Service
     from moonbox.http.browser import BrowserAccess
 
-__all__ = ["OPEN_PATHS", "PREFIX", "console_routes"]
-
 PREFIX = "/console"
 OPEN_PATHS = (PREFIX, "/")
 """For `Access(open_paths=…)`: the console checks for itself who asks."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from moonbox.http.app import Service
     from moonbox.tools.tool import Tool
 
-__all__ = ["catalog_of", "learned_shape", "tool_page", "tools_page"]
-
 STATS_RUNS = 2_000
 """Counts and latencies are those of so many of the latest runs, so that a page takes the same time with any trail."""
 _PER_PAGE = 200

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from moonbox.http.app import Service
     from moonbox.http.workbench import Workbench
 
-__all__ = ["PAGES", "Page"]
-
 Load = Callable[["Service", "Request", str], Awaitable[dict[str, Any]]]
 
 _KINDS = ("syntax", "check", "runtime", "tool", "limit", "denied", "crashed", "cancelled")

@@ -17,8 +17,6 @@ from moonbox.wording import seconds, size
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["VIEWS", "Renderer", "as_json", "sample"]
-
 VIEWS = (
     ("playground", "Playground", "play"),
     ("runs", "Runs", "list"),

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 
-__all__ = ["Service", "create_app", "routes"]
-
 _MAX_LISTED_RUNS = 500
 _REMEMBERED_RUNS = 200
 

@@ -22,8 +22,6 @@ from moonbox.net.guard import header_values
 if TYPE_CHECKING:
     from moonbox.net.guard import Scope
 
-__all__ = ["KEY_HEADER", "BrowserAccess", "cookie_name", "is_same_origin"]
-
 _COOKIE = "moonbox_console"
 KEY_HEADER = b"x-moonbox-key"
 _READS = frozenset({"GET", "HEAD"})

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.query import RunSummary
 
-__all__ = ["Event", "EventStream", "Events", "TrailWatch"]
-
 _QUEUE = 1_000
 _HEARTBEAT = 15.0
 _LOOK = 1.0

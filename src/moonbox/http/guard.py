@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from moonbox.http.browser import BrowserAccess
     from moonbox.net.guard import Receive, Refusal, Scope, Send
 
-__all__ = ["Access", "Guard"]
-
 _OPEN = frozenset({"/health"})
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from moonbox._version import __version__
 
-__all__ = ["document"]
-
 _ERROR: dict[str, Any] = {
     "type": "object",
     "properties": {

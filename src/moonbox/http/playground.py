@@ -32,19 +32,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause
 
-__all__ = [
-    "Playground",
-    "Session",
-    "SessionBusy",
-    "call_dict",
-    "media_of",
-    "run_dict",
-    "run_report",
-    "timeline_of",
-    "watch_call",
-    "watch_output",
-]
-
 State = Literal["idle", "running", "paused"]
 
 _SESSION: ContextVar[Session | None] = ContextVar("moonbox_playground_session", default=None)

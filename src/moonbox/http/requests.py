@@ -12,19 +12,6 @@ if TYPE_CHECKING:
 
     from moonbox.errors import ScriptError
 
-__all__ = [
-    "CODE_STATUS",
-    "KIND_STATUS",
-    "Refused",
-    "failure",
-    "flag",
-    "json_object",
-    "number",
-    "of_script",
-    "of_tool",
-    "text",
-]
-
 _LONGEST = 1_000
 CODE_STATUS = {
     "unknown_tool": 404,

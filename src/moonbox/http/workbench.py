@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.sandbox import Sandbox
 
-__all__ = ["Workbench", "routes"]
-
 _RUNS_WITH_MEDIA = 1_000
 _SHOWN_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _DECISIONS = ("allow", "always", "edit", "deny")

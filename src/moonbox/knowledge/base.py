@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from moonbox.knowledge.embedding import Embedder
     from moonbox.knowledge.records import Connector, Progress
 
-__all__ = ["KnowledgeBase", "knowledge_tools", "never_synchronised"]
-
 MODES: tuple[str, ...] = get_args(Mode)
 
 

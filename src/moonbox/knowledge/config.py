@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
     from moonbox.knowledge.records import Connector, Scanned
 
-__all__ = ["ConnectorKind", "KnowledgeConfig", "builtin_connectors"]
-
 PROVIDERS = ("openai", "local")
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from moonbox.net.client import Response
 
-__all__ = ["Embedder", "LocalEmbedder", "OpenAIEmbedder", "OpenAIEmbeddings"]
-
 MAX_ANSWER = 64_000_000
 LONGEST_PAUSE = 30.0
 _MOST_TOKENS = 4096

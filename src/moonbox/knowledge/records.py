@@ -20,31 +20,6 @@ from moonbox.values import plain, to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "Chunk",
-    "Connector",
-    "Document",
-    "DocumentNotFound",
-    "EmbeddingError",
-    "Failed",
-    "Hit",
-    "Hits",
-    "Item",
-    "KnowledgeError",
-    "Mode",
-    "Problem",
-    "Progress",
-    "Scanned",
-    "Skipped",
-    "SourceInfo",
-    "Stats",
-    "SyncBusy",
-    "SyncReport",
-    "Total",
-    "Unchanged",
-    "iso_time",
-]
-
 MAX_BODY = 20_000_000
 MAX_TITLE = 500
 MAX_SOURCE_ID = 2_000

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from moonbox.database import Database
     from moonbox.knowledge.embedding import Embedder
 
-__all__ = ["MAX_LIMIT", "Query", "Request", "Term", "keyword_matches", "parse_query", "search"]
-
 MAX_LIMIT = 200
 FUSED = 50
 RANK_CONSTANT = 60

@@ -26,29 +26,6 @@ if TYPE_CHECKING:
     from moonbox.knowledge.records import Item
     from moonbox.knowledge.text import Piece
 
-__all__ = [
-    "DOCUMENT_OF",
-    "MAX_CHUNKS",
-    "MAX_DOCUMENT",
-    "PIPELINE",
-    "SCHEMA",
-    "TOKENIZER",
-    "Prepared",
-    "chunk_id",
-    "chunks_of",
-    "digest",
-    "document_of",
-    "document_range",
-    "embedded_text",
-    "open_store",
-    "position_of",
-    "prepare",
-    "remove",
-    "source_range",
-    "text_digest",
-    "write",
-]
-
 BUSY_SECONDS = 10.0
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"

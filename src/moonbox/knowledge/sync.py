@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from moonbox.knowledge.embedding import Embedder
     from moonbox.knowledge.records import Connector, Scanned
 
-__all__ = ["sync_lock", "synchronise"]
-
 BATCH_ITEMS = 200
 BATCH_CHARS = 2_000_000
 REMOVED_AT_ONCE = 500

@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MAX_CHARS", "MIN_CHARS", "OVERLAP", "Piece", "chunk_text", "clean", "clean_line", "joined", "separated"]
-
 MAX_CHARS = 1_200
 MIN_CHARS = 300
 OVERLAP = 150

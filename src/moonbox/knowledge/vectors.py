@@ -24,19 +24,6 @@ from moonbox.knowledge.store import chunks_of, document_of, source_range, text_d
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "Match",
-    "best_of",
-    "connect_with_vectors",
-    "forget_other_models",
-    "model_id",
-    "pending",
-    "quantized",
-    "register_model",
-    "semantic_matches",
-    "write_vectors",
-]
-
 CANDIDATES = 3_000
 _lock = threading.Lock()  # guards SQLite's process-wide list of extensions, not state of ours
 

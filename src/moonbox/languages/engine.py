@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Engine = LuaVM
 
-__all__ = ["EngineReport", "create_engine"]
-
 
 class EngineReport:
     """How a run ended, in the engine's words."""

@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = [
-    "LONGEST_MESSAGE",
-    "LONGEST_NAME",
-    "WIDEST",
-    "explain_translated",
-    "failed_call",
-    "limit_hint",
-    "limit_message",
-    "name_in",
-    "pointed",
-    "pointed_line",
-    "syntax_error",
-    "visible",
-    "without_line",
-]
-
 _LONG_PATH = r"^(\S{60})\S{20,}(\S{20} (?:is|has) )"
 WIDEST = 100
 """Characters of a source line that are shown."""

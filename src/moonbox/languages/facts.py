@@ -16,8 +16,6 @@ from moonbox.suggest import did_you_mean, nearest
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-__all__ = ["FACTS", "LENGTHS", "Fact", "filled", "nearest_tools", "unknown_tool"]
-
 FACTS = {
     "alternative_constant": "{language} writes {word}, not {name}",
     "called_too_early": "{function} must make the call itself: here the tool is called before it",

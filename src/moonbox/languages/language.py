@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
     from moonbox.languages.program import Program, Vocabulary
 
-__all__ = ["RESERVED_WORDS", "EngineError", "Language", "Texts", "is_identifier", "on_first_use"]
-
 RESERVED_WORDS = frozenset(
     {
         *("and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if"),

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Decision, ToolCall
 
-__all__ = ["CALLER", "Caller", "OwnedMedia", "approve", "watch"]
-
 
 class Caller(Protocol):
     """The client whose call is in progress. Every method may be called in any thread or event loop."""

@@ -18,17 +18,6 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = [
-    "CLIENTS",
-    "Client",
-    "Entry",
-    "Installed",
-    "find",
-    "install",
-    "remove",
-    "snippet",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Client:

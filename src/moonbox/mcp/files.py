@@ -17,8 +17,6 @@ from moonbox.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["backup", "read", "tables", "toml_block", "with_tables", "without_tables", "write"]
-
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 

@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.clients import Client
 
-__all__ = [
-    "LiteralSecret",
-    "client_file",
-    "literal_secrets",
-    "secrets_in_file",
-    "servers_from_file",
-    "tables_from_file",
-    "valid_tables",
-    "with_variables",
-]
-
 _ROOTS = ("mcpServers", "servers", "context_servers")
 _TRANSPORTS = {
     "stdio": "stdio",

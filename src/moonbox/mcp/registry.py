@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["add", "names", "remove"]
-
 _ROOT = ("mcp", "servers")
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Item = SessionMessage | Exception
 
-__all__ = ["MessageReader", "MessageWriter"]
-
 _LARGE_READ = 16_384
 
 

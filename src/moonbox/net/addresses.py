@@ -12,22 +12,6 @@ from urllib.parse import quote, urljoin
 
 from moonbox.errors import MoonboxError
 
-__all__ = [
-    "LOOPBACK_NAMES",
-    "Address",
-    "InvalidURL",
-    "NameLookup",
-    "NetError",
-    "Resolver",
-    "Target",
-    "follow",
-    "is_host_name",
-    "is_loopback",
-    "parse_address",
-    "parse_target",
-    "why_refused",
-]
-
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]
 """The addresses of a host name, given with the port; raises OSError when there are none."""

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from moonbox.net.addresses import Address, Resolver
     from moonbox.net.connections import Deadlines
 
-__all__ = [
-    "ACCEPT_ENCODING",
-    "ByteBudget",
-    "Client",
-    "Policy",
-    "PublicAddresses",
-    "Request",
-    "Response",
-    "is_compressed",
-    "read_body",
-]
-
 _REDIRECTS = (301, 302, 303, 307, 308)
 # Every other header may be a credential, so it stays with the origin that it was meant for.
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent", "content-type"})

@@ -21,8 +21,6 @@ import httpcore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["CheckedBackend", "Deadlines", "connection_pool"]
-
 
 class Deadlines:
     """The deadline of the request that the current thread is making.

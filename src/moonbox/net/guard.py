@@ -10,8 +10,6 @@ from typing import Any
 
 from moonbox.net.addresses import LOOPBACK_NAMES
 
-__all__ = ["Callers", "Guard", "Refusal", "header_values"]
-
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]

@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Assembly", "add_project_tools", "assemble", "script_library"]
-
-
 _LOG = logging.getLogger("moonbox.scripts")
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from moonbox.http.workbench import Workbench
     from moonbox.project.assembly import Assembly
 
-__all__ = ["PORT", "assembled_with_workbench", "run_console"]
-
 HOST = "127.0.0.1"
 PORT = 8809
 _MAX_BODY = 4_000_000

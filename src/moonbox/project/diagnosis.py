@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-__all__ = ["Check", "Diagnosis", "Doctor", "Package", "diagnose"]
-
 
 @dataclass(frozen=True, slots=True)
 class Check:

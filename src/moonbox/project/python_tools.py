@@ -21,8 +21,6 @@ from moonbox.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["load_tools"]
-
 _MOST_LISTED = 8
 
 

@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
     from moonbox.scripts.configured import ToolsSettings
 
-__all__ = [
-    "READERS",
-    "connector_kinds",
-    "in_section",
-    "need_mcp",
-    "problems",
-    "read_audit",
-    "read_codemode",
-    "read_knowledge",
-    "read_sandbox",
-    "read_secrets",
-    "read_servers",
-    "read_tools",
-    "used_servers",
-]
-
 
 def read_sandbox(config: Config) -> SandboxSettings:
     return config.read(SandboxSettings, "sandbox")

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from moonbox.project.assembly import Assembly
     from moonbox.sandbox.call_entry import CallEntry
 
-__all__ = ["http_app", "listen", "mcp_server", "need_console", "run_http", "run_stdio", "serve_app", "service_of"]
-
 _LOG = logging.getLogger("moonbox.serve")
 _RUNS = logging.getLogger("moonbox.runs")
 _CALLS = logging.getLogger("moonbox.calls")

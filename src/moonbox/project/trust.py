@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-__all__ = ["TrustStore", "powers", "trust_hash"]
-
 _SECTIONS = ("audit", "knowledge", "mcp", "sandbox", "serve", "tools")
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.tools.tool import Tool
 
-__all__ = ["Answered", "Approvals", "Change", "Question", "hint_names"]
-
 _REMEMBERED = 50
 _MAX_PENDING = 1_000
 _DIFF_LINES = 400

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.threads import Threads
     from moonbox.worker.link import Link
 
-__all__ = ["AwaitedDriver", "AwaitingExecutor", "until_ended"]
-
 _FRAMES_IN_A_ROW = 32  # frames that are there already do not suspend: after so many, other tasks run
 
 

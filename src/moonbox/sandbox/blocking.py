@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.link import Link
 
-__all__ = ["BlockingDriver", "BlockingExecutor"]
-
 SLOW = 0.002
 """Seconds after which the caller's thread takes the run back from a tool."""
 _LOOK = 0.02

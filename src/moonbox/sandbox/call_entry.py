@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     CallResult = tuple[CallStatus, Packed | None, ToolError | None]
     """A call's status, its value, and its error."""
 
-__all__ = ["CallEntry", "failure"]
-
 
 class CallEntry:
     """One call, from its arrival to its answer.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import RunSpan, Telemetry
     from moonbox.sandbox.record import RunRecord
 
-__all__ = ["CallLedger"]
-
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["CallPath", "Executor", "run_to_end"]
-
 
 class Executor(Protocol):
     """How to wait, and where sync tools run."""

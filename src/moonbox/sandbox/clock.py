@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["CLOCK", "RunClock"]
-
 _LOOK = 0.1  # seconds between two looks at a worker's processor time
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from moonbox.tools.tool import Tool
 
-__all__ = ["Answer", "Decision", "Middleware", "ToolCall", "call_or_answer"]
-
 
 class Decision(Struct, frozen=True):
     """A person's word on a call."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["DirectCall"]
-
 
 class DirectCall:
     """One call and its record: a Run whose language is "direct"."""

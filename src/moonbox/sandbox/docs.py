@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["DISCOVERY_BUDGET", "Docs"]
-
 DISCOVERY_BUDGET = 1000
 """What one run may spend on questions to docs: they are answered by the host, beside its other work."""
 _MOST_RESULTS = 50

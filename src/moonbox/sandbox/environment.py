@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from moonbox.languages.registry import Language
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["Additions", "HostFunction", "check_name", "describe_environment", "lower_inputs", "show"]
-
 SHOW = (
     "show(x): gives the model x besides the result; an image, audio clip or file (what a tool returned with a field "
     "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."

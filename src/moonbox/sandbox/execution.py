@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from moonbox.values import Packed
     from moonbox.worker.link import Link
 
-__all__ = ["GRACE", "Execution"]
-
 GRACE = 1.0
 """Seconds that a worker has to stop by itself before it is killed."""
 PATIENCE = 5.0

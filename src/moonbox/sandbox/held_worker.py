@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from moonbox.worker.link import Link
     from moonbox.worker.pool import Pool
 
-__all__ = ["HeldWorker"]
-
 _FRAME_SLACK = 1 << 20
 _ANSWER_SECONDS = 10.0
 _MOST_GLOBALS = 200_000  # elements of the answer; the engine names at most 10 000 globals

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import IntentSink, Sink
     from moonbox.sandbox.call_entry import CallEntry
 
-__all__ = ["Intents"]
-
 _NO_SOURCE = "[the source is kept back until the run ends: what to hide in it is known only then]"
 
 

@@ -15,8 +15,6 @@ from moonbox.worker.protocol import SPENT
 if TYPE_CHECKING:
     from moonbox.worker.encoding import Decoder
 
-__all__ = ["RunReport", "read_calls", "read_cancelled", "read_done", "read_value"]
-
 _MOST_CALLS_AT_ONCE = 10_000
 _MOST_FRAMES = 64
 _MOST_NAMES = 300

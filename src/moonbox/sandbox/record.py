@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
 
-__all__ = ["RunRecord"]
-
 _LONGEST_SHOWN = 10_000
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from moonbox.worker.link import Link
     from moonbox.worker.pool import Pool
 
-__all__ = ["Repl"]
-
 _KEPT_SOURCES = 20
 
 

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from moonbox.worker.pool import PoolCounts
     from moonbox.worker.sources import WorkerSource
 
-__all__ = ["Sandbox", "run"]
-
 
 class Sandbox:
     """Runs untrusted scripts that call your tools. Use it as a context manager, or call `close`.

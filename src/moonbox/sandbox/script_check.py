@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["ScriptCheck"]
-
 _SOURCE_SHARE = 4  # the compiler holds a script more than once
 _MOST_KEPT = 64
 _NONE: frozenset[str] = frozenset()

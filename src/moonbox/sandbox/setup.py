@@ -39,17 +39,6 @@ if TYPE_CHECKING:
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Identifies an environment: the toolbox, its revision, the revision of what was added, and the limits."""
 
-__all__ = [
-    "Setup",
-    "check_limits",
-    "check_options",
-    "check_required",
-    "open_redactor",
-    "open_secrets",
-    "open_sink",
-    "open_telemetry",
-]
-
 
 @dataclass(slots=True, kw_only=True)
 class Setup:

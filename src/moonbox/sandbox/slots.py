@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.tools.tool import Tool
 
-__all__ = ["RunningCall", "RunningCalls", "Slots", "ToolSlots", "Turns"]
-
 MOST_LEFT = 64
 """So many calls of a Sandbox may still run after their runs gave them up; then no other call is made."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.execution import Execution
 
-__all__ = ["Pause", "SteppedDriver"]
-
 
 class Pause:
     """A run that waits for answers. `Repl.start` and `resume` give it.

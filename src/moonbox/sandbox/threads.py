@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Job = Callable[[], "Signal | None"]
     _Work = tuple[contextvars.Context, Job]
 
-__all__ = ["LoopThread", "Signal", "Threads", "soon", "submit_to"]
-
 _IDLE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
 

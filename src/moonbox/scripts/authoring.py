@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
-__all__ = ["Example", "examples_file", "examples_of", "run_example", "write_config", "write_tool"]
-
 _KEYS = ("name", "params", "result", "error")
 _SHOWN = 200
 

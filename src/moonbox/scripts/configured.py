@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-__all__ = ["ScriptSettings", "ToolsSettings", "protected_paths"]
-
 
 @dataclass(frozen=True, slots=True)
 class ScriptSettings:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
     from moonbox.scripts.hostapi.api import HostApi
 
-__all__ = ["ScriptConnector", "ScriptConnectorKind"]
-
 _CHECK = """
 if type(connector) ~= "table" or type(connector.scan) ~= "function" then
   return "it must set connector = {name = …} and function connector.scan(config, cursor)"

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.configured import ScriptSettings
 
-__all__ = [
-    "READ_DEFINITION",
-    "ScriptDefinition",
-    "define_host_functions",
-    "file_stamp",
-    "parameters_schema",
-    "read_source",
-    "script_repl",
-]
-
 # Run after the script itself: returns what it defined, without the functions.
 READ_DEFINITION = """
 if type(tool) ~= "table" then return { problem = "the global table `tool` is missing" } end

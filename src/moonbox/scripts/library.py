@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.hostapi.api import HostApi
 
-__all__ = ["LoadedScript", "ScriptLibrary"]
-
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
 _EXECUTE = "return tool.execute(params, context)"
 _ENCLOSED = "do local load = function(...) {source}\nend load(...) end"

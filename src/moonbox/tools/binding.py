@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-__all__ = ["Binder", "named_arguments"]
-
 _MOST_EFFORT = 1_000_000  # looks at one value: about 10 ms
 
 

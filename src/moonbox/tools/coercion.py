@@ -22,8 +22,6 @@ from typing import Any
 
 from moonbox.tools.document import Document, Kinds, Schema, accepts
 
-__all__ = ["Coerce", "Refused", "compile_coercion", "is_json", "json_form", "stand_in"]
-
 Coerce = Callable[[Any], Any]
 Path = tuple[str | int, ...]
 

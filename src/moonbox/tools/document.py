@@ -7,8 +7,6 @@ from typing import Any
 
 from moonbox.errors import ToolDefinitionError
 
-__all__ = ["NARRATION", "Document", "Kinds", "Schema", "accepts", "kind_of", "object_schema", "own_copy"]
-
 Schema = Any
 """A JSON Schema: a dict, or True or False."""
 

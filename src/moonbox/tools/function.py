@@ -25,19 +25,6 @@ if TYPE_CHECKING:
     from moonbox.tools.binding import Binder
     from moonbox.tools.schema import Converter
 
-__all__ = [
-    "EMPTY",
-    "CallPlan",
-    "Context",
-    "Function",
-    "Injected",
-    "Parameter",
-    "injections",
-    "inspect_function",
-    "is_async",
-    "plan_call",
-]
-
 EMPTY: Any = type("Empty", (), {})
 """Stands for a default or an annotation that there is none of."""
 _CONTEXT = "<context>"

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from moonbox.errors import ToolDefinitionError
 from moonbox.suggest import unknown
 
-__all__ = ["RISKS", "HintOptions", "Hints"]
-
 RISKS = ("low", "medium", "high")
 
 

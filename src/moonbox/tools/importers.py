@@ -19,17 +19,6 @@ from moonbox.errors import ArgumentError, Denied, ToolDefinitionError, ToolError
 from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
 
-__all__ = [
-    "Dispatch",
-    "framework_context",
-    "from_anthropic",
-    "from_gemini",
-    "from_langchain",
-    "from_llamaindex",
-    "from_openai",
-    "from_pydantic_ai",
-]
-
 Dispatch = Callable[[str, dict[str, Any]], Any] | Mapping[str, Callable[[dict[str, Any]], Any]]
 """`call(name, arguments)` for every tool, or one `call(arguments)` for each name; synchronous or not."""
 _context: ContextVar[Any] = ContextVar("moonbox_framework_context", default=None)

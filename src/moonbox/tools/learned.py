@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-__all__ = ["LOCAL", "OWNER", "LearnedShapes", "ResultSize", "merge", "shape_of"]
-
 _DEEPEST = 6
 _MOST_FIELDS = 60
 _MOST_ELEMENTS = 50  # looked at in one list

@@ -21,8 +21,6 @@ from moonbox.languages.language import RESERVED_WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LONGEST_NAME", "aliases", "check_name", "safe_alias"]
-
 LONGEST_NAME = 128
 _ODD = r"[^A-Za-z0-9_]"
 

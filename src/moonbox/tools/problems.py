@@ -19,8 +19,6 @@ from moonbox.tools.document import Document, Kinds, Schema, accepts, kind_of
 from moonbox.tools.signature import type_text
 from moonbox.wording import counted
 
-__all__ = ["REST", "UNKNOWN", "find_problems", "is_known", "path_text", "short"]
-
 MOST_PROBLEMS = 12
 _MOST_STEPS = 5_000
 _LONGEST_KEY = 100

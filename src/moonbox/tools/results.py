@@ -32,8 +32,6 @@ from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
 if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
 
-__all__ = ["collect_rows", "convert", "error_value", "scrub", "to_tool_error"]
-
 LONGEST_MESSAGE = 500
 _LONGEST_DETAIL = 20_000
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from moonbox.tools.docstrings import Docstring
 
-__all__ = ["Converter", "build", "explain", "returned"]
-
 _MOST_COLLISIONS = 250_000_000
 """Comparisons, at worst, to build the sets and dicts of one call: about 0.2 s."""
 _REST = "**"  # the field that carries what **kwargs takes; no Python parameter can have this name

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["ToolSearch", "close_to", "words"]
-
 # Weight of each field, and how far its length counts against it.
 _FIELDS = {"name": (3.0, 0.4), "description": (1.5, 0.5), "parameters": (0.8, 0.6), "details": (0.5, 0.6)}
 _SATURATION = 1.4

@@ -24,8 +24,6 @@ from moonbox.tools.document import NARRATION, Document, Schema
 if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
 
-__all__ = ["LEVELS", "Level", "first_sentence", "parameter_list", "render", "type_text"]
-
 Level = Literal["name", "signature", "brief", "full", "schema"]
 LEVELS: tuple[str, ...] = get_args(Level)
 

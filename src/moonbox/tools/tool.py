@@ -22,8 +22,6 @@ from moonbox.values import ValueLimits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Policy", "Tool", "changed_parts", "fingerprint", "tool"]
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

@@ -17,8 +17,6 @@ from moonbox.tools.tool import Tool
 if TYPE_CHECKING:
     from moonbox.tools.importers import Dispatch
 
-__all__ = ["ToolSource", "Toolbox"]
-
 ToolSource = Any
 """A Tool, a function, a Toolbox, a mapping from namespace to such, or an iterable of such."""
 

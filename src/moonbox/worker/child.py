@@ -25,8 +25,6 @@ if TYPE_CHECKING:
         def sendall(self, data: bytes, /) -> None: ...
 
 
-__all__ = ["Child", "HangUp", "NativeChild"]
-
 _CHUNK = 65536
 _FLUSH_SECONDS = 0.005
 _FLUSH_BYTES = 8192

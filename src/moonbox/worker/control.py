@@ -15,18 +15,6 @@ from typing import Protocol
 from moonbox.worker.protocol import STOP
 from moonbox.worker.zygote import FREEZE, INTERRUPT, NOTE, RELEASE, THAW
 
-__all__ = [
-    "Bell",
-    "Control",
-    "CpuClock",
-    "Notes",
-    "SocketControl",
-    "WorkerProcess",
-    "ZygoteControl",
-    "socket_pairs",
-    "wait_at_most",
-]
-
 _SECONDS = 5.0
 
 

@@ -17,8 +17,6 @@ from moonbox.worker.protocol import HEADER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Decoder", "Reader"]
-
 _AROUND = 8  # levels of the wire around a script's value
 _INTEGERS = 1 << 63  # a script has no integers beyond it
 _BLOCK, _KEY_SECONDS, _PATIENCE = 256, 1e-6, 0.1  # a key takes a tenth of that

@@ -12,8 +12,6 @@ from moonbox.worker.control import CpuClock, SocketControl, socket_pairs
 if TYPE_CHECKING:
     from moonbox.worker.link import Link
 
-__all__ = ["InlineSource"]
-
 
 class _Thread:
     """A thread, which cannot be killed: a script that does not stop keeps its thread."""

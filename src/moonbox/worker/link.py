@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from moonbox.worker.control import Control, CpuClock, WorkerProcess
     from moonbox.worker.jail import Layer
 
-__all__ = ["Gone", "Link", "Unread"]
-
 _Wire: Any = getattr(extension("worker._wire"), "Wire", None)
 _CHUNK = 1 << 18
 _FIRST = 1 << 14  # bytes; most frames are shorter, and the C library maps and unmaps larger blocks each time

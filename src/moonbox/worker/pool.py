@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from moonbox.worker.link import Link
     from moonbox.worker.sources import WorkerSource
 
-__all__ = ["Pool", "PoolCounts"]
-
 SPAWN_DELAY = 0.01
 """Seconds by which the end of a retired worker, and the start of a spare, are delayed."""
 FREEZE_AFTER = 1.0

@@ -31,8 +31,6 @@ TYPE_CHECKING = False  # `typing` itself takes a worker's start longer than ever
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ENDS_WELL", "HEADER", "RUN_HEAD", "STOP", "chunk_name", "frame", "pack", "pack_run"]
-
 HEADER = struct.Struct("<BI")
 STOP = struct.Struct("<IB")
 RUN_HEAD = struct.Struct("<IQ")

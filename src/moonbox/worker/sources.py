@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from moonbox.worker.link import Link
 
-__all__ = ["ProcessSource", "StrictSource", "WorkerSource"]
-
 _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
 _ANSWER_SIZE = 256  # bytes; most answers have less

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from moonbox.knowledge.extract.formats import Extracted
     from moonbox.knowledge.records import Scanned
 
-__all__ = ["DOCUMENTS", "Entry", "Filesystem", "Folder", "Globs", "document_item", "printable"]
-
 OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
 LINKS = "symbolic link (follow_symlinks is off)"
 NEVER = ("node_modules/", "__pycache__/", "*~", "~$*")

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from moonbox.knowledge.records import Scanned
 
-__all__ = ["Git", "Repository"]
-
 LINK = "120000"
 LFS = b"version https://git-lfs.github.com/spec/"
 CHUNK = 1 << 16

@@ -26,8 +26,6 @@ from moonbox.worker.jail import describe_exit
 if TYPE_CHECKING:
     from moonbox.knowledge.extract.formats import Kind
 
-__all__ = ["Extractor"]
-
 SECONDS = 20.0
 START_SECONDS = 30.0
 MAX_ANSWER = 100_000_000

@@ -12,18 +12,6 @@ from moonbox.errors import UsageError
 from moonbox.knowledge.records import iso_time
 from moonbox.knowledge.text import clean
 
-__all__ = [
-    "Extracted",
-    "Kind",
-    "Unreadable",
-    "declared_charset",
-    "decode",
-    "kind_of",
-    "kind_of_type",
-    "read_markdown",
-    "read_rst",
-]
-
 Kind = Literal["markdown", "rst", "text", "html", "pdf"]
 
 SNIFFED = 8_192

@@ -23,8 +23,6 @@ from moonbox.worker.jail import JailConfig, after_threads, before_threads, prepa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["main", "read_html", "read_pdf"]
-
 MEMORY = 512 * 1024 * 1024
 MAX_PDF_PAGES = 3_000
 MAX_PDF_CHARS = 10_000_000

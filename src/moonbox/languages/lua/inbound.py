@@ -6,8 +6,6 @@ TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Inbound"]
-
 _NONE = type(None)
 _DIRECT = frozenset({bytes, int, float, bool})
 _DIRECT_OR_NONE = _DIRECT | {_NONE}

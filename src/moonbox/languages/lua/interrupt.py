@@ -14,8 +14,6 @@ TYPE_CHECKING = False  # see protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Interrupt"]
-
 _MASK_COUNT = 8
 
 

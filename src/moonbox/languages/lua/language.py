@@ -9,8 +9,6 @@ from moonbox.languages.language import RESERVED_WORDS, Language, on_first_use
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["LUA"]
-
 _FEATURES = {"coroutines": ("coroutine",), "metatables": ("setmetatable", "getmetatable")}
 
 

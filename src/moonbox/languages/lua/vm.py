@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from moonbox.languages.engine import Wire
 
-__all__ = ["LuaVM"]
-
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
 _MODULES = ("allowed", "stop", "nulls", "library", "encode", "calls", "guest", "kept", "report")
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values

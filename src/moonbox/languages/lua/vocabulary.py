@@ -13,18 +13,6 @@ from moonbox.suggest import did_you_mean, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "BASE",
-    "LIBRARIES",
-    "Equivalents",
-    "equivalents",
-    "fill_form",
-    "library_of",
-    "lua_vocabulary",
-    "message_hint",
-    "tool_name",
-]
-
 BASE = frozenset(
     {
         *("assert", "error", "ipairs", "next", "pairs", "pcall", "print", "rawequal", "rawget", "rawlen", "rawset"),

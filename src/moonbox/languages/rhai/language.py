@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-__all__ = ["COMPILER", "PARSER", "RHAI", "RUNTIME", "folder_source", "runtime_source"]
-
 # The files of each folder, in the order in which they build on each other.
 PARSER = ("words", "lexer", "literals", "hints", "stream", "tree", "operands", "expressions", "statements")
 COMPILER = (

@@ -19,8 +19,6 @@ from moonbox.languages.rhai.language import PARSER, RHAI, folder_source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SyntaxProblem", "parser_state", "rhai_outline", "rhai_program"]
-
 _LONGEST_QUOTE = 100
 _MOST_MEMORY = 64 * 2**20
 _MOST_INSTRUCTIONS = 5_000_000

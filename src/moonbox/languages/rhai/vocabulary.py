@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
     from moonbox.limits import Limits
 
-__all__ = ["RhaiWords", "rhai_hint", "rhai_vocabulary", "rhai_words"]
-
 _NOT_FOUND = re.compile(r"Function not found: ([A-Za-z_]\w{0,60}) \(?")
 _ON_NOTHING = re.compile(r"Function not found: ([-+*/%<>=!]{1,3}) \((?:\(\)|\(\), .{1,40}|.{1,40}, \(\))\)")
 _NOT_NOTHING = "a missing value is (), which is not false: write x == ()"

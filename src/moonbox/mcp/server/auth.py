@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from moonbox.config.sections import OAuthSettings, ServeSettings
 
-__all__ = ["ConfiguredTokens", "JwtVerifier", "make_verifier"]
-
 log = logging.getLogger("moonbox.mcp")
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
     DirectName = Callable[[str], str | None]
 
-__all__ = ["Call", "Calls"]
-
 _GATHER_SECONDS = 0.02
 """Questions of calls made together are collected this long, so that they go out together."""
 _MAX_PAUSED = 1_000

@@ -15,8 +15,6 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-__all__ = ["Quotas", "RequestRate", "SessionShares", "Shares", "TooMany"]
-
 _MAX_REMEMBERED = 10_000
 """Clients whose use is remembered; of more only those with calls in the last minute."""
 

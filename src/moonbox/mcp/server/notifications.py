@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.tools.toolbox import Toolbox
 
-__all__ = ["CallProgress", "ChangeNotifier", "Relay"]
-
 _SETTLE_SECONDS = 0.1
 _SEND_SECONDS = 5.0
 _PROGRESS_SECONDS = 0.1

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Trail
 
-__all__ = ["PAGE", "RUNS", "SERVERS", "Passthrough", "Resources"]
-
 T = TypeVar("T")
 
 PAGE = 500

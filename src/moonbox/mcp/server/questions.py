@@ -39,17 +39,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
 
-__all__ = [
-    "NO_ANSWER",
-    "StandaloneCaller",
-    "approval_question",
-    "approval_unavailable",
-    "decision",
-    "on_loop",
-    "request_client",
-    "send_log",
-]
-
 NO_ANSWER = ErrorData(code=INVALID_REQUEST, message="no answer in time")
 _MAX_ARGUMENT_CHARS = 1_500
 _MAX_ARGUMENTS = 20

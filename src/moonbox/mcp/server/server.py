@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
     Request = ServerRequestContext[Any, Any]
 
-__all__ = ["MoonboxServer"]
-
 log = logging.getLogger("moonbox.mcp")
 
 NAME = "moonbox"

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
     from mcp_types import ClientCapabilities, RequestId
 
-__all__ = [
-    "LOG_LEVELS",
-    "META_KEY",
-    "STATE",
-    "Client",
-    "Conversation",
-    "conversation_of",
-    "current_owner",
-    "owner_of",
-    "session_key",
-]
-
 LOG_LEVELS: tuple[str, ...] = get_args(LoggingLevel)
 """From debug to emergency."""
 META_KEY = "moonbox/conversation"

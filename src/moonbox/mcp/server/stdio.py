@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.server.server import MoonboxServer
 
-__all__ = ["capture_stdio", "serve_stdio"]
-
 _MAX_LINE = 64 * 1024 * 1024
 _CHUNK = 256 * 1024
 _LAST_RESPONSES_SECONDS = 2.0

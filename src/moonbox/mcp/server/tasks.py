@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     Request = ServerRequestContext[Any, Any]
     Run = Callable[[Client, CallToolRequestParams], Awaitable[Any]]
 
-__all__ = ["TaskCalls"]
-
 RELATED_KEY = "io.modelcontextprotocol/related-task"
 _KEPT_MILLISECONDS = 300_000
 _LONGEST_MILLISECONDS = 3_600_000

@@ -44,17 +44,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
-__all__ = [
-    "CODE_RESULT",
-    "RUN_KEY",
-    "ToolRunner",
-    "ToolView",
-    "ToolViews",
-    "direct_result",
-    "error_result",
-    "script_result",
-]
-
 log = logging.getLogger("moonbox.mcp")
 
 CODE_RESULT: dict[str, Any] = {

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.server import MoonboxServer
 
-__all__ = ["PATH", "EventLog", "ResumableSessions", "create_app", "guarded"]
-
 PATH = "/mcp"
 MAX_EVENTS = 200
 MAX_BYTES = 4 * 1024 * 1024

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.callbacks import Callbacks
     from moonbox.mcp.upstreams.login import Login, LoginStore
 
-__all__ = ["ServerLogin", "browser", "parse_return"]
-
 log = logging.getLogger("moonbox.mcp")
 
 _PATH = "/callback"

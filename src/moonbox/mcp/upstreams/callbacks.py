@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
     Log = Callable[[LoggingMessageNotificationParams], None]
 
-__all__ = ["MAX_OPEN", "Callbacks", "ClientFeatures", "named_logger", "progress_reporter", "redacted", "sdk_callbacks"]
-
 T = TypeVar("T")
 
 MAX_OPEN = 8

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.connection import Connection
     from moonbox.mcp.upstreams.tools import ConvertedTools, ToolCache
 
-__all__ = ["RelistDelay", "ServerCatalog"]
-
 log = logging.getLogger("moonbox.mcp")
 
 

@@ -83,8 +83,6 @@ if TYPE_CHECKING:
     Transport = ServerProcess | WebServer
     Again = Callable[[dict[str, Any]], Awaitable["T | InputRequiredResult"]]
 
-__all__ = ["Connection", "connect", "make_transport"]
-
 T = TypeVar("T")
 
 _MAX_ROUNDS = 10

@@ -17,17 +17,6 @@ from moonbox.wording import visible
 if TYPE_CHECKING:
     from moonbox.mcp.upstreams.connection import Transport
 
-__all__ = [
-    "ConnectionLost",
-    "call_error",
-    "describe",
-    "is_lost",
-    "lost_during_call",
-    "start_failure",
-    "timed_out",
-    "unavailable",
-]
-
 _SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
 """What the SDK says for an HTTP status; the status itself says more."""
 _SDK_CLOSED_MESSAGES = ("Connection closed", "SSE stream ")

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
 
-__all__ = ["Login", "LoginRequired", "LoginStore", "Person", "default_login_folder", "make_auth"]
-
 M = TypeVar("M", bound=BaseModel)
 
 _SERVICE = "moonbox-mcp"

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.status import Status, Timing
     from moonbox.mcp.upstreams.tools import ToolCache
 
-__all__ = ["Upstreams"]
-
 _CLOSE_SECONDS = 15.0
 
 T = TypeVar("T")

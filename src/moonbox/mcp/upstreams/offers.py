@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.upstreams.upstream import Upstream
 
-__all__ = ["EMPTY", "NAMESPACE", "Directory", "Offers", "all_pages", "list_offers"]
-
 NAMESPACE = "moonbox://servers/"
 MAX_OFFERS = 2_000
 """Of each kind, from one server."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
 
-__all__ = ["Guard", "OutputTail", "ServerProcess", "Throttle", "safe_environment"]
-
 UNREQUESTED_PER_SECOND = 1024 * 1024
 """Bytes of messages that are not responses, and of lines that are not messages."""
 STDERR_PER_SECOND = 1024 * 1024

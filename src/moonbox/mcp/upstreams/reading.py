@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.media import MediaStore
 
-__all__ = ["PROMPT", "READ", "prompter", "reader"]
-
 READ = "mcp.read(uri) -> the text of a resource of an MCP server; the handle of a medium if it is binary."
 PROMPT = "mcp.prompt(name, arguments?) -> the messages of a prompt of an MCP server: an array of {role, content}."
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.connection import Transport
     from moonbox.mcp.upstreams.login import Login
 
-__all__ = ["AvailabilityLog", "State", "Status", "Timing", "examine", "server_icons"]
-
 log = logging.getLogger("moonbox.mcp")
 
 _MAX_ICON, _MAX_ICONS = 16_384, 8

@@ -47,19 +47,6 @@ if TYPE_CHECKING:
 
     Invoke = Callable[[McpTool, dict[str, Any]], Awaitable[Any]]
 
-__all__ = [
-    "MAX_TOOLS",
-    "ResultSchemas",
-    "ToolCache",
-    "annotations_of",
-    "convert_tools",
-    "default_cache_folder",
-    "definition_of",
-    "placeholder",
-    "reference",
-    "result_value",
-]
-
 MAX_TOOLS = 2_000
 _MAX_PROBLEMS = 20
 _MAX_DESCRIPTION = 16_000

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.tools import ConvertedTools, ToolCache
 
-__all__ = ["Upstream"]
-
 log = logging.getLogger("moonbox.mcp")
 server_log = logging.getLogger("moonbox.mcp.stderr")
 T = TypeVar("T")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
 
-__all__ = ["PacedStream", "WebServer"]
-
 BYTES_PER_SECOND, LINE_COST = 32 * 1024 * 1024, 8 * 1024
 """How fast a stream of events is read, and what each of its lines costs beside its bytes."""
 _CONNECT_SECONDS = 30.0

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from moonbox.scripts.hostapi.functions import HostModule
     from moonbox.scripts.hostapi.log import LogRecord
 
-__all__ = ["MODULES", "HostApi"]
-
 MODULES: tuple[HostModule, ...] = (http, fs, secrets, log, time_functions, encoding, csv, crypto, regex)
 """The built-in host modules, in the order in which they are documented."""
 

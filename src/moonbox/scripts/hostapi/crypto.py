@@ -15,8 +15,6 @@ from moonbox.scripts.hostapi.secrets import is_handle
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["functions"]
-
 _DATA = Parameter("data", "data", "text or binary", required=True)
 _OPTIONS = Parameter(
     "options",

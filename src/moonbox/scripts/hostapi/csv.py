@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from moonbox.scripts.hostapi.functions import HostLimits
 
-__all__ = ["functions"]
-
 _ENCODINGS = ("utf-8", "latin-1", "windows-1252", "utf-16")
 _DELIMITER = Parameter("delimiter", "string", "a comma by default", default=",")
 

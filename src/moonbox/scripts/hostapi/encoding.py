@@ -14,8 +14,6 @@ from moonbox.scripts.hostapi.grants import excerpt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["encode_query", "functions"]
-
 _MAX_PARAMS = 10_000
 # As RFC 3986 splits a URI, in its appendix B.
 _URL = re.compile(

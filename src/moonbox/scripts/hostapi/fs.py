@@ -20,8 +20,6 @@ from moonbox.scripts.hostapi.paths import Folders, GrantedPath, refuse_special, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["CONFIG_NAMES", "Protected", "functions"]
-
 _LAST_OFFSET = 2**62
 _PATH = Parameter("path", "data", 'such as "data/notes.txt", relative to the configuration file', required=True)
 _FOLDER = Parameter("path", "data", 'such as "data", relative to the configuration file', required=True)

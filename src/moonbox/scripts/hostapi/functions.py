@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from moonbox.scripts.hostapi.grants import Grants
     from moonbox.scripts.hostapi.secrets import SecretStore
 
-__all__ = [
-    "Host",
-    "HostFunction",
-    "HostLimits",
-    "HostModule",
-    "HttpOptions",
-    "Kind",
-    "Parameter",
-    "bind",
-    "bounded",
-    "text_or_bytes",
-    "type_word",
-]
-
 MB = 1_000_000
 
 

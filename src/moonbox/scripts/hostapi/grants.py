@@ -13,17 +13,6 @@ from moonbox.errors import ConfigError, Denied
 from moonbox.net.addresses import Address, is_host_name, parse_address
 from moonbox.suggest import unknown
 
-__all__ = [
-    "GRANT_KEYS",
-    "SECRET_PLACES",
-    "Grants",
-    "HostPattern",
-    "SecretGrant",
-    "excerpt",
-    "grant_text",
-    "not_granted",
-]
-
 _USUAL_PORTS = (80, 443)
 _ANY_PORT = 0
 GRANT_KEYS = ("http", "env", "read", "write", "secrets")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from moonbox.net.addresses import Address, Target
     from moonbox.net.client import Response
 
-__all__ = ["build_request", "functions", "parse_json"]
-
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _ABOUT = (
     "An answer of any status is returned (`ok` is true for 200 to 299, `json` is the parsed body of a JSON answer); "

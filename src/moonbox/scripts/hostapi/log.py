@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from moonbox.scripts.hostapi.functions import HostLimits
 
-__all__ = ["LogRecord", "ScriptLog", "functions"]
-
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 

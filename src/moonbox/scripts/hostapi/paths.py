@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from moonbox.scripts.hostapi.functions import Host
 
-__all__ = ["Folders", "GrantedPath", "refuse_special", "translated"]
-
 _MAX_LINKS = 40
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _MAX_PATH = 4_000

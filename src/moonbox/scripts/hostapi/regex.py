@@ -14,8 +14,6 @@ from moonbox.scripts.hostapi.grants import excerpt
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["functions"]
-
 _MAX_PATTERN = 10_000
 _MAX_REPLACEMENT = 100_000
 _MAX_COMPILED = 2 * 1024 * 1024

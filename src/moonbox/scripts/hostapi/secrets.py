@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from moonbox.net.addresses import Target
     from moonbox.scripts.hostapi.grants import Grants, SecretGrant
 
-__all__ = ["HANDLE_KEY", "SecretStore", "contains_handle", "functions", "is_handle"]
-
 HANDLE_KEY = "$secret"
 _MAX_TEMPLATE = 200
 

@@ -13,8 +13,6 @@ from moonbox.scripts.hostapi.grants import excerpt
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["functions"]
-
 _MAX_FORMAT = 200
 _MAX_TEXT = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Made = TypeVar("Made")
 
-__all__ = ["INHERITED", "LAYERS", "NAMESPACES", "OF_THE_ZYGOTE", "WHOLE_JAIL", "JailConfig", "Prepared", "prepare"]
-
 M_ARENA_MAX = -8
 MIB = 1024 * 1024
 

@@ -13,8 +13,6 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
-__all__ = ["Ruleset", "handled_rights", "make_ruleset", "restrict"]
-
 # The same numbers on every architecture.
 SYS_CREATE_RULESET = 444
 SYS_RESTRICT_SELF = 446

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     Call = Callable[[], object]
 
-__all__ = ["Layer", "Plan", "Step", "Unavailable", "attempt", "enforce", "outcomes", "plan"]
-
 
 class Unavailable(OSError):
     """This platform or kernel lacks a layer; the message says why."""

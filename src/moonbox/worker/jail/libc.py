@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     Words: TypeAlias = ctypes.Array[ctypes.c_uint32]
 
-__all__ = ["Libc", "load_libc"]
-
 
 class Libc:
     """`prctl`, `capget`, `capset`, `mallopt`, `unshare` and raw system calls of this process."""

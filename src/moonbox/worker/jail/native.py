@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from moonbox.worker.jail.layers import Call, Plan
     from moonbox.worker.jail.libc import Libc
 
-__all__ = ["native_form"]
-
 _CALL = struct.Struct("=5q")
 _PUT_PID, _PRCTL, _SET_LIMIT = -1, -2, -3
 _MOST_CALLS = 64

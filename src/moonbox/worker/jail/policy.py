@@ -8,19 +8,6 @@ that tries a new call first falls back to an old one.
 
 from __future__ import annotations
 
-__all__ = [
-    "ALLOWED",
-    "ARCHITECTURES",
-    "CHECKED",
-    "HOSTILE",
-    "NEWEST_KNOWN",
-    "PID",
-    "Architecture",
-    "Check",
-    "Checked",
-    "numbers",
-]
-
 PID = -1
 """In a check's values: the worker's own process id, filled in when the filter is installed."""
 

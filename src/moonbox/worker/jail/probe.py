@@ -21,8 +21,6 @@ from moonbox.worker.jail.process import describe_exit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["probe", "run_probe"]
-
 MIB = 1024 * 1024
 MEMORY, SLACK, CPU_SECONDS = 32 * MIB, 64 * MIB, 60
 SECONDS = 10.0

@@ -16,18 +16,6 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
-__all__ = [
-    "close_descriptors",
-    "describe_exit",
-    "die_with_parent",
-    "drop_capabilities",
-    "leave_session",
-    "no_new_code",
-    "no_new_privileges",
-    "refuse_debuggers",
-    "volunteer_for_oom",
-]
-
 SYS_CLOSE_RANGE = 436  # the same number on every architecture
 LAST_FD = 2**31 - 1
 PR_SET_PDEATHSIG = 1

@@ -12,8 +12,6 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["limit_cpu", "limit_files", "limit_memory", "limit_processes", "no_leftovers"]
-
 MIB = 1024 * 1024
 
 

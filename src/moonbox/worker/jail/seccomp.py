@@ -29,8 +29,6 @@ TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
     from moonbox.worker.jail.libc import Libc
 
-__all__ = ["Assembler", "Filter", "build_filter", "compile_policy", "filter_calls", "put_pid"]
-
 ALLOW = 0x7FFF_0000
 KILL_PROCESS = 0x8000_0000
 ERRNO = 0x0005_0000

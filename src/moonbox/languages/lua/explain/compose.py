@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.limits import Limits
 
-__all__ = ["compose", "explain"]
-
 _STRINGS = "build long strings with table.concat, not with .. in a loop"
 
 

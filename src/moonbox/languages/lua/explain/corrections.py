@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
 
-__all__ = ["DECLARATIONS", "LONGEST_LINE", "Operator", "block_colon", "corrected", "is_lua", "operator_at", "with_line"]
-
 LONGEST_LINE = 120
 DECLARATIONS = frozenset({"const", "let", "var"})
 _OPENS = {"if": "then", "elseif": "then", "elif": "then", "elsif": "then", "while": "do", "for": "do"}

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.languages.lua.syntax.listing import Listing
 
-__all__ = ["Location", "frames_of", "locate", "render", "run_name", "split_prefix"]
-
 _PREFIX = re.compile(r"(?P<chunk>script(?:#\d{1,9})?|moonbox/\w{1,30}):(?P<line>\d{1,9}): ?")
 _FUNCTION = re.compile(
     r"bad argument #\d+ to '(?P<bad>\w{1,40})'|(?:in table for|to) '(?P<for>\w{1,40})'"

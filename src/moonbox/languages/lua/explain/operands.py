@@ -9,8 +9,6 @@ from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, op
 from moonbox.languages.lua.syntax.parser import expression_end
 from moonbox.languages.lua.vocabulary import LIBRARIES, lua_vocabulary
 
-__all__ = ["argument_hint", "comparison_hint", "operation_hint", "text_arithmetic_hint"]
-
 _TEXT = re.compile(r"attempt to (add|sub|mul|div|mod|pow|unm|idiv) a '(\w{1,40})' with a '(\w{1,40})'")
 _COMPARE = re.compile(
     r"attempt to compare (?:two (?P<both>[\w. ]{1,80}) values|(?P<left>[\w. ]{1,80}) with (?P<right>[\w. ]{1,80}))"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
 
-__all__ = ["Choice", "choice_in", "lua_loop"]
-
 _LOOP_DECLARATIONS = frozenset({"let", "const", "var", "int", "auto", "local"})
 _COMPARISONS = frozenset({"<", "<=", ">", ">="})
 _BEFORE_VALUE = frozenset({"=", "return", ",", ";", ".."})

@@ -13,8 +13,6 @@ from moonbox.languages.lua.explain.operands import argument_hint, comparison_hin
 from moonbox.languages.lua.explain.values import RuntimeFailure, read_complaint
 from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
 
-__all__ = ["column_of", "runtime_hint", "tidied", "with_value"]
-
 _BAD_ARGUMENT = re.compile(r"bad argument #\d{1,3} to '(\w{1,40})'")
 _NO_FIELD = re.compile(r"a (list|string) has no field '(\w{1,100})'")
 _NO_ELEMENT = re.compile(r"a string has no element (-?[\w.]{1,30})")

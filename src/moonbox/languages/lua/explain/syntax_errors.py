@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.listing import Listing
     from moonbox.languages.lua.syntax.parser import Failure
 
-__all__ = ["Finding", "explain_syntax"]
-
 _LONGEST_NEAR = 60
 _AT_LINE = re.compile(r"^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})")
 

@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
 
-__all__ = [
-    "Complaint",
-    "RuntimeFailure",
-    "ScriptValue",
-    "declared",
-    "operand_before",
-    "read_complaint",
-]
-
 _COMPLAINT = re.compile(
     r"attempt to (?P<action>call|index|perform arithmetic on|perform bitwise operation on|concatenate|get length of)"
     r" an? (?P<type>[^()\n]{1,80}?) value"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["ExpressionParser", "NotLua", "TooDeep"]
-
 _DEEPEST = 60  # levels of nesting; each costs a few Python frames
 _PRECEDENCE = {
     "or": 1, "and": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "~=": 3, "==": 3, "|": 4, "~": 5, "&": 6, "<<": 7, ">>": 7,

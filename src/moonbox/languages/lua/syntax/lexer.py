@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from moonbox.languages.language import RESERVED_WORDS
 
-__all__ = ["Token", "bad_escape", "number_value", "string_value", "tokenize"]
-
 
 class Token(NamedTuple):
     """One word of a script. `kind` is name, keyword, number, string, op, foreign, bad or eof."""

@@ -14,8 +14,6 @@ from moonbox.languages.program import Expression, Program
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Listing", "lua_program"]
-
 MOST_READ = 64_000
 MOST_WORDS = 12_000
 """Characters and words that are read; of what comes later only the line in question is looked at."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["Failure", "OpenBlock", "Parsed", "expression_end", "expressions_end", "parse"]
-
 _BLOCK_END = frozenset({"else", "elseif", "end", "until"})
 
 

@@ -12,8 +12,6 @@ from moonbox.languages.lua.syntax.parser import parse
 if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
 
-__all__ = ["HEADER_RULES", "RULES"]
-
 _HEADERS = {"if": "then", "elseif": "then", "while": "do", "for": "do"}
 _BRACES = "Lua has no braces around blocks"
 _COLON = "Lua has no colon before a block"

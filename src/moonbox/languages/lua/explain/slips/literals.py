@@ -11,8 +11,6 @@ from moonbox.languages.lua.syntax.lexer import bad_escape
 if TYPE_CHECKING:
     from moonbox.languages.lua.explain.slips import FailurePoint, Rule
 
-__all__ = ["RULES", "concatenated"]
-
 _COMMENT = "comments begin with -- in Lua, not with {}"
 _HOLE = re.compile(r"\$?\{([^{}]{1,80})\}")
 _REGEX_CLASSES = frozenset("dDwWsSb")

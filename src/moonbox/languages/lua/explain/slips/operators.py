@@ -7,8 +7,6 @@ from moonbox.languages.lua.explain.slips import Advice, FailurePoint, Rule
 from moonbox.languages.lua.explain.values import operand_before
 from moonbox.languages.lua.syntax.parser import expression_end
 
-__all__ = ["RULES", "elsewhere"]
-
 _COMPOUND = frozenset({"+", "-", "*", "/", "%", "^", "..", "//", "&", "|", "<<", ">>"})
 _OF_OPERANDS = frozenset({".", ":", "nil", "true", "false"})
 _MEANINGS = {

@@ -8,8 +8,6 @@ from moonbox.languages.lua.syntax.parser import expression_end
 from moonbox.languages.lua.vocabulary import equivalents
 from moonbox.suggest import nearest
 
-__all__ = ["RULES", "misspelled"]
-
 _CONTINUE = "Lua has no continue; write goto continue here and ::continue:: on a line of its own before the loop's end"
 _TYPES = frozenset(
     {"int", "float", "double", "bool", "boolean", "auto", "number", "char", "dynamic", "final", "my", "mut"}

@@ -8,8 +8,6 @@ from moonbox.languages.lua.explain.slips import Advice, FailurePoint, Rule
 from moonbox.languages.lua.explain.values import operand_before
 from moonbox.languages.lua.syntax.parser import expressions_end
 
-__all__ = ["EXPRESSION_RULES", "RULES"]
-
 
 def _colon_field(point: FailurePoint) -> str | None:
     """`{key: 1}`, `{"key": 1}`, `{["key"]: 1}`."""
