@@ -72,8 +72,9 @@ def test_every_kind_of_error_and_every_limit_is_explained() -> None:
     page = text("errors.md")
     for kind in errors.ERROR_KINDS:
         assert f"| `{kind}` |" in page
-    for name_ in errors.__all__:
-        assert f"`{name_}`" in page
+    for name_, thing in vars(errors).items():
+        if isinstance(thing, type) and issubclass(thing, errors.MoonboxError):
+            assert f"`{name_}`" in page
     limits = text("limits.md")
     for limit in errors.LIMIT_NAMES:
         assert f"`{limit}`" in limits
