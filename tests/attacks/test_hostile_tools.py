@@ -187,8 +187,8 @@ def test_a_result_that_is_too_large_is_refused_before_it_is_copied(given: Any) -
 
 
 class _Class:
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # it is hostile
+    @property  # type: ignore[misc]  # it is hostile
+    def __class__(self) -> Any:
         raise GeneratorExit("who asks")
 
 
