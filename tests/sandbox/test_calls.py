@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Context, Limits, Middleware, Repl, Run, Sandbox, Tool, ToolCall, ToolError, tool
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -497,3 +498,17 @@ def test_an_async_tool_that_is_cancelled_from_within(way: str) -> None:
     run = play(way, "local ok, e = pcall(tools.odd) return ok, tools.add(1)", [odd, add])
     assert run.values == (False, 2)
     assert run.calls[0].status in ("error", "cancelled")
+
+
+def test_a_tool_can_ask_whether_its_run_has_ended() -> None:
+    noticed = threading.Event()
+
+    @tool
+    def long(context: Context) -> None:
+        """Work until the run has ended."""
+        wait_until(context.cancelled)
+        noticed.set()
+
+    run = play("run", "tools.long()", [long], limits=Limits(timeout=0.3))
+    assert run.error is not None and run.error.limit == "time"
+    assert noticed.wait(60)

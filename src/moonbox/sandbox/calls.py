@@ -243,7 +243,12 @@ class CallPath:
         context = None
         if tool.plan.injected:
             context = Context(
-                run_id=run.id, repl_id=run.repl_id, tool=tool.path, index=entry.index, extra=self._setup.context
+                run_id=run.id,
+                repl_id=run.repl_id,
+                tool=tool.path,
+                index=entry.index,
+                extra=self._setup.context,
+                cancelled=lambda: entry.left,
             )
         arguments, first = entry.arguments, self._first
         if self.media.kept:

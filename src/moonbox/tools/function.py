@@ -31,10 +31,6 @@ _CONTEXT = "<context>"
 """The injection key of a parameter that receives the Context itself."""
 
 
-def _ignore(message: str) -> None:
-    return None
-
-
 def _never() -> bool:
     return False
 
@@ -51,8 +47,6 @@ class Context:
     """1 for the first call of the run."""
     extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """What the host's author gave to the Sandbox for its tools: a database, a user, a session."""
-    progress: Callable[[str], None] = _ignore
-    """Report how far the tool is to those that watch the run."""
     cancelled: Callable[[], bool] = _never
     """Whether the run has ended; a long synchronous tool should check this now and then and give up."""
 
