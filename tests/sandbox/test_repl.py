@@ -261,22 +261,6 @@ def test_globals_awaited(repl: Repl) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(
-    ("source", "remembers"),
-    [
-        ("local x = 1 return x", False),
-        ("x = 1", False),  # a global, which `globals` tells
-        ("_G[1] = 'hidden'", True),
-        ("rawset(_ENV, 1, 'hidden')", True),
-        ("return ('x'):rep(100000)", True),
-    ],
-)
-def test_what_is_kept_besides_globals(repl: Repl, source: str, remembers: bool) -> None:
-    assert not repl.remembers
-    repl.run(source)
-    assert repl.remembers is remembers
-
-
 def test_globals_are_bounded(repl: Repl) -> None:
     assert repl.run("for i = 1, 20000 do _G['g' .. i] = i end _G[('x'):rep(100000)] = 1 _G['\\255'] = 1").ok
     found = repl.globals()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
 
-__all__ = ["ClientFile", "EntryName", "ProjectOnly", "register"]
+__all__ = ["ClientFile", "EntryName", "ProjectOnly", "add", "login", "logout", "remove", "test", "uninstall"]
 
 _Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
 EntryName = Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")]
@@ -32,16 +32,6 @@ ProjectOnly = Annotated[bool, flag("--project", help="Only for the project in th
 ClientFile = Annotated[
     Path | None, option(help="The client's configuration file, if it is not in the usual place.", metavar="FILE")
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to `moonbox mcp`."""
-    app.command("add")(add)
-    app.command("remove")(remove)
-    app.command("test")(test)
-    app.command("login")(login)
-    app.command("logout")(logout)
-    app.command("uninstall")(uninstall)
 
 
 def add(
