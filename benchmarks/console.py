@@ -26,6 +26,7 @@ from moonbox.http.guard import Access
 from moonbox.http.workbench import Workbench
 from moonbox.knowledge import Item, KnowledgeBase
 from moonbox.project.diagnosis import Doctor
+from moonbox.values import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +50,7 @@ def record(number: int) -> Run:
             arguments={"customer": f"c{number}", "page": index},
             status="error" if (number + index) % 17 == 0 else "ok",
             error=CallError("unavailable", "try again", True) if (number + index) % 17 == 0 else None,
-            result=[{"id": row, "total": row * 1.5} for row in range(8)],
+            packed=pack([{"id": row, "total": row * 1.5} for row in range(8)]),
             started=STARTED + number + index * 0.01,
             queued=0.001,
             duration=0.008 + (number % 13) / 1000,

@@ -62,15 +62,17 @@ def sync(
         raise typer.Exit(1)
 
 
-def _modes() -> list[str]:
-    return ["keyword", "semantic", "hybrid"]
-
-
 def search(
     words: Annotated[list[str], typer.Argument(help='Words, "phrases", -exclusions, pre*.', metavar="QUERY...")],
     config: ConfigFile = None,
     mode: Annotated[
-        str, typer.Option("--mode", "-m", help="keyword, semantic or hybrid.", autocompletion=_modes)
+        str,
+        typer.Option(
+            "--mode",
+            "-m",
+            help="keyword, semantic or hybrid.",
+            autocompletion=lambda: ["keyword", "semantic", "hybrid"],
+        ),
     ] = "keyword",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most documents to show.")] = 12,
     source: Annotated[list[str] | None, option("--source", "-s", help="Only this source.")] = None,

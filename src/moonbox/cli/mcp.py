@@ -161,7 +161,8 @@ def install(
         typer.echo(f"restart {chosen.title} to use it", err=True)
 
 
-mcp_manage.register(app)
+for command in ("add", "remove", "test", "login", "logout", "uninstall"):
+    app.command(command)(getattr(mcp_manage, command))
 
 _DONE = {
     "created": "created with the entry {name!r}:",

@@ -32,16 +32,6 @@ ClientFile = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to `moonbox mcp`."""
-    app.command("add")(add)
-    app.command("remove")(remove)
-    app.command("test")(test)
-    app.command("login")(login)
-    app.command("logout")(logout)
-    app.command("uninstall")(uninstall)
-
-
 def add(
     name: Annotated[str | None, argument(help="The name of the new server.", metavar="[NAME]")] = None,
     command: Annotated[

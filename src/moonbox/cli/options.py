@@ -152,18 +152,6 @@ def parse_arguments(given: Sequence[str], tool: Tool, name: str) -> dict[str, An
 # The options of `run` and `repl`
 
 
-def _presets() -> list[str]:
-    return list(PRESETS)
-
-
-def _isolations() -> list[str]:
-    return ["process", "inline"]
-
-
-def _trail_words() -> list[str]:
-    return ["on", "off"]
-
-
 def language_names() -> list[str]:
     """For the completion of --language."""
     from moonbox.languages.registry import LANGUAGES
@@ -195,7 +183,7 @@ RUN_OPTIONS: Mapping[str, Any] = {
         str,
         typer.Option(
             metavar="process|inline",
-            autocompletion=_isolations,
+            autocompletion=lambda: ["process", "inline"],
             help="Where scripts run: in a locked-in process, or inline (only for scripts that you trust).",
         ),
     ],
@@ -208,7 +196,7 @@ RUN_OPTIONS: Mapping[str, Any] = {
         typer.Option(
             metavar="PATH|on|off",
             envvar="MOONBOX_AUDIT",
-            autocompletion=_trail_words,
+            autocompletion=lambda: ["on", "off"],
             help="Record every run in a .db or .jsonl file, or (on) in the trail that `moonbox audit` shows.",
             show_default="off",
         ),
@@ -217,7 +205,7 @@ RUN_OPTIONS: Mapping[str, Any] = {
         str,
         typer.Option(
             metavar="PRESET",
-            autocompletion=_presets,
+            autocompletion=lambda: list(PRESETS),
             help=f"A set of limits: {', '.join(PRESETS)}. The options below change single ones.",
             rich_help_panel="Limits",
         ),

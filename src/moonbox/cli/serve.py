@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
 import logging
 import os
@@ -42,10 +43,6 @@ CONSOLE_EXAMPLES = """[bold]Examples[/]
 _LOG_FORMATS = ("text", "json")
 
 
-def _log_formats() -> list[str]:
-    return list(_LOG_FORMATS)
-
-
 def serve(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
@@ -80,7 +77,10 @@ def serve(
     log_format: Annotated[
         str,
         typer.Option(
-            "--log-format", metavar="text|json", help="How log lines are written.", autocompletion=_log_formats
+            "--log-format",
+            metavar="text|json",
+            help="How log lines are written.",
+            autocompletion=lambda: list(_LOG_FORMATS),
         ),
     ] = "text",
 ) -> None:
@@ -110,7 +110,9 @@ def serve(
         return load_tools(tools or ())
 
     if http:
-        run_http(chosen, settings, load, mcp_config or [], announce=_announce, console=console)
+        run_http(
+            chosen, settings, load, mcp_config or [], announce=functools.partial(typer.echo, err=True), console=console
+        )
         return
     if sys.stdin.isatty():
         print_note("serving MCP on standard input and output, for a client to start; Ctrl-C stops it")
@@ -168,10 +170,6 @@ def _refuse_http_options(host: str | None, port: int | None) -> None:
     for name, value in (("--host", host), ("--port", port)):
         if value is not None:
             raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
-
-
-def _announce(message: str) -> None:
-    typer.echo(message, err=True)
 
 
 def _read(script: Path) -> str:

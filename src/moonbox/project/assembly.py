@@ -35,7 +35,6 @@ from moonbox.tools.hints import RISKS
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from moonbox.audit.sinks import Sink
     from moonbox.codemode.mode import CodeMode
@@ -100,9 +99,7 @@ class Assembly:
     def __enter__(self) -> Assembly:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
