@@ -22,11 +22,13 @@ def test_the_demo_is_quick_and_its_story_holds() -> None:
 def test_every_command_option_and_limit_is_documented() -> None:
     from dataclasses import fields
 
+    from msgspec import structs
+
     from moonbox.cli.options import RunOptions
     from moonbox.limits import Limits
 
     commands, lua = (ROOT / "docs" / "cli.md").read_text("utf-8"), (ROOT / "docs" / "lua.md").read_text("utf-8")
-    for field in fields(RunOptions):
+    for field in structs.fields(RunOptions):
         assert f"--{field.name.replace('_', '-')}" in commands
     for limit in fields(Limits):
         assert f"`{limit.name}`" in lua
@@ -45,9 +47,7 @@ def test_each_boundary_names_code_and_a_test_that_exist() -> None:
     rows = re.findall(r"^\| (.+) \| (`.+`) \| `(\S+)::(test_\w+)` \|$", security, re.MULTILINE)
     assert len(rows) > 35
     for boundary, code, path, name in rows:
-        assert re.search(rf"^(?:async )?def {name}\(", (ROOT / "tests" / path).read_text("utf-8"), re.MULTILINE), (
-            boundary
-        )
+        assert f"\ndef {name}(" in (ROOT / "tests" / path).read_text("utf-8"), boundary
         for place in re.findall("`(.+?)`", code):
             assert (ROOT / place).exists() or (ROOT / "src" / "moonbox" / place).exists(), boundary
 

@@ -187,7 +187,7 @@ def test_a_result_that_is_too_large_is_refused_before_it_is_copied(given: Any) -
 
 
 class _Class:
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         raise GeneratorExit("who asks")
 

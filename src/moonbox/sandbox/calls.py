@@ -49,8 +49,9 @@ __all__ = ["CallPath", "Executor", "run_to_end"]
 class Executor(Protocol):
     """How to wait, and where sync tools run."""
 
-    catches: type[BaseException] | tuple[type[BaseException], ...]
-    """What tools may raise and only their call fails. In a thread of ours that is everything."""
+    @property
+    def catches(self) -> type[BaseException] | tuple[type[BaseException], ...]:
+        """What tools may raise and only their call fails. In a thread of ours that is everything."""
 
     async def invoke(self, call: Callable[[], Any], entry: CallEntry, *, is_async: bool = False) -> Any:
         """Run it and give its result, awaited if need be. The driver of the run abandons it at the entry's deadline.

@@ -21,7 +21,6 @@ __all__ = [
     "CpuClock",
     "Notes",
     "SocketControl",
-    "WorkerProcess",
     "ZygoteControl",
     "socket_pairs",
     "wait_at_most",
@@ -43,13 +42,6 @@ class Control(Protocol):
 
     def release(self) -> None:
         """End it, whatever it is doing."""
-
-
-class WorkerProcess(Protocol):
-    """What a worker runs in."""
-
-    def kill(self) -> str:
-        """End it now. Describes how it had ended; "" if that is not known."""
 
 
 class CpuClock:

@@ -55,18 +55,14 @@ class Reader:
         if len(buffer) < HEADER.size:
             return None
         kind, length = HEADER.unpack_from(buffer)
-        self.check(length)
+        if length > self.largest:
+            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
         end = HEADER.size + length
         if len(buffer) < end:
             return None
         payload = bytes(memoryview(buffer)[HEADER.size : end])
         del buffer[:end]
         return kind, payload
-
-    def check(self, length: int) -> None:
-        """Raise WorkerError where a frame of that many bytes is too large."""
-        if length > self.largest:
-            raise WorkerError(f"the worker announced a frame of {length:,} bytes; at most {self.largest:,} are allowed")
 
 
 class Decoder:
