@@ -65,11 +65,6 @@ class Peer:
         return data
 
 
-class _NoProcess:
-    def kill(self) -> str:
-        return ""
-
-
 class HijackedSource:
     """Workers that follow scripts: the first one the first script, and so on; the last script is used again."""
 
@@ -91,7 +86,7 @@ class HijackedSource:
         thread.start()
         self._threads.append(thread)
         cpu = CpuClock(time.pthread_getcpuclockid(thread.ident or 0)) if sys.platform == "linux" else None
-        return Link(main, SocketControl(control), None, _NoProcess(), cpu=cpu)
+        return Link(main, SocketControl(control), cpu=cpu)
 
     def configure(self, config: dict[str, Any]) -> None:
         pass
@@ -123,6 +118,18 @@ def done(**changes: Any) -> dict[str, Any]:
         "extra": {},
         **changes,
     }
+
+
+def says(said: bytes) -> Script:
+    """Says that, when it is to run something, and nothing more."""
+
+    def hijacked(peer: Peer) -> None:
+        peer.send(protocol.READY, b"")
+        peer.wait_for(protocol.RUN)
+        peer.raw(said)
+        peer.receive()
+
+    return hijacked
 
 
 def honest(peer: Peer) -> None:

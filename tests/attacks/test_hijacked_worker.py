@@ -16,7 +16,7 @@ from moonbox import Limits, tool
 from moonbox.worker import protocol
 from moonbox.worker.protocol import CALLS, CANCEL, DEFINED, DONE, OUTPUT, READY, RUN, SPENT, VALUE, frame
 
-from .hijacked import done, hijacked_box, honest
+from .hijacked import done, hijacked_box, honest, says
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,13 +169,7 @@ NONSENSE: dict[str, bytes] = {
 
 @pytest.mark.parametrize("said", NONSENSE.values(), ids=NONSENSE.keys())
 def test_nonsense_ends_the_worker_and_nothing_else(said: bytes) -> None:
-    def hijacked(peer: Peer) -> None:
-        peer.send(READY, b"")
-        peer.wait_for(RUN)
-        peer.raw(said)
-        peer.receive()
-
-    with hijacked_box(hijacked, honest, tools=[echo], limits=PATIENT) as box, box.repl() as repl:
+    with hijacked_box(says(said), honest, tools=[echo], limits=PATIENT) as box, box.repl() as repl:
         run = repl.run("anything")
         assert run.error is not None
         assert run.error.kind == "crashed"
@@ -186,14 +180,8 @@ def test_nonsense_ends_the_worker_and_nothing_else(said: bytes) -> None:
 
 @pytest.mark.parametrize("said", list(NONSENSE.values())[::9], ids=list(NONSENSE)[::9])
 def test_nonsense_to_asyncio(said: bytes) -> None:
-    def hijacked(peer: Peer) -> None:
-        peer.send(READY, b"")
-        peer.wait_for(RUN)
-        peer.raw(said)
-        peer.receive()
-
     async def main() -> None:
-        async with hijacked_box(hijacked, honest, tools=[echo], limits=PATIENT) as box, box.repl() as repl:
+        async with hijacked_box(says(said), honest, tools=[echo], limits=PATIENT) as box, box.repl() as repl:
             run = await repl.arun("anything")
             assert run.error is not None
             assert run.error.kind == "crashed"
@@ -216,13 +204,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize(("said", "value"), NUMBERS.values(), ids=NUMBERS.keys())
 def test_numbers_of_an_honest_worker(said: bytes, value: Any) -> None:
-    def worker(peer: Peer) -> None:
-        peer.send(READY, b"")
-        peer.wait_for(RUN)
-        peer.raw(frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + said))
-        peer.receive()
-
-    with hijacked_box(worker, limits=PATIENT) as box:
+    with hijacked_box(says(frame(VALUE, SPENT.pack(-1, 0, 0.0, 0) + said)), limits=PATIENT) as box:
         assert box.run("anything").value == value
 
 
@@ -360,23 +342,14 @@ def select_until_closed(peer: Peer) -> None:
     poll.poll(15_000)
 
 
-def test_a_worker_that_does_not_read() -> None:
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_a_worker_that_does_not_read(awaited: bool) -> None:
     with hijacked_box(deaf, honest, limits=LIMITS) as box, box.repl() as repl:
-        run = repl.run("-- " + "x" * 900_000)
+        source = "-- " + "x" * 900_000
+        run = asyncio.run(asyncio.wait_for(repl.arun(source), 120)) if awaited else repl.run(source)
         assert run.error is not None
         assert (run.error.kind, run.error.limit) == ("limit", "time")
         assert repl.run("anything", limits=PATIENT).value == 42
-
-
-def test_a_worker_that_does_not_read_asyncio() -> None:
-    async def main() -> None:
-        async with hijacked_box(deaf, honest, limits=LIMITS) as box, box.repl() as repl:
-            run = await repl.arun("-- " + "x" * 900_000)
-            assert run.error is not None
-            assert (run.error.kind, run.error.limit) == ("limit", "time")
-            assert (await repl.arun("anything", limits=PATIENT)).value == 42
-
-    asyncio.run(asyncio.wait_for(main(), 120))
 
 
 def test_a_worker_that_calls_and_does_not_read_the_answer() -> None:
@@ -461,13 +434,7 @@ def test_a_worker_that_ignores_the_stop() -> None:
     ids=["another end", "output", "a call", "a cancellation", "the beginning of a frame"],
 )
 def test_what_comes_after_the_end_never_reaches_the_next_run(extra: bytes) -> None:
-    def hijacked(peer: Peer) -> None:
-        peer.send(READY, b"")
-        peer.wait_for(RUN)
-        peer.raw(frame(DONE, json.dumps(done()).encode()) + extra)
-        peer.receive()
-
-    with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
+    with hijacked_box(says(ended() + extra), honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
         assert repl.run("anything", limits=PATIENT).values == (42,)
         again = repl.run("anything", limits=PATIENT)
         assert (again.values, again.output, again.calls) == ((42,), "", ())
@@ -511,18 +478,13 @@ def test_globals_of_a_hijacked_worker() -> None:
 
 
 def test_many_names_and_frames_are_cut() -> None:
-    def hijacked(peer: Peer) -> None:
-        peer.send(READY, b"")
-        peer.wait_for(RUN)
-        peer.done(
-            kind="runtime",
-            message="script:1: attempt to call a nil value (global 'x')",
-            frames=[["script", 1, "f" * 10_000]] * 1000,
-            extra={"names": ["name"] * 20_000 + [5, None, "x" * 1_000_000]},
-        )
-        peer.receive()
-
-    with hijacked_box(hijacked, limits=Limits(timeout=5)) as box, box.repl() as repl:
+    said = ended(
+        kind="runtime",
+        message="script:1: attempt to call a nil value (global 'x')",
+        frames=[["script", 1, "f" * 10_000]] * 1000,
+        extra={"names": ["name"] * 20_000 + [5, None, "x" * 1_000_000]},
+    )
+    with hijacked_box(says(said), limits=Limits(timeout=5)) as box, box.repl() as repl:
         run = repl.run("x()")
         assert run.error is not None
         assert run.error.kind == "runtime"
@@ -549,13 +511,7 @@ def test_memory_of_the_host_stays_bounded(payload: Callable[[int], bytes]) -> No
     limits = Limits(timeout=20, max_memory=16_000_000, max_array=10_000_000)
     said = frame(DONE, payload(limits.max_memory))
 
-    def hijacked(peer: Peer) -> None:
-        peer.send(READY, b"")
-        peer.wait_for(RUN)
-        peer.raw(said)
-        peer.receive()
-
-    with hijacked_box(hijacked, honest, limits=limits) as box, box.repl() as repl:
+    with hijacked_box(says(said), honest, limits=limits) as box, box.repl() as repl:
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
         before = _memory("VmRSS")
         run = repl.run("anything")

@@ -127,7 +127,7 @@ class Fuzzer:
             NativeChild(self._native, self._engine).go_on(pid[1])
             os._exit(0)
         theirs.close()
-        return Link(ours, _Stops(self._native, pid), pid, _Stops(self._native, pid), native=True), pid
+        return Link(ours, _Stops(self._native, pid), pid, native=True), pid
 
     def _run(self, random: Random, link: Link, number: int, received: list[tuple[int, bytes]]) -> None:
         self.runs += 1
@@ -199,7 +199,7 @@ class Fuzzer:
         from moonbox.worker.link import Link
 
         ours, theirs = socket.socketpair()
-        link = Link(ours, _Stops(self._native, 0), None, _Stops(self._native, 0))
+        link = Link(ours, _Stops(self._native, 0))
         link.greeting = b""
         data = protocol.frame(kind, _changed(random, payload[:50_000]))
         self.frames += 1
@@ -218,7 +218,7 @@ class Fuzzer:
 
 
 class _Stops:
-    """Control of a worker, and the process itself, whose end is its own."""
+    """Control of a worker that ends by itself."""
 
     def __init__(self, native: Any, pid: int) -> None:
         self._native = native
@@ -233,9 +233,6 @@ class _Stops:
     def thaw(self) -> None: ...
 
     def release(self) -> None: ...
-
-    def kill(self) -> str:
-        return ""
 
 
 def _read(kind: int, payload: bytes) -> None:

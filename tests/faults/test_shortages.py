@@ -15,6 +15,16 @@ from moonbox.native import SWITCH, extension
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and limits other processes")
 
+
+def said_by(program: str, *arguments: str, **environment: str) -> str:
+    """What a program of its own prints, which must end well."""
+    command = [sys.executable, "-c", program, *arguments]
+    environ = {**os.environ, **environment}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 HOST = """
 import asyncio, resource, sys
 from moonbox import Sandbox
@@ -45,9 +55,7 @@ box.close()
 
 @pytest.mark.parametrize("way", ["run", "arun"])
 def test_no_descriptors_left(way: str) -> None:
-    host = subprocess.run([sys.executable, "-c", HOST, way], capture_output=True, text=True, timeout=120, check=False)
-    assert host.returncode == 0, host.stderr
-    made, problem = host.stdout.splitlines()
+    made, problem = said_by(HOST, way).splitlines()
     assert int(made) >= 10
     assert problem == (
         "WorkerShortage a worker cannot be started: this process has used up its descriptors: the limit is 40; "
@@ -82,29 +90,15 @@ box.close()
 """
 
 
-def in_zygote_of_few_descriptors(native: str) -> str:
-    """What is said when 100 Repls are opened while their zygote may have 20 descriptors."""
-    host = subprocess.run(
-        [sys.executable, "-c", ZYGOTE],
-        env={**os.environ, SWITCH: native},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert host.returncode == 0, host.stderr
-    return host.stdout
-
-
 def test_no_descriptors_left_in_the_zygote() -> None:
-    problem = in_zygote_of_few_descriptors("0")
+    problem = said_by(ZYGOTE, **{SWITCH: "0"})
     assert problem.startswith("a worker cannot be started: the zygote process: this process has used up its descr")
 
 
 @pytest.mark.skipif(extension("worker._native") is None, reason="the native part is not in use")
 def test_a_native_worker_takes_no_descriptor_of_its_zygote() -> None:
     """A fork copies every descriptor, so that each worker would make the next one dearer."""
-    assert in_zygote_of_few_descriptors("1") == ""
+    assert said_by(ZYGOTE, **{SWITCH: "1"}) == ""
 
 
 def test_a_repl_takes_one_descriptor() -> None:
@@ -171,26 +165,18 @@ with Sandbox(audit=sys.argv[1]) as box, box.repl() as repl:
 
 
 @pytest.mark.parametrize(
-    ("name", "most", "message"),
+    ("name", "message"),
     [
-        (
-            "trail.jsonl",
-            2000,
-            "cannot write to the audit trail {path}: the file is as large as the limit of file sizes",
-        ),
+        ("trail.jsonl", "cannot write to the audit trail {}: the file is as large as the limit of file sizes"),
         (
             "trail.db",
-            2000,
-            "the audit trail {path} cannot be written: the file is as large as the limit of file sizes allows (2000 ",
+            "the audit trail {} cannot be written: the file is as large as the limit of file sizes allows (2000 ",
         ),
     ],
 )
-def test_no_room_in_the_trail(name: str, most: int, message: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    host = [sys.executable, "-c", TRAIL, str(path), str(most)]
-    done = subprocess.run(host, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(message.format(path=path))
+def test_no_room_in_the_trail(name: str, message: str, tmp_path: Path) -> None:
+    path = str(tmp_path / name)
+    assert said_by(TRAIL, path, "2000").startswith(message.format(path))
 
 
 KNOWLEDGE = """
@@ -224,10 +210,7 @@ with KnowledgeBase(store, sources={"notes": Notes()}) as base:
 
 def test_no_room_in_the_knowledge_base(tmp_path: Path) -> None:
     path = tmp_path / "knowledge.db"
-    host = [sys.executable, "-c", KNOWLEDGE, str(path)]
-    done = subprocess.run(host, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(
+    assert said_by(KNOWLEDGE, str(path)).startswith(
         f"the knowledge base {path} cannot be written: the file is as large as the limit of file sizes allows ("
     )
 
@@ -252,9 +235,7 @@ assert kept.run("return x").value == 1
 
 
 def test_no_processes_left() -> None:
-    host = subprocess.run([sys.executable, "-c", PROCESSES], capture_output=True, text=True, timeout=120, check=False)
-    assert host.returncode == 0, host.stderr
-    assert host.stdout == (
+    assert said_by(PROCESSES) == (
         "a worker cannot be started: no more processes can be started; raise the limit of processes "
         "(ulimit -u, TasksMax= of systemd, --pids-limit of a container), or lower max_workers\n"
     )

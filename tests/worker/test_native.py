@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -117,17 +116,7 @@ SCRIPTS = [
     "return parallel({function() return tools.same{value = 1} end, function() while true do end end})",
     "local t = {} for i = 1, 40 do t[i] = {id = i, s = 'v' .. i} end return tools.same{value = t}",
     *("6 * 7", "\v\f\t 'text'", "\n-- no more than that", "_x = 1 return _x", "return_value = 3 return return_value"),
-    *(
-        "repeat local x = 1 until x",
-        "goto done ::done::",
-        "9",
-        "é = 1",
-        "\0return 1",
-        "return\0",
-        "()",
-        "tools",
-        "break",
-    ),
+    *("repeat local x = 1 until x", "goto done ::done::", "9", "é = 1", "\0return 1", "return\0", "()", "tools"),
     "tools.same{value = 1}",
     "local n = {} for i = 13, 18 do n[i - 12] = #tools.same{value = ('x'):rep(1 << i)} end return n",
     "local s = ('x'):rep(16340) return #tools.same{value = s}, #tools.same{value = s .. ('y'):rep(100)}",
@@ -309,18 +298,3 @@ def test_answers_larger_than_the_memory_end_the_run_alone() -> None:
     large, fine = answered([wide, msgpack.encode([[2, True, 5]])])
     assert (large[0], json.loads(large[1])["limit"]) == (protocol.DONE, "memory")
     assert fine == (protocol.VALUE, "[5]")
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_answers_changed_at_random_do_no_harm(seed: int) -> None:
-    chance = random.Random(seed)
-    whole = msgpack.encode([[1, True, {"rows": ROWS[:4], "n": [1, -5, 2**40, 0.5, None, "é" * 40], "t": "x" * 300}]])
-    answers = []
-    for _ in range(400):
-        data = bytearray(whole)
-        for _ in range(chance.choice((1, 1, 2, 8))):
-            data[chance.randrange(len(data))] = chance.choice(
-                (chance.randrange(256), 0xDD, 0xDF, 0xDB, 0xC0, 0xC1, 0xCF)
-            )
-        answers.append(bytes(data[: chance.randrange(len(data))]) if chance.random() < 0.2 else bytes(data))
-    assert {kind for kind, _ in answered(answers)} <= {protocol.VALUE, protocol.DONE}

@@ -90,26 +90,12 @@ def test_frames_for_the_worker() -> None:
     assert STOP.unpack(STOP.pack(5, protocol.REASON_TIME)) == (5, 1)
 
 
-def test_types_of_frames_are_all_different() -> None:
-    kinds = [
-        protocol.CONFIGURE, protocol.RUN, protocol.ANSWERS, protocol.HALT, protocol.GLOBALS,
-        protocol.READY, protocol.OUTPUT, protocol.CALLS, protocol.CANCEL, protocol.DONE, protocol.DEFINED,
-        protocol.VALUE, protocol.KEPT, protocol.VALUE_KEPT,
-    ]  # fmt: skip
-    assert len(set(kinds)) == len(kinds)
-
-
-class _NoProcess:
-    def kill(self) -> str:
-        return ""
-
-
 @pytest.fixture
 def ends() -> Iterator[tuple[Link, socket.socket]]:
     """A Link and the worker's end of it, whose greeting has come."""
     ours, theirs = socket.socketpair()
     control, other = socket.socketpair()
-    link = Link(ours, SocketControl(control), None, _NoProcess())
+    link = Link(ours, SocketControl(control))
     link.reader.largest = 8_000_000
     theirs.sendall(frame(protocol.READY, b""))
     link.wait_until_ready(time.monotonic() + 60)
@@ -161,7 +147,7 @@ def test_a_worker_that_ends_amid_a_frame_is_gone(ends: tuple[Link, socket.socket
 def test_a_frame_behind_the_greeting_has_the_same_limit(way: str, size: int, most: int) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
-        link = Link(ours, SocketControl(socket.socket()), None, _NoProcess())
+        link = Link(ours, SocketControl(socket.socket()))
         link.reader.largest = most
         data = frame(protocol.READY, b"") + frame(protocol.VALUE, b"x" * size)
         sender = threading.Thread(target=_send_all, args=(theirs, data))
@@ -193,48 +179,17 @@ def json_values() -> st.SearchStrategy[Any]:
     return st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(keys, inner), max_leaves=30)
 
 
-@given(json_values().filter(lambda value: "Infinity" not in json.dumps(value)), st.booleans())
-def test_json_is_read_as_it_is(value: Any, large: bool) -> None:
-    """Small and large payloads take different parsers."""
-    padding = "x" * 70_000 if large else ""
-    assert decode(json.dumps([value, padding]).encode()) == [value, padding]
+@given(json_values().filter(lambda value: "Infinity" not in json.dumps(value)))
+def test_json_is_read_as_it_is(value: Any) -> None:
+    assert decode(json.dumps(value).encode()) == value
 
 
-@given(st.binary(max_size=500))
+@given(st.binary(max_size=500) | st.text(alphabet='[]{}",:\\u0001bmt123.eE-nul', max_size=60).map(str.encode))
 def test_any_bytes_are_a_value_or_refused(data: bytes) -> None:
     try:
         decode(data)
     except WorkerError as problem:
         assert str(problem).startswith("the worker sent an invalid value: ")
-
-
-@given(st.text(alphabet='[]{}",:\\u0001bmt123.eE-nul', max_size=60))
-def test_any_text_like_json_is_a_value_or_refused(text: str) -> None:
-    try:
-        decode(text.encode())
-    except WorkerError as problem:
-        assert str(problem).startswith("the worker sent an invalid value: ")
-
-
-def outcome(payload: bytes, **options: Any) -> Any:
-    try:
-        return decode(payload, max_depth=3, **options)
-    except WorkerError:
-        return WorkerError
-
-
-PIECES = [
-    "[", "]", "{", "}", ",", ":", '"', '"a"', '"a":', r'"\u0001b":', r'"\u0001m":[', r'"\n"', "\\", r"\ud83d",
-    r"\ude00", r"\uDead", "1", "-0", "1.5", "1e400", "9" * 19,
-    "null", "true", "NaN", "Infinity", "é", "\t", "\x00", "[" * 17,
-]  # fmt: skip
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | json_values().map(json.dumps))
-def test_payloads_of_all_sizes_are_read_alike(text: str) -> None:
-    small, large = (outcome(f'[{text},"{padding}"]'.encode()) for padding in ("", "x" * 70_000))
-    assert (small is WorkerError) == (large is WorkerError)
-    assert small is WorkerError or small[:-1] == large[:-1]
 
 
 @pytest.mark.parametrize(
@@ -269,11 +224,10 @@ def test_as_deep_as_a_value_may_be(levels: int) -> None:
     assert value == []
 
 
-@pytest.mark.parametrize("padding", [b"", b" " * 70_000])
-def test_deeper_than_a_value_may_be(padding: bytes) -> None:
-    for levels in (210, 1000, 50_000):
-        with pytest.raises(WorkerError):
-            decode(b"[" * levels + b"]" * levels + padding)
+@pytest.mark.parametrize("levels", [210, 1000, 50_000])
+def test_deeper_than_a_value_may_be(levels: int) -> None:
+    with pytest.raises(WorkerError):
+        decode(b"[" * levels + b"]" * levels)
 
 
 def test_deep_values_of_three_levels_each() -> None:
@@ -281,21 +235,10 @@ def test_deep_values_of_three_levels_each() -> None:
     payload = b"1"
     for _ in range(64):
         payload = b'{"\\u0001m":[[7,' + payload + b"]]}"
-    for padding in (b"", b" " * 70_000):
-        value = decode(payload + padding)
-        for _ in range(64):
-            value = value[7]
-        assert value == 1
-
-
-def test_many_nodes_in_strings_are_not_nodes() -> None:
-    text = "[{," * 50_000
-    assert decode(json.dumps([text]).encode(), max_nodes=100) == [text]
-
-
-def test_too_many_nodes() -> None:
-    with pytest.raises(WorkerError, match="more than 100 elements"):
-        decode(json.dumps(["x" * 70_000, *range(200)]).encode(), max_nodes=100)
+    value = decode(payload)
+    for _ in range(64):
+        value = value[7]
+    assert value == 1
 
 
 @pytest.mark.parametrize(
@@ -356,19 +299,3 @@ def test_long_strings_count_as_one_element_each(strings: int, text: str) -> None
     assert decode(payload, max_nodes=strings + 1) == [text] * strings
     with pytest.raises(WorkerError, match="more than"):
         decode(payload[:-1] + b",1" * 100 + b"]", max_nodes=strings + 50)
-
-
-@pytest.mark.parametrize(
-    ("beside", "problem"),
-    [
-        (b"1e999", "not finite|out of range"),
-        (b"1" * 30, "an integer of more than 64 bits"),
-        (b"[" * 5000 + b"]" * 5000, "levels deep|recursion"),
-        (b'"unfinished', "invalid value"),
-        (b'\\"', "invalid value"),
-    ],
-)
-def test_what_is_invalid_is_found_beside_long_strings(beside: bytes, problem: str) -> None:
-    for payload in (b"[" + json.dumps(LONG).encode() + b"," + beside, b"[" + beside + b"," + json.dumps(LONG).encode()):
-        with pytest.raises(WorkerError, match=problem):
-            decode(payload + b"]")

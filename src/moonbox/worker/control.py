@@ -33,13 +33,6 @@ class Control(Protocol):
         """End it, whatever it is doing."""
 
 
-class WorkerProcess(Protocol):
-    """What a worker runs in."""
-
-    def kill(self) -> str:
-        """End it now. Describes how it had ended; "" if that is not known."""
-
-
 class CpuClock:
     """Reads the seconds of processor time that a worker has spent, from its clock in the operating system."""
 

@@ -13,15 +13,8 @@ if TYPE_CHECKING:
     from moonbox.worker.link import Link
 
 
-class _Thread:
-    """A thread, which cannot be killed: a script that does not stop keeps its thread."""
-
-    def kill(self) -> str:
-        return ""
-
-
 class InlineSource:
-    """Makes workers that are threads."""
+    """Makes workers that are threads. They cannot be killed: a script that does not stop keeps its thread."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._config = config
@@ -36,7 +29,7 @@ class InlineSource:
         )
         thread.start()
         self._threads = [*(old for old in self._threads if old.is_alive()), thread]
-        return Link(main, SocketControl(control), None, _Thread(), cpu=_thread_clock(thread))
+        return Link(main, SocketControl(control), cpu=_thread_clock(thread))
 
     def configure(self, config: dict[str, Any]) -> None:
         self._config = config

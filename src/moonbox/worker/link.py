@@ -18,7 +18,7 @@ from moonbox.worker.protocol import READY
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.worker.control import Control, CpuClock, WorkerProcess
+    from moonbox.worker.control import Control, CpuClock
     from moonbox.worker.jail import Layer
 
 _Wire: Any = getattr(extension("worker._wire"), "Wire", None)
@@ -67,9 +67,9 @@ class Link:
         self,
         sock: socket.socket,
         control: Control,
-        pid: int | None,
-        process: WorkerProcess,
+        pid: int | None = None,
         *,
+        kill: Callable[[], str] | None = None,
         native: bool = False,
         cpu: CpuClock | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class Link:
         """The worker's loop is the native one, which reads MessagePack."""
         self.reader = Reader(_LARGEST_FRAME)
         """Holds what has arrived; its `largest` is how large a frame may be."""
-        self._process = process
+        self._kill = kill  # ends its process, if it has one, and describes how it had ended
         self._sock = sock
         self._wire = None if _Wire is None else _Wire(sock.fileno())
         self._control = control
@@ -265,7 +265,7 @@ class Link:
 
     def kill(self) -> str:
         """End the worker now, and close; words for how it had ended."""
-        status = self._process.kill()
+        status = self._kill() if self._kill is not None else ""
         self.close()
         return status
 

@@ -7,7 +7,6 @@ import array
 import contextlib
 import marshal
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -44,19 +43,6 @@ class WorkerSource(Protocol):
         """Set what workers start with that are spawned from now on."""
 
     def close(self) -> None: ...
-
-
-class _Process:
-    """A worker process. Its zygote kills it: only a parent can be sure that a process id is not another's by now."""
-
-    __slots__ = ("serial", "source")
-
-    def __init__(self, source: ProcessSource, serial: int) -> None:
-        self.source = source
-        self.serial = serial
-
-    def kill(self) -> str:
-        return self.source.kill(self.serial)
 
 
 class ProcessSource:
@@ -103,7 +89,7 @@ class ProcessSource:
         from moonbox.worker.link import Link  # here: loaded while the zygote starts
 
         control = ZygoteControl(notes, serial)
-        return Link(main, control, pid, _Process(self, serial), native=native, cpu=_process_clock(pid))
+        return Link(main, control, pid, kill=lambda: self.kill(serial), native=native, cpu=_process_clock(pid))
 
     def configure(self, config: dict[str, Any]) -> None:
         with self._lock:
@@ -120,7 +106,10 @@ class ProcessSource:
         self._request(("configure", config))
 
     def kill(self, serial: int) -> str:
-        """Kill the worker of that serial number; words for how it had ended."""
+        """Kill the worker of that serial number; words for how it had ended.
+
+        Its zygote kills it: only a parent can be sure that a process id is not another's by now.
+        """
         try:
             (_, status), _ = self._request(("kill", serial), restart=False)
         except WorkerError:
@@ -259,28 +248,13 @@ class ProcessSource:
             self._notes.close()
             self._notes = None
         if self._process is not None:
-            _await_end(self._process.pid, 2.0)
             try:
-                self._process.wait(2.0)
+                self._process.wait(4.0)
             except subprocess.TimeoutExpired:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self._process.pid, signal.SIGKILL)
                 self._process.wait()
             self._process = None
-
-
-def _await_end(pid: int, seconds: float) -> None:
-    """Wait for a child to end by a pidfd, where there is one: `subprocess` would poll at growing intervals."""
-    try:
-        fd = os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return
-    try:
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        poll.poll(seconds * 1000)
-    finally:
-        os.close(fd)
 
 
 def _packed(request: tuple[Any, ...]) -> bytes:

@@ -275,14 +275,6 @@ def test_planning_and_attempting_tell_why_a_layer_is_missing():
     assert attempt("x", lambda: "done") == Layer("x", True, "done")
 
 
-def test_a_layer_is_a_value():
-    layer = Layer("seccomp", True, "on")
-    assert (layer.name, layer.active, layer.detail) == ("seccomp", True, "on")
-    assert repr(layer) == "Layer(name='seccomp', active=True, detail='on')"
-    with pytest.raises(AttributeError):
-        layer.active = False  # type: ignore[misc]
-
-
 @pytest.mark.parametrize(
     ("abi", "masks"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import namedtuple
 
 TYPE_CHECKING = False  # the jail is imported by every zygote: no typing, no dataclasses
 if TYPE_CHECKING:
@@ -16,34 +17,20 @@ class Unavailable(OSError):
     """This platform or kernel lacks a layer; the message says why."""
 
 
-class Layer(tuple[str, bool, str]):
-    """One protection: whether it is in force, and how, or why it is not. Immutable, equal by value."""
+class Layer(namedtuple("Layer", ("name", "active", "detail"))):
+    """One protection: whether it is in force, and how, or why it is not."""
 
     __slots__ = ()
-
-    def __new__(cls, name: str, active: bool, detail: str) -> Layer:
-        return super().__new__(cls, (name, active, detail))
+    if TYPE_CHECKING:
+        name: str
+        active: bool
+        detail: str
 
     @classmethod
     def read(cls, greeting: bytes) -> tuple[Layer, ...]:
         """The layers of which a worker tells in its greeting."""
         parts = [line.split("\t") for line in greeting.decode("utf-8", "replace").splitlines()]
         return tuple(cls(part[0], part[1] == "1", part[2]) for part in parts if len(part) == 3)
-
-    @property
-    def name(self) -> str:
-        return self[0]
-
-    @property
-    def active(self) -> bool:
-        return self[1]
-
-    @property
-    def detail(self) -> str:
-        return self[2]
-
-    def __repr__(self) -> str:
-        return f"Layer(name={self.name!r}, active={self.active!r}, detail={self.detail!r})"
 
 
 class Step:
