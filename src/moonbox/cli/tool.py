@@ -47,7 +47,7 @@ def init(
     from moonbox.scripts.authoring import write_config
 
     path = write_config(folder)
-    TrustStore.default().trust(Config.load(path, any_owner=True))  # whoever makes it agrees to it
+    TrustStore.default().trust(Config.load(path, any_owner=True))  # the person who runs this command agrees to it
     steps = ["moonbox tool init hello", "moonbox tool test hello --param name=moon"]
     if folder.resolve() != Path.cwd():
         steps.insert(0, f"cd {shlex.quote(str(folder))}")

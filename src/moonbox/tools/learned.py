@@ -48,7 +48,7 @@ _WORTH_SAVING = (3, 8)  # results of one tool
 LOCAL = "local"
 """The owner of what is learned where there is one client, or where clients need not authenticate."""
 OWNER: ContextVar[str] = ContextVar("moonbox_shapes_owner", default=LOCAL)
-"""For whom tools are called now."""
+"""The client for which tools are called now."""
 
 
 class ResultSize(Struct, frozen=True):
