@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from contextlib import contextmanager
@@ -34,8 +35,9 @@ def lives(pid: int) -> bool:
 def descendants(pid: int) -> set[int]:
     found: set[int] = set()
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
-            found |= {child} | descendants(child)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended since
+            for child in map(int, children.read_text().split()):
+                found |= {child} | descendants(child)
     return found
 
 

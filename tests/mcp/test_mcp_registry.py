@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from moonbox.cli.mcp import app
+from moonbox.cli.app import app
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp import registry
 from moonbox.mcp.clients import Entry, find, install, remove
@@ -33,7 +33,7 @@ port = 8000
 
 
 def run(*args: str, answer: str | None = None, fails: bool = False) -> str:
-    result = CliRunner().invoke(app, list(args), input=answer)
+    result = CliRunner().invoke(app, ["mcp", *args], input=answer)
     assert (result.exit_code != 0) is fails, result.output
     return result.output
 

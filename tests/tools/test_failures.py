@@ -55,7 +55,7 @@ class HTTPStatusError(Exception):
         (NotImplementedError("later"), "not_implemented", False, "NotImplementedError: later"),
         (HTTPStatusError("429 Too Many Requests", 429), "http_429", True, "HTTPStatusError: 429 Too Many Requests"),
         (HTTPStatusError("404 Not Found", 404), "http_404", False, "HTTPStatusError: 404 Not Found"),
-        (asyncio.CancelledError(), "cancelled", False, "CancelledError"),
+        (asyncio.CancelledError(), "cancelled", False, "it was cancelled"),
     ],
 )
 def test_codes(error: BaseException, code: str, retryable: bool, message: str) -> None:

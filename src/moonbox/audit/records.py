@@ -29,6 +29,16 @@ UNFINISHED = "unfinished"
 """The code of the error of a run whose end was never written."""
 
 
+_CALL_KEYS = (
+    *("index", "tool", "arguments", "status", "ok", "result", "error", "started", "queued", "duration"),
+    *("bytes_in", "bytes_out", "approval", "retry_of", "batch"),
+)
+_RUN_KEYS = (  # the order in JSON, in every host
+    *("id", "ok", "language", "source", "values", "output", "output_cut", "calls", "usage", "error", "started", "repl"),
+    *("number", "parent", "tool", "seed", "observations", "state_lost", "kept", "kept_output", "notes", "limits"),
+)
+
+
 class CallError(Struct, frozen=True):
     """Why a call failed. `detail` (the host's traceback) is only for the trail: scripts never see it."""
 
@@ -80,7 +90,7 @@ class Call(Struct, frozen=True):
         data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "packed"}
         error = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
         values = {"arguments": to_jsonable(self.arguments), "result": to_jsonable(self.result), "error": error}
-        return {**data, "ok": self.ok, **values}
+        return {name: {**data, "ok": self.ok, **values}[name] for name in _CALL_KEYS}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:
@@ -205,9 +215,8 @@ class Run(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data: bytes, NaN and integer keys are tagged, so that `from_dict` gives the same Run back."""
-        data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "media"}
-        return {
-            **data,
+        data = {
+            **{name: getattr(self, name) for name in self.__struct_fields__},
             "ok": self.ok,
             "values": to_jsonable(list(self.values)),
             "calls": [call.to_dict() for call in self.calls],
@@ -217,6 +226,7 @@ class Run(Struct, frozen=True):
             "notes": [note.to_dict() for note in self.notes],
             "limits": self.limits and self.limits.to_dict(),
         }
+        return {name: data[name] for name in _RUN_KEYS}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """One line of JSON (unless `indent` is given) that can be written as UTF-8."""

@@ -138,8 +138,6 @@ class CallPath:
                 result = await self._call_tool(target, entry, run, executor)
             entry.ended = monotonic()
             return "ok", self._setup.clean_result(result), None
-        except GeneratorExit:
-            raise
         except BaseException as problem:
             entry.ended = monotonic()
             if type(problem).__name__ == "CancelledError" and executor.cancelling:
