@@ -59,7 +59,7 @@ def leave_processes(libc: Libc) -> str:
 
 
 def leave_user(libc: Libc) -> str:
-    """Started as root: a user id that no other user has, or that of `nobody` where there are few ids."""
+    """For a host that runs as root: a user id that no other user has, or the id of `nobody` where there are few ids."""
     if os.getuid() != 0:
         raise Unavailable("not started as root: workers have your user id")
     try:  # noqa: SIM105 - contextlib would cost its import
