@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
@@ -12,9 +12,25 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
+class _Given:
+    """Knows the names of the arguments that it was made with."""
+
+    __slots__ = ("_given",)
+    _given: frozenset[str]
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        made = super().__new__(cls)
+        object.__setattr__(made, "_given", frozenset(given))
+        return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one run may spend. `None` means "no limit" where the field allows it."""
+class Limits(_Given):
+    """What one run may spend. `None` means "no limit" where the field allows it.
+
+    Limits of a Repl or of one run change only the fields that they were made with: `Limits(timeout=5)` leaves the
+    other limits of the Sandbox as they are, and a preset changes those that it names.
+    """
 
     timeout: float | None = 30.0
     """Seconds for the whole run, its tool calls included, waiting for a person excluded."""
@@ -83,6 +99,20 @@ class Limits:
             raise UsageError(unknown("limits preset", str(name), ("default", *_PRESETS)))
         return cls(**{**_PRESETS[name], **changes})
 
+    def replace(self, **changes: Any) -> Limits:
+        """These limits with changes. (`dataclasses.replace` does the same, but counts every field as given.)"""
+        return Limits(**changes).over(self)
+
+    def over(self, base: Limits) -> Limits:
+        """The fields that were given here, and those of `base` for the rest."""
+        return Limits(**{**base._chosen(), **self._chosen()}) if self._given else base
+
+    def _chosen(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._given}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._chosen(),)  # the other fields have their defaults
+
     def to_dict(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -110,6 +140,10 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "max_source": 64 * KIB,
     },
 }
+
+
+def _restore(given: dict[str, Any]) -> Limits:
+    return Limits(**given)
 
 
 def _range(name: str, least: float) -> str:

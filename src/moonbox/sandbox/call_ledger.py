@@ -13,6 +13,7 @@ from moonbox.audit.records import Observation
 from moonbox.errors import ToolError
 from moonbox.sandbox.call_entry import CallEntry
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
+from moonbox.sandbox.environment import SHOW
 from moonbox.tools.results import error_value
 from moonbox.values import Packed, pack
 from moonbox.worker import protocol
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
+_MOST_SHOWN = 1_000
+_TOO_MUCH_SHOWN = f"this run has called show {_MOST_SHOWN} times; put the values into a table and show that"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
 _encode = msgpack.Encoder().encode
 
@@ -58,6 +61,7 @@ class CallLedger:
         self._failed: list[CallEntry] = []
         self._batches = 0
         self._discovery = DISCOVERY_BUDGET
+        self._shown = 0
 
     def take(self, items: list[tuple[int, str, list[Any]]], size: int) -> bool:
         """Enter the calls of a frame of that size; False where the budget does not allow them."""
@@ -65,7 +69,7 @@ class CallLedger:
         calls = []
         for item in items:
             space, _, name = item[1].partition(".")
-            if space in ("sys", "docs"):
+            if space in ("sys", "docs") or (space == "fn" and self._record.calls.functions.get(name) is SHOW):
                 self._answer_question(item[0], space, name, item[2])
             else:
                 calls.append(item)
@@ -125,6 +129,11 @@ class CallLedger:
             entry.close("cancelled")
             entry.leave()
 
+    def cancel_starting(self) -> None:
+        """Calls that have not begun are not made."""
+        while self.starting:
+            self.cancel(self.starting.popleft())
+
     def leave_all(self) -> None:
         """The run is over. A tool that has begun goes on and its call stays in flight; others do not begin."""
         for entry in self.open.values():
@@ -158,7 +167,7 @@ class CallLedger:
                 entry.span.end(entry.to_call())
 
     def _answer_question(self, call_id: int, space: str, name: str, arguments: list[Any]) -> None:
-        """About the clock or the documentation: answered at once, not counted, no call in the record."""
+        """About the clock or the documentation, or `show`: answered at once, not counted, no call in the record."""
         record = self._record
         if space == "sys":
             value: Any = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
@@ -166,14 +175,24 @@ class CallLedger:
                 record.observations.append(Observation(f"os.{name}", value))
             self._replies.append((call_id, True, pack(value)))
             return
-        docs = record.calls.docs
         try:
-            self._discovery -= docs.cost(name)
-            if self._discovery < 0:
-                raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
-            self._replies.append((call_id, True, pack(docs.answer(name, arguments))))
+            answer = self._looked_up(name, arguments) if space == "docs" else self._show(arguments)
+            self._replies.append((call_id, True, pack(answer)))
         except ToolError as error:
             self._replies.append((call_id, False, pack(error_value(error, None))))
+
+    def _looked_up(self, name: str, arguments: list[Any]) -> Any:
+        docs = self._record.calls.docs
+        self._discovery -= docs.cost(name)
+        if self._discovery < 0:
+            raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
+        return docs.answer(name, arguments)
+
+    def _show(self, values: list[Any]) -> None:
+        self._shown += 1
+        if self._shown > _MOST_SHOWN:
+            raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
+        self._record.show(values)
 
     def _counts(self, target: str) -> bool:
         """Whether a call is spent from the budget."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from moonbox.languages.registry import Language
     from moonbox.tools.toolbox import Toolbox
 
-SHOW = (
+_SHOW_DOC = (
     "show(x): gives the model x besides the result; an image, audio clip or file (what a tool returned with a field "
     "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."
 )
@@ -34,8 +34,12 @@ class HostFunction:
     """Whether it is spent from `max_tool_calls`."""
 
 
-def show(*values: Any) -> None:
-    """Scripts give the model values and media besides the result with it; the run itself takes them."""
+def _show(*_: Any) -> None:
+    """Never called: the run itself takes the values."""
+
+
+SHOW = HostFunction("show", _show, _SHOW_DOC, counted=False)
+"""Scripts give the model values and media besides the result with it. It is not a call: no record, no count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Additions:
     @classmethod
     def standard(cls) -> Additions:
         """What every script finds."""
-        return cls(functions={"show": HostFunction("show", show, SHOW)}, docs={"show": SHOW})
+        return cls(functions={"show": SHOW}, docs={"show": SHOW.doc})
 
     def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True) -> Additions:
         """With a value, or a function that scripts call with positional arguments."""

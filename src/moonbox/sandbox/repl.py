@@ -14,6 +14,7 @@ from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.script_check import ScriptCheck
 from moonbox.sandbox.slots import Turns
@@ -21,11 +22,14 @@ from moonbox.wording import counted
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+    from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
     from moonbox.limits import Limits
+    from moonbox.sandbox.options import RunOptions
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
@@ -47,11 +51,12 @@ class Repl:
 
     def __init__(
         self,
+        sandbox: Sandbox,
         setup: Setup,
         pool: Pool,
         template: EnvironmentMark,
         on_close: Callable[[Repl], None],
-        limits: Limits | None,
+        options: RunOptions,
         timeout: float | None,
         toolbox: Toolbox | None,
         before_write: Callable[[Run], Run | None] | None,
@@ -60,9 +65,10 @@ class Repl:
     ) -> None:
         self.id = "" if for_one_run else setup.new_id(6)
         self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
+        self._sandbox = sandbox  # which lives, and its workers with it, as long as one of its Repls
         self._setup = setup
         self._worker = HeldWorker(setup, pool, template, timeout)
-        self._limits = limits or setup.limits
+        self._options = merged(setup.run_options, options) if options else setup.run_options
         self._before_write = before_write
         self._on_close = on_close
         self._additions = setup.additions
@@ -79,24 +85,17 @@ class Repl:
 
     # Running
 
-    def run(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run:
+    def run(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised.
 
-        `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
+        The options are those of `RunOptions`: limits, timeout, inputs, context, labels, on_call, on_output.
         """
-        given = self._lowered(inputs) if inputs else []
+        given = self._given(options)
         self._turns.enter()
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits, given, on_output)
+            execution = self._begin(link, source, given)
             if not execution.over:
                 BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
             return self._finish(execution)
@@ -106,23 +105,16 @@ class Repl:
         finally:
             self._turns.leave()
 
-    async def arun(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run:
+    async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
-        given = self._lowered(inputs) if inputs else []
+        given = self._given(options)
         await self._turns.aenter()
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
-            execution = self._begin(link, source, limits, given, on_output)
+            execution = self._begin(link, source, given)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
             return self._finish(execution)
@@ -132,40 +124,26 @@ class Repl:
         finally:
             self._turns.leave()
 
-    def start(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run | Pause:
+    def start(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepped import SteppedDriver
 
-        given = self._lowered(inputs) if inputs else []
+        given = self._given(options)
         self._turns.enter()
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits, given, on_output)
+            execution = self._begin(link, source, given)
         except BaseException:
             self._turns.leave()
             raise
         driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
         return SteppedDriver(driver, execution, self._turns.pause, self._end_steps).begin()
 
-    async def astart(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run | Pause:
+    async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited."""
         import asyncio  # it takes longer to load than all of moonbox
 
-        return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
+        return await asyncio.to_thread(self.start, source, **options)
 
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.
@@ -272,27 +250,25 @@ class Repl:
 
     # One run
 
-    def _lowered(self, inputs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def _given(self, options: RunOptions) -> tuple[RunOptions, list[tuple[str, Any]]]:
+        """What one run is given: the options over those of the Repl, and the inputs as plain values."""
+        if not options:
+            return self._options, []
+        given = merged(self._options, options)
         with self._media.active():
-            return lower_inputs(inputs, self._setup.language)
+            return given, lower_inputs(given.get("inputs"), self._setup.language)
 
-    def _begin(
-        self,
-        link: Link,
-        source: str,
-        limits: Limits | None,
-        inputs: list[tuple[str, Any]],
-        on_output: Callable[[str], None] | None,
-    ) -> Execution:
+    def _begin(self, link: Link, source: str, given: tuple[RunOptions, list[tuple[str, Any]]]) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
+        options, inputs = given
         _require_text(source)
         setup, worker = self._setup, self._worker
         number = self._number = self._number + 1
         self._sources.append((number, source))
         seed = setup.random.getrandbits(56)
-        on_output = on_output or setup.on_output
+        on_output = options.get("on_output")
         record = RunRecord(
-            self._call_path(limits or self._limits),
+            self._call_path(options.get("limits") or setup.limits),
             source,
             setup.new_id(),
             repl_id=self.id,
@@ -301,10 +277,16 @@ class Repl:
             state_lost_before=worker.loss_unseen,
             intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output,
+            context=setup.context_with(options.get("context")),
+            labels=options.get("labels"),
         )
         worker.loss_unseen = False
         execution = Execution(
-            record, sources=self._sources, on_call=setup.on_call, on_output=on_output, telemetry=setup.telemetry
+            record,
+            sources=self._sources,
+            on_call=options.get("on_call"),
+            on_output=on_output,
+            telemetry=setup.telemetry,
         )
         program = source.encode("utf-8", "replace")
         refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
@@ -320,7 +302,7 @@ class Repl:
     def _call_path(self, limits: Limits) -> CallPath:
         """The one of the latest run, unless something has changed since."""
         calls = self._calls
-        if calls is None or calls.limits is not limits:
+        if calls is None or (calls.limits is not limits and calls.limits != limits):
             calls = self._calls = CallPath(
                 self._setup, self.toolbox, self._additions, limits, self._always, self._media
             )
