@@ -10,6 +10,23 @@ from moonbox.suggest import unknown
 
 KIB = 1024
 MIB = 1024 * KIB
+PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {"timeout": 5.0, "max_operations": 10_000, "max_tool_calls": 10, "max_array": 10_000},
+    "standard": {"timeout": 30.0, "max_operations": 100_000, "max_tool_calls": 50, "max_array": 10_000},
+    "extended": {"timeout": 120.0, "max_operations": 500_000, "max_tool_calls": 100, "max_array": 10_000},
+    "untrusted": {
+        "timeout": 5.0,
+        "max_operations": 10_000,
+        "max_tool_calls": 5,
+        "max_memory": 16 * MIB,
+        "max_string": 100_000,
+        "max_array": 1_000,
+        "max_output": 16 * KIB,
+        "max_depth": 32,
+        "max_source": 64 * KIB,
+    },
+}
+"""The fields that each preset gives."""
 
 
 class _Given:
@@ -73,31 +90,31 @@ class Limits(_Given):
     @classmethod
     def quick(cls, **changes: Any) -> Limits:
         """For short look-ups: 5 seconds, 10 calls, 10 000 operations."""
-        return cls(**{**_PRESETS["quick"], **changes})
+        return cls(**{**PRESETS["quick"], **changes})
 
     @classmethod
     def standard(cls, **changes: Any) -> Limits:
         """For ordinary work: 30 seconds, 50 calls, 100 000 operations."""
-        return cls(**{**_PRESETS["standard"], **changes})
+        return cls(**{**PRESETS["standard"], **changes})
 
     @classmethod
     def extended(cls, **changes: Any) -> Limits:
         """For long work: 120 seconds, 100 calls, 500 000 operations."""
-        return cls(**{**_PRESETS["extended"], **changes})
+        return cls(**{**PRESETS["extended"], **changes})
 
     @classmethod
     def untrusted(cls, **changes: Any) -> Limits:
         """For scripts of unknown origin: 5 seconds, 5 calls, 16 MiB."""
-        return cls(**{**_PRESETS["untrusted"], **changes})
+        return cls(**{**PRESETS["untrusted"], **changes})
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Limits:
         """The preset of that name, or the defaults for "default"."""
         if name == "default":
             return cls(**changes)
-        if name not in _PRESETS:
-            raise UsageError(unknown("limits preset", str(name), ("default", *_PRESETS)))
-        return cls(**{**_PRESETS[name], **changes})
+        if name not in PRESETS:
+            raise UsageError(unknown("limits preset", str(name), ("default", *PRESETS)))
+        return cls(**{**PRESETS[name], **changes})
 
     def replace(self, **changes: Any) -> Limits:
         """These limits with changes. (`dataclasses.replace` does the same, but counts every field as given.)"""
@@ -123,22 +140,6 @@ _LARGEST = 2**48  # far more than any machine has, and a multiple of it still fi
 _MOST = {
     "timeout": 1_000_000_000,  # thirty years; clocks of the system take not much more
     "max_depth": 180,  # JSON and Lua parsers recurse on the C stack; both are safe well past this
-}
-_PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"timeout": 5.0, "max_operations": 10_000, "max_tool_calls": 10, "max_array": 10_000},
-    "standard": {"timeout": 30.0, "max_operations": 100_000, "max_tool_calls": 50, "max_array": 10_000},
-    "extended": {"timeout": 120.0, "max_operations": 500_000, "max_tool_calls": 100, "max_array": 10_000},
-    "untrusted": {
-        "timeout": 5.0,
-        "max_operations": 10_000,
-        "max_tool_calls": 5,
-        "max_memory": 16 * MIB,
-        "max_string": 100_000,
-        "max_array": 1_000,
-        "max_output": 16 * KIB,
-        "max_depth": 32,
-        "max_source": 64 * KIB,
-    },
 }
 
 

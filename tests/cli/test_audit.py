@@ -191,12 +191,12 @@ def test_show_as_json_is_the_whole_record(trail: Path) -> None:
 def test_stats(trail: Path) -> None:
     result = _call("stats", "--db", trail)
     lines = [" ".join(line.split()) for line in result.output.splitlines() if line.strip()]
-    assert lines[0] == "2 runs, 1 failed (1 runtime), 3 calls"
+    assert lines[0] == "2 runs, 1 failed (1 runtime), 4 calls"
     assert lines[1] == "tool calls failed p50 p95 sent received"
     assert lines[3] == "get_expenses 1 0 250 ms 250 ms 0 B 5 B"
-    assert lines[4] == "se\\x1bnd 1 1 0 µs 0 µs 0 B 0 B"
-    assert lines[6] == "day (UTC) runs failed calls time"
-    assert lines[8] == "1970-01-01 2 1 4 500 ms"
+    assert lines[5] == "se\\x1bnd 1 1 0 µs 0 µs 0 B 0 B"
+    assert lines[7] == "day (UTC) runs failed calls time"
+    assert lines[9] == "1970-01-01 2 1 4 500 ms"
     data = json.loads(_call("stats", "--db", trail, "--json").output)
     assert (data["runs"], data["kinds"], len(data["tools"])) == (2, {"runtime": 1}, 4)
     assert json.loads(_call("stats", "--db", trail, "--json", "--since", "7d").output)["runs"] == 0
