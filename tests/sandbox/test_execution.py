@@ -49,6 +49,7 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
         approve=None,
         middleware=(),
         telemetry=None,
+        run_options={},
         sink=None,
         redactor=None,
     )

@@ -176,23 +176,24 @@ class CallLedger:
             self._replies.append((call_id, True, pack(value)))
             return
         try:
-            answer = self._looked_up(name, arguments) if space == "docs" else self._show(arguments)
+            answer = self._look_up(name, arguments) if space == "docs" else self._show(arguments)
             self._replies.append((call_id, True, pack(answer)))
         except ToolError as error:
             self._replies.append((call_id, False, pack(error_value(error, None))))
 
-    def _looked_up(self, name: str, arguments: list[Any]) -> Any:
+    def _look_up(self, name: str, arguments: list[Any]) -> Any:
         docs = self._record.calls.docs
         self._discovery -= docs.cost(name)
         if self._discovery < 0:
             raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
         return docs.answer(name, arguments)
 
-    def _show(self, values: list[Any]) -> None:
+    def _show(self, values: list[Any]) -> Any:
         self._shown += 1
         if self._shown > _MOST_SHOWN:
             raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
         self._record.show(values)
+        return None
 
     def _counts(self, target: str) -> bool:
         """Whether a call is spent from the budget."""

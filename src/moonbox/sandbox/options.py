@@ -44,12 +44,13 @@ class RunOptions(TypedDict, total=False):
 def merged(base: RunOptions, options: RunOptions) -> RunOptions:
     """The options over `base`, which has been through here: limits, contexts and labels are put together."""
     given = _checked(options)
+    before: Any = base
     both: Any = {**base, **given}
     if "limits" in base and "limits" in given:
         both["limits"] = given["limits"].over(base["limits"])
     for name in ("context", "labels"):
         if name in base and name in given:
-            both[name] = {**base[name], **given[name]}  # type: ignore[literal-required]  # one of two keys
+            both[name] = {**before[name], **given[name]}
     if len(both.get("labels", ())) > MOST_LABELS:
         raise UsageError(f"there are {len(both['labels'])} labels; at most {MOST_LABELS} are possible")
     result: RunOptions = both

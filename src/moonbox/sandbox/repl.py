@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
     from moonbox.limits import Limits
+    from moonbox.sandbox.decisions import Decision
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import EnvironmentMark, Setup
@@ -72,7 +73,7 @@ class Repl:
         self._before_write = before_write
         self._on_close = on_close
         self._additions = setup.additions
-        self._always: dict[str, dict[str, str]] = {}
+        self._always: dict[str, tuple[dict[str, str], Decision]] = {}
         self._check = ScriptCheck(setup, toolbox, check)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()

@@ -55,7 +55,7 @@ class Setup:
     approve: Callable[[ToolCall], Any | Awaitable[Any]] | None
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
-    run_options: RunOptions = field(default_factory=dict)
+    run_options: RunOptions
     """What a run has that is given nothing else: limits and callbacks."""
     sink: Sink | None
     redactor: Redactor | None
@@ -172,7 +172,7 @@ def check_options(
 
 def check_middleware(middleware: Any) -> tuple[Middleware, ...]:
     """The layers around every call; UsageError where one is wrong."""
-    layers = list(middleware) if isinstance(middleware, Iterable) else [None]
+    layers: list[Any] = list(middleware) if isinstance(middleware, Iterable) else [None]
     if not all(hasattr(layer, "before") and hasattr(layer, "after") for layer in layers):
         raise UsageError(f"middleware must be a list of Middleware values, not {middleware!r}")
     for layer in layers:
