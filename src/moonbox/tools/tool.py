@@ -101,8 +101,9 @@ class Tool(Generic[P, R]):
         object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
         if self.binder is None or self.binder.parameters is not self.parameters:
-            typed = self.plan.converter is not None
-            object.__setattr__(self, "binder", Binder(object_schema(self.name, self.parameters), typed=typed))
+            parameters, converter = object_schema(self.name, self.parameters), self.plan.converter
+            typed = {} if converter is None else {"typed": True, "other_names": converter.other_names}
+            object.__setattr__(self, "binder", Binder(parameters, **typed))
             object.__setattr__(self, "parameters", self._binder.parameters)
 
     @staticmethod
