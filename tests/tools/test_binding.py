@@ -24,7 +24,7 @@ def made(properties: dict[str, Any], required: Any = (), **more: Any) -> Tool:
 def refusal(bad: Tool, arguments: Any, **options: Any) -> str:
     with pytest.raises(ArgumentError) as raised:
         bad.bind(arguments, **options)
-    assert raised.value.code == "invalid_arguments"
+    assert raised.value.code == "invalid"
     assert raised.value.tool == bad.path
     return raised.value.message
 

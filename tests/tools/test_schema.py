@@ -219,7 +219,7 @@ def test_problems_that_only_pydantic_sees_are_listed_together() -> None:
         "- numbers[2]: must be even, got 3 (integer)\n"
         "valid parameters: when* (string), numbers* (integer[]), limit (integer, default 10)"
     )
-    assert raised.value.code == "invalid_arguments"
+    assert raised.value.code == "invalid"
 
 
 def test_defaults_that_json_cannot_carry_stay_with_the_function() -> None:

@@ -115,7 +115,7 @@ def test_from_a_script() -> None:
             "local rows = {} for n = 1, 6000 do rows[n] = {path = 'a'} end rows[6001] = {path = '\\xff'} "
             "tools.save{rows = rows}"
         )
-    assert run.error is not None and run.error.code == "invalid_arguments"
+    assert run.error is not None and run.error.code == "invalid"
     assert calls == []
 
 

@@ -270,7 +270,7 @@ class CodeMode:
         except ArgumentError:
             return self.sandbox.call(tool.path, given)
         call = ToolCall(
-            tool=tool, name=tool.path, arguments=bound, index=1, run_id="", repl_id="", id=1, language="direct"
+            tool=tool.path, definition=tool, arguments=bound, index=1, run_id="", repl_id="", id=1, language="direct"
         )
         return DirectStep(call, lambda answer: self.sandbox.call(tool.path, given, answer=answer))
 

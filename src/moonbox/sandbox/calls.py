@@ -163,8 +163,8 @@ class CallPath:
     def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
         return ToolCall(
-            tool=tool,
-            name=entry.tool,
+            tool=entry.tool,
+            definition=tool,
             arguments=entry.arguments,
             index=entry.index,
             run_id=run.id,

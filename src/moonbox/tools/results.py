@@ -7,15 +7,17 @@ A failure is a code and a bounded message. A ToolError says what its author wrot
 script sees its class and text, at most 500 characters, with absolute paths cut to their last part and credentials
 replaced by `***`; the traceback goes into `ToolError.detail`, which only the audit trail holds.
 
-    exception                                             code              retryable
-    TimeoutError, and classes named …Timeout…             timeout           yes
-    ConnectionError, and classes named Connect…, Network… connection        yes
-    with a response of HTTP status 4xx or 5xx             http_<status>     408, 425, 429, 500, 502, 503, 504
-    PermissionError                                       permission        no
-    FileNotFoundError                                     not_found         no
-    NotImplementedError                                   not_implemented   no
-    cancellation                                          cancelled         no
-    everything else                                       tool_error        no
+    exception                                             code          retryable
+    TimeoutError, and classes named …Timeout…             timeout       yes
+    ConnectionError, and classes named Connect…, Network… unavailable   yes
+    with an HTTP status                                   see _STATUSES 408, 425, 429, 500, 502, 503, 504
+    PermissionError                                       denied        no
+    LookupError, FileNotFoundError                        not_found     no
+    FileExistsError                                       conflict      no
+    cancellation                                          cancelled     no
+    everything else                                       tool_error    no
+
+An HTTP status is also in the error's data: `{"status": 404}`.
 """
 
 from __future__ import annotations
@@ -108,9 +110,11 @@ def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
         _complete(error, tool)
         failure = error
     else:
-        code, retryable = _classify(error)
+        status = _status(error)
+        code, retryable = _classify(error, status)
         message = _bounded(scrub(_text(error)))
-        failure = ToolError(message, code=code, retryable=retryable, tool=tool, detail=_detail(error))
+        data = None if status is None else {"status": status}
+        failure = ToolError(message, code=code, retryable=retryable, data=data, tool=tool, detail=_detail(error))
         failure.args = (failure.message,)
     return failure
 
@@ -150,15 +154,30 @@ def _complete(error: ToolError, tool: str | None) -> None:
         error.data = None
 
 
-def _classify(error: BaseException) -> tuple[str, bool]:
-    status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "status_code", None)
+def code_of_status(status: int) -> tuple[str, bool]:
+    """The code of a failure with this HTTP status, and whether another attempt may succeed."""
+    code = _STATUSES.get(status, "invalid" if 400 <= status < 500 else "tool_error")
+    return code, status in _RETRYABLE_STATUS
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status in the exceptions of HTTP clients: httpx, requests, aiohttp, urllib and the like."""
+    response = getattr(error, "response", None)
+    found = [getattr(response, "status_code", None), getattr(error, "status_code", None)]
+    found += [getattr(response, "status", None), getattr(error, "status", None)]
+    if any(base.__name__ == "HTTPError" for base in type(error).__mro__):
+        found.append(getattr(error, "code", None))
+    return next((status for status in found if type(status) is int and 400 <= status < 600), None)
+
+
+def _classify(error: BaseException, status: int | None) -> tuple[str, bool]:
     names = [base.__name__ for base in type(error).__mro__]
     if isinstance(error, TimeoutError) or any("Timeout" in name or name == "TimedOut" for name in names):
         return "timeout", True
     if isinstance(error, ConnectionError) or any(name in _CONNECTION for name in names):
-        return "connection", True
-    if isinstance(status, int) and 400 <= status < 600:
-        return f"http_{status}", status in _RETRYABLE_STATUS
+        return "unavailable", True
+    if status is not None:
+        return code_of_status(status)
     if "CancelledError" in names:  # asyncio's, concurrent.futures' or another loop's
         return "cancelled", False
     for kind, code in _CODES.items():
@@ -193,13 +212,26 @@ def _bounded(text: str) -> str:
 
 
 _CONNECTION = frozenset(
-    {"APIConnectionError", "ClientConnectionError", "ConnectError", "ConnectionError", "NetworkError", "TransportError"}
+    {
+        *("APIConnectionError", "ClientConnectionError", "ConnectError", "ConnectionError", "NetworkError"),
+        *("TransportError", "gaierror"),
+    }
 )
 _CODES: dict[type[BaseException], str] = {
-    PermissionError: "permission",
+    PermissionError: "denied",
     FileNotFoundError: "not_found",
-    NotImplementedError: "not_implemented",
+    FileExistsError: "conflict",
+    LookupError: "not_found",
 }
+_STATUSES = {
+    **dict.fromkeys((401, 402, 403, 407, 451), "denied"),
+    **dict.fromkeys((404, 410), "not_found"),
+    **dict.fromkeys((409, 412, 423), "conflict"),
+    **dict.fromkeys((408, 504), "timeout"),
+    **dict.fromkeys((425, 502, 503), "unavailable"),
+    429: "rate_limited",
+}
+"""By HTTP status; any other 4xx is `invalid`, any other 5xx `tool_error`."""
 # `name=value` is a secret whenever the name says so; after a colon, prose is likelier ("unexpected token: x"),
 # so there the value must look like one, except for names that prose does not use that way.
 _NAMES = r"(?:token|api[_-]?key|access[_-]?key|auth|credentials?|session(?:[_-]?id)?|signature|sig|key)"
