@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, ToolError
 from moonbox.tools import Context, Injected, Tool, tool
+from moonbox.tools.signature import render
 
 
 class Colour(enum.Enum):
@@ -140,6 +141,40 @@ def test_return_schemas(annotation: Any, expected: Any) -> None:
 
     f.__annotations__["return"] = annotation
     assert Tool.from_function(f).returns == expected
+
+
+class Bill(BaseModel):
+    total: decimal.Decimal
+    due: dt.timedelta = dt.timedelta(hours=1)
+    note: str = ""
+    secret: str = Field("", exclude=True)
+
+
+@dataclasses.dataclass
+class Visit:
+    cost: decimal.Decimal
+    lasts: dt.timedelta = dt.timedelta(0)
+
+
+class Extra(TypedDict):
+    note: NotRequired[str]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (Bill, Bill(total=decimal.Decimal("1.50")), "{total: string, due: string, note: string}"),
+        (Visit, Visit(decimal.Decimal("1.5")), "{cost: number|string, lasts: number}"),
+        (Extra, {}, "{note?: string}"),
+    ],
+)
+def test_results_are_shown_as_they_arrive(annotation: Any, value: Any, text: str) -> None:
+    def f(): ...
+
+    f.__annotations__["return"] = annotation
+    made = Tool.from_function(f, validate_result=True)
+    assert render(made, "signature") == f"f() -> {text}"
+    made.convert_result(value)  # the value fits what is shown
 
 
 def test_a_function_without_return_annotation_has_no_result_schema() -> None:

@@ -226,6 +226,9 @@ class CallPath:
         CLOCK.set(run.clock)
         result = await self._invoke(call, entry, run, executor, tool.is_async)
         packed = convert(result, tool, self.value_limits)
+        other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
+        if other is not None:
+            run.note(other, tool.path)
         self._setup.learn(tool, packed, scripted=not self._direct)
         for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:

@@ -161,7 +161,7 @@ class Binder:
         import jsonschema_rs
 
         try:
-            return jsonschema_rs.validator_for(self.document.root, validate_formats=False, retriever=_refuse)
+            return jsonschema_rs.validator_for(self.document.root, validate_formats=False, retriever=refuse_to_fetch)
         except jsonschema_rs.ValidationError as error:
             where = "".join(f"[{part!r}]" for part in error.instance_path)
             raise ToolDefinitionError(f"parameters{where} is not a valid JSON Schema: {error.message}") from None
@@ -308,7 +308,7 @@ class Binder:
         root = self.document.root
         shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
         try:
-            return jsonschema_rs.validator_for({**shared, **rule}, validate_formats=False, retriever=_refuse)
+            return jsonschema_rs.validator_for({**shared, **rule}, validate_formats=False, retriever=refuse_to_fetch)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
             return None
 
@@ -318,7 +318,7 @@ class Binder:
         return validator is None or bool(validator.is_valid(default))
 
 
-def _refuse(uri: str) -> Any:
+def refuse_to_fetch(uri: str) -> Any:
     """A schema never makes the host fetch or open anything."""
     raise LookupError("schemas are not fetched; put it under $defs")
 

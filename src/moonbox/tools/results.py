@@ -25,10 +25,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Generator
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
+from moonbox.tools.binding import refuse_to_fetch
+from moonbox.tools.coercion import stand_in
+from moonbox.tools.document import Document, accepts, kind_of
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 LONGEST_MESSAGE = 500
 _LONGEST_DETAIL = 20_000
+_JSON_TYPES = frozenset({bool, dict, float, int, list, str, type(None)})
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -92,7 +97,12 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
     if tool is not None and tool.parse_json and tool.returns is None and isinstance(value, str):
         value = _parsed(value, limits)
     try:
-        return pack(collect_rows(value, limits.max_array), limits, "result")
+        packed = pack(collect_rows(value, limits.max_array), limits, "result")
+        if tool is not None and tool.validate_result and tool.result_schema is not None:
+            tool.result_schema.check(packed.value)
+        return packed
+    except ToolError:
+        raise
     except ConversionError as error:
         code = "result_too_large" if error.limit else "bad_result"
         message = f"{subject} cannot be used: {error}" if name else str(error)
@@ -102,6 +112,43 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
     except Exception as error:  # noqa: BLE001 - the conversion calls code of the value's own class
         message = f"{subject} cannot be converted: {type(error).__name__}"
         raise ToolError(message, code="bad_result", tool=name, detail=str(error)) from None
+
+
+class ResultSchema:
+    """The schema of a tool's results, to compare them with."""
+
+    def __init__(self, tool: str, schema: dict[str, Any]) -> None:
+        self._tool, self._schema = tool, schema
+        self._document = Document(schema)
+
+    def other_type(self, value: Any) -> str | None:
+        """In words, that a result has another type than the schema says; None where it has that type, or a special one.
+
+        Only the outermost level is looked at, so that it costs nothing.
+        """
+        kinds, kind = self._document.kinds(self._schema), kind_of(value) if type(value) in _JSON_TYPES else None
+        if kind is None or accepts(kinds, kind) or (kind == "number" and accepts(kinds, "integer")):
+            return None
+        return f"the result of {self._tool} is of type {kind}, not {'|'.join(sorted(kinds or ()))} as declared"
+
+    def check(self, value: Any) -> None:
+        """Raise ToolError if the value does not fit."""
+        problem = next(self._validator.iter_errors(stand_in(value)), None)
+        if problem is None:
+            return
+        where = "".join(f"[{part!r}]" for part in problem.instance_path)
+        message = f"the result of {self._tool} does not fit its declared type: result{where}: {problem.message}"
+        raise ToolError(_bounded(message), code="bad_result", tool=self._tool)
+
+    @cached_property
+    def _validator(self) -> Any:
+        import jsonschema_rs
+
+        try:
+            return jsonschema_rs.validator_for(self._schema, validate_formats=False, retriever=refuse_to_fetch)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError) as error:
+            message = f"the result of {self._tool} cannot be validated: its schema is invalid: {error}"
+            raise ToolError(_bounded(message), code="bad_result", tool=self._tool) from None
 
 
 def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
