@@ -104,8 +104,10 @@ class Tool(Generic[P, R]):
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
         if self.binder is None or self.binder.parameters is not self.parameters:
             parameters, converter = object_schema(self.name, self.parameters), self.plan.converter
-            typed = {} if converter is None else {"typed": True, "other_names": converter.other_names}
-            object.__setattr__(self, "binder", Binder(parameters, **typed))
+            binder = Binder(parameters)
+            if converter is not None:
+                binder = Binder(parameters, typed=True, other_names=converter.other_names)
+            object.__setattr__(self, "binder", binder)
             object.__setattr__(self, "parameters", self._binder.parameters)
 
     @staticmethod
