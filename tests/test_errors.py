@@ -17,9 +17,8 @@ KINDS = {
     "approval_unavailable": "denied",
     "tool_error": "tool",
     "timeout": "tool",
-    "invalid_arguments": "tool",
-    "http_403": "tool",
-    "permission": "tool",
+    "invalid": "tool",
+    "unavailable": "tool",
     "anything_else": "tool",
 }
 

@@ -29,7 +29,7 @@ def _command(path: str, command: Any, level: int) -> list[str]:
     parts = [f"{'#' * level} {path}", _text(command)]
     children = getattr(command, "commands", None)
     if children is None:
-        arguments = [item for item in command.params if item.param_type_name == "argument"]
+        arguments = [item for item in command.params if item.param_type_name == "argument" and not item.hidden]
         options = [item for item in command.params if item.param_type_name == "option" and not item.hidden]
         words = [path, "[OPTIONS]" if options else "", *(_argument(item) for item in arguments)]
         parts.append(f"Usage: `{' '.join(word for word in words if word)}`")

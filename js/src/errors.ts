@@ -86,7 +86,7 @@ export class ToolError extends MoonboxError {
 
 export class ArgumentError extends ToolError {
   constructor(message: string, fields: ToolErrorFields = {}) {
-    super(message, { code: "invalid_arguments", ...fields });
+    super(message, { code: "invalid", ...fields });
   }
 }
 

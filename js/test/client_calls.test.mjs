@@ -40,7 +40,7 @@ test("a script waits for the client", () =>
   within(async (mode) => {
     const waiting = await paused(start(mode, "n = 3 local x = tools.pick{of = {'a', 'b'}} return x .. n"));
     assert.equal(String(waiting), "paused: waiting for the client's answer to pick");
-    assert.deepEqual(waiting.calls.map((call) => [call.name, call.arguments]), [["pick", { of: ["a", "b"] }]]);
+    assert.deepEqual(waiting.calls.map((call) => [call.tool, call.arguments]), [["pick", { of: ["a", "b"] }]]);
     assert.equal((await waiting.resume(["b"])).text, "b3");
     assert.equal(await mode.handle("lua_repl", code("return n")), "3", "the conversation keeps its state");
   }));

@@ -114,7 +114,7 @@ class ToolError(MoonboxError):
 class ArgumentError(ToolError):
     """The arguments do not fit the tool's schema; the message lists every problem."""
 
-    def __init__(self, message: str, *, code: str = "invalid_arguments", **more: Any) -> None:
+    def __init__(self, message: str, *, code: str = "invalid", **more: Any) -> None:
         super().__init__(message, code=code, **more)
 
 

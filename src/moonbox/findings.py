@@ -18,6 +18,7 @@ class Finding(Struct, frozen=True):
     """error: it cannot work, and is not run; note: it is likely a mistake."""
     message: str
     line: int
+    """0 for a note that a call made while the script ran."""
     column: int | None = None
     hint: str | None = None
     """What to write instead."""
@@ -28,7 +29,8 @@ class Finding(Struct, frozen=True):
 
     def __str__(self) -> str:
         hint = f"; {self.hint}" if self.hint else ""
-        return f"line {self.line}: {self.message}{hint}"
+        where = f"line {self.line}: " if self.line else ""
+        return f"{where}{self.message}{hint}"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -149,7 +149,7 @@ def test_other_exceptions() -> None:
     with Sandbox(Toolbox.from_langchain([picky])) as box:
         assert box.run("return tools.picky{x = 102}").error.message == "ValueError: 102 is too much"  # type: ignore[union-attr]  # there is one
         wrong = box.run("return tools.picky{x = 'a'}").error
-        assert wrong is not None and wrong.code == "invalid_arguments"
+        assert wrong is not None and wrong.code == "invalid"
 
 
 def test_arguments_that_the_schema_cannot_judge() -> None:
@@ -164,7 +164,7 @@ def test_arguments_that_the_schema_cannot_judge() -> None:
         lambda x: x, name="even", description="Even.", args_schema=Even, handle_validation_error="only even ones"
     )
     script = "local ok, problem = pcall(tools.even, {x = 1}) return {problem.code, problem.message}"
-    assert values([made], script) == ["invalid_arguments", "only even ones"]
+    assert values([made], script) == ["invalid", "only even ones"]
 
 
 def test_callbacks_see_the_calls_of_scripts() -> None:
@@ -227,7 +227,7 @@ def test_what_only_a_graph_can_give() -> None:
     assert values([with_default], "return tools.with_default{x = 1}") == "nobody: 1"
     with Sandbox(Toolbox.from_langchain([with_default])) as box:
         error = box.run("return tools.with_default{x = 1, user = 'root'}").error
-        assert error is not None and error.code == "invalid_arguments"
+        assert error is not None and error.code == "invalid"
 
 
 def test_options_and_things_that_are_no_tools() -> None:

@@ -102,7 +102,7 @@ def test_failures_stay_failures() -> None:
         [False, "tool_error", "three is no good", False],
         [False, "denied", "this call needs a person's approval, for which a script cannot wait", False],
         [False, "tool_error", "ValueError: seven", False],
-        [False, "invalid_arguments", "invalid arguments for picky:", False],
+        [False, "invalid", "invalid arguments for picky:", False],
     ]
 
 

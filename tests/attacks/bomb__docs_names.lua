@@ -1,5 +1,5 @@
 -- attack: have the host look for the nearest name to megabytes of text
 -- value: false
--- value: "invalid_arguments"
+-- value: "invalid"
 local ok, e = pcall(docs.describe, ("x"):rep(5000000))
 return ok, e.code

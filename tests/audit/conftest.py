@@ -26,7 +26,7 @@ def _make_run(id: str = "run-1", **changes: Any) -> Run:
             bytes_in=17,
         ),
         Call(2, "get_expenses", {"employee_id": 2}, packed=pack([]), started=1000.1, duration=0.04, bytes_out=2),
-        Call(3, "send", {"to": 5}, "error", error=CallError("invalid_arguments", "to: not a string"), started=1000.2),
+        Call(3, "send", {"to": 5}, "error", error=CallError("invalid", "to: not a string"), started=1000.2),
     )
     fields: dict[str, Any] = {
         "source": "-- sum\nreturn total",

@@ -153,7 +153,7 @@ def test_a_failure_says_what_where_how_and_what_had_happened(
         "calls already made (2 ok, 1 not ok); do not repeat those that changed something:\n"
         '1. get_expenses {"employee_id":1}: ok\n'
         '2. get_expenses {"employee_id":2}: ok\n'
-        '3. send {"to":5}: failed (invalid_arguments): to: not a string\n'
+        '3. send {"to":5}: failed (invalid): to: not a string\n'
         "\n"
         "printed:\n"
         "so far"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from moonbox import Tool, Toolbox, tool
@@ -31,6 +32,23 @@ class Page(TypedDict):
     total: int
 
 
+class Row(BaseModel, extra="forbid"):
+    id: int
+
+
+class Closed(BaseModel, extra="forbid"):
+    name: str
+    items: list[Row]
+
+
+class Animal(BaseModel):
+    name: str
+
+
+class Dog(Animal):
+    breed: str
+
+
 def shop() -> Toolbox:
     @tool
     def get_expenses(employee_id: int, limit: int = 10) -> list[Item]:
@@ -47,6 +65,16 @@ def shop() -> Toolbox:
         """For the model itself."""
         return "done"
 
+    @tool
+    def closed_result() -> Closed:
+        """A result that has no other fields."""
+        return Closed(name="", items=[])
+
+    @tool
+    def pet() -> Animal:
+        """A result that may be of a subclass."""
+        return Dog(name="Rex", breed="spitz")
+
     unknown = Tool.from_schema(name="anything", description="", parameters={"type": "object"}, call=lambda _: None)
     open_result = Tool.from_schema(
         name="open_result",
@@ -55,7 +83,7 @@ def shop() -> Toolbox:
         call=lambda _: {},
         returns={"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": True},
     )
-    box = Toolbox([get_expenses, search, wipe, unknown, open_result])
+    box = Toolbox([get_expenses, search, wipe, unknown, open_result, closed_result, pet])
     box.learned.learn("anything", {"id": 1, "rows": [{"name": "x"}]})
     return box
 

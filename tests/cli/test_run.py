@@ -139,6 +139,14 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         (["compiled.lua"], "error: 'compiled.lua' is compiled Lua; only source text can be run\n"),
         ([], "error: a script is required: a file, - for standard input, or -e SCRIPT\n"),
         (["summary.lua", "-e", "1"], "error: use either a file or -e, not both\n"),
+        (
+            ["summary.lua", "foo"],
+            "error: a script takes no arguments, got 'foo'; give it a global: --set name=foo\n",
+        ),
+        (
+            ["summary.lua", "city=New York", "b"],
+            "error: a script takes no arguments, got 'city=New York'; give it a global: --set 'city=New York'\n",
+        ),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
         (
             ["-e", "1", "--features", "io"],

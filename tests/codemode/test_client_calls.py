@@ -46,7 +46,7 @@ def test_a_script_waits_for_the_client(mode: CodeMode) -> None:
     waiting = paused(mode.handle("lua_repl", code("n = 3 local x = tools.pick{of = {'a', 'b'}} return x .. n")))
     assert waiting == "paused: waiting for the client's answer to pick"
     [call] = waiting.calls
-    assert (call.name, call.arguments) == ("pick", {"of": ["a", "b"]})
+    assert (call.tool, call.arguments) == ("pick", {"of": ["a", "b"]})
     assert waiting.resume(["b"]) == "b3"
     assert mode.handle("lua_repl", code("return n")) == "3", "the conversation keeps its state"
 

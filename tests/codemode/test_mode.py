@@ -325,7 +325,7 @@ def test_approvals_inside_scripts_and_outside() -> None:
         return f"paid {amount}"
 
     def approve(call: Any) -> bool:
-        asked.append(call.tool.path if hasattr(call.tool, "path") else str(call.tool))
+        asked.append(call.tool)
         return bool(call.arguments["amount"] < 10)
 
     with Sandbox([pay], approve=approve) as box:

@@ -17,6 +17,8 @@ from moonbox.mcp.server.tools import media_block
 from moonbox.tools.signature import LEVELS, render
 from tests.conformance.cases import conformance_tools
 from tests.conformance.hosts import DriverHost, describe, why_missing
+from tests.tools.test_closing import CLOSED, OPEN
+from tests.tools.test_closing import made as closing_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -295,14 +297,37 @@ ARGUMENTS: list[tuple[int, Any]] = [
 
 
 @pytest.mark.parametrize(("number", "arguments"), ARGUMENTS, ids=lambda item: json.dumps(item))
-def test_arguments(node: DriverHost, number: int, arguments: Any) -> None:
-    tool = TOOLS[number]
+def test_arguments(node: DriverHost, number: int | Tool, arguments: Any) -> None:
+    tool = TOOLS[number] if isinstance(number, int) else number
     answer = node.ask("bind", tool=describe(tool), arguments=arguments, first_index=1)
     try:
         wanted: dict[str, Any] = {"bound": tool.bind(arguments, first_index=1)}
     except ArgumentError as error:
         wanted = {"problem": error.message}
     assert {key: answer[key] for key in answer if key != "id"} == wanted
+
+
+@pytest.mark.parametrize("part", [*OPEN, *CLOSED], ids=json.dumps)
+@pytest.mark.parametrize("given", [{"a": "x"}, {"a": "x", "other": "y"}, {"a": "x", "othr": "y"}], ids=json.dumps)
+def test_unknown_keys(node: DriverHost, part: Any, given: Any) -> None:
+    test_arguments(node, closing_tool(part), {"p": given})
+
+
+PET = {
+    "anyOf": [
+        fields(("kind",), kind={"const": "cat"}, lives={"type": "integer"}),
+        fields(("kind",), kind={"enum": ["dog", "wolf"]}),
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    "pet",
+    [{"kind": "cat", "lives": 9}, {"kind": "cat", "livs": 9}, {"kind": "cow"}, {"kind": "dgo"}, {}],
+    ids=json.dumps,
+)
+def test_tagged_unions(node: DriverHost, pet: Any) -> None:
+    test_arguments(node, made("adopt", fields(("pet",), pet=PET)), {"pet": pet})
 
 
 SCRIPTS = [

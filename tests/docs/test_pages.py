@@ -94,9 +94,9 @@ def codes() -> set[str]:
     for folder in ("tools", "sandbox"):
         for file in (ROOT / "src" / "moonbox" / folder).rglob("*.py"):
             found |= set(re.findall(r'code="(\w+)"', file.read_text("utf-8")))
-    from moonbox.tools.results import _CODES
+    from moonbox.tools.results import _CODES, _STATUSES
 
-    return found | set(_CODES.values()) | {"tool_error", "invalid_arguments", "denied"}
+    return found | {*_CODES.values(), *_STATUSES.values(), "tool_error", "invalid", "denied"}
 
 
 def test_tools_code_mode_and_the_trail_are_explained() -> None:

@@ -71,7 +71,7 @@ def test_wrong_arguments_are_named(make_api: Callable[..., HostApi], name: str, 
     with pytest.raises(ArgumentError) as caught:
         make_api({"http": ["api.example.com"]}).call(name, args)
     assert str(caught.value) == message
-    assert caught.value.code == "invalid_arguments"
+    assert caught.value.code == "invalid"
 
 
 def test_an_empty_table_may_arrive_as_an_array(make_api: Callable[..., HostApi]) -> None:

@@ -219,7 +219,7 @@ def test_a_refused_connection_can_be_retried(make_api: MakeApi) -> None:
     with pytest.raises(ToolError) as caught:
         make_api({"http": [f"127.0.0.1:{port}"]}).call("http.get", [f"http://127.0.0.1:{port}/"])
     assert str(caught.value) == f"the connection to 127.0.0.1:{port} failed: Connection refused"
-    assert (caught.value.code, caught.value.retryable, caught.value.tool) == ("connection", True, "http.get")
+    assert (caught.value.code, caught.value.retryable, caught.value.tool) == ("unavailable", True, "http.get")
 
 
 def test_the_next_address_is_tried(serve: Serve, make_api: MakeApi) -> None:
@@ -237,7 +237,7 @@ def test_a_name_that_does_not_resolve(make_api: MakeApi) -> None:
     with pytest.raises(ToolError) as caught:
         api.call("http.get", ["https://api.test/"])
     assert str(caught.value) == "the connection to api.test failed: the name api.test cannot be resolved"
-    assert (caught.value.code, caught.value.retryable) == ("connection", True)
+    assert (caught.value.code, caught.value.retryable) == ("unavailable", True)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_answers_that_are_not_http(serve_raw: ServeRaw, make_api: MakeApi, sent:
     server = serve_raw(lambda connection: connection.sendall(sent))
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
-    assert (caught.value.code, caught.value.retryable) == ("connection", True)
+    assert (caught.value.code, caught.value.retryable) == ("unavailable", True)
     assert str(caught.value) == f"the connection to {server.grant} failed: {reason}"
 
 
@@ -274,7 +274,7 @@ def test_closing_wakes_a_request_that_waits(serve: Serve, make_api: MakeApi) -> 
         api.close()
         error = waiting.exception(60)
         leave.set()
-    assert isinstance(error, ToolError) and error.code == "connection"
+    assert isinstance(error, ToolError) and error.code == "unavailable"
     with pytest.raises(ToolError, match="the host is closing"):
         api.call("http.get", [f"{server.url}/x"])
 

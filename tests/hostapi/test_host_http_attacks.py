@@ -314,4 +314,4 @@ def test_a_protocol_switch_is_refused(serve_raw: ServeRaw, make_api: MakeApi) ->
     server = serve_raw(lambda connection: connection.sendall(b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\ndata"))
     with pytest.raises(ToolError) as caught:
         make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 2}])
-    assert caught.value.code == "connection"
+    assert caught.value.code == "unavailable"

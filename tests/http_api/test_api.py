@@ -72,7 +72,7 @@ def test_a_tool_that_needs_a_person_is_refused(client: Client) -> None:
     [
         (b"{", "application/json", 400, "invalid_json"),
         (b'{"a": NaN}', "application/json", 400, "invalid_json"),
-        (b"[1]", "application/json", 400, "invalid_arguments"),
+        (b"[1]", "application/json", 400, "invalid"),
         (b"a=1", "application/x-www-form-urlencoded", 415, "unsupported_media_type"),
         (b"", "text/plain", 415, "unsupported_media_type"),  # what any page in a browser can send
         (b"", "", 415, "unsupported_media_type"),

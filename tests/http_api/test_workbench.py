@@ -95,7 +95,7 @@ def test_limits_and_their_mistakes(api: httpx.Client) -> None:
     id = open_session(api)
     for wrong in ({"timeout": -1}, {"nonsense": 1}, {"preset": "none"}, {"max_tool_calls": "many"}):
         answer = api.post(f"/sessions/{id}/run", json={"source_code": "return 1", "limits": wrong})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_arguments"), wrong
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid"), wrong
     api.post(f"/sessions/{id}/run", json={"source_code": "while true do end", "limits": {"timeout": 0.2}})
     with events(api, id) as stream:
         _, done = until(stream, "done")

@@ -84,10 +84,10 @@ def test_the_fetcher_sends_international_addresses_in_their_ascii_form(serve: Se
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65536 + b"\r\n", "too_large"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n", b"x" * 65536, "too_large"),
         (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n", gzip.compress(b"") * 1000, "too_large"),
-        (b"HTTP/1.1 200 OK\r\n", b"a: " + b"x" * 1000 + b"\r\n", "connection"),
-        (b"HTTP/1.1 200 OK\r\nlong: ", b"x" * 1000, "connection"),
-        (b"", b"x" * 1000, "connection"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", b"x" * 1000, "connection"),
+        (b"HTTP/1.1 200 OK\r\n", b"a: " + b"x" * 1000 + b"\r\n", "unavailable"),
+        (b"HTTP/1.1 200 OK\r\nlong: ", b"x" * 1000, "unavailable"),
+        (b"", b"x" * 1000, "unavailable"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", b"x" * 1000, "unavailable"),
     ],
     ids=["body", "chunks", "length", "empty gzip members", "headers", "header", "status line", "chunk extension"],
 )
@@ -189,7 +189,7 @@ def test_a_lookup_whose_thread_cannot_start_gives_its_place_back(monkeypatch: py
         patch.setattr(threading.Thread, "start", no_thread)
         with pytest.raises(NetError, match=r"^the name a\.test cannot be resolved: can't start new thread$") as caught:
             lookup.addresses("a.test", 80, 1.0)
-    assert (caught.value.code, caught.value.retryable) == ("connection", True)
+    assert (caught.value.code, caught.value.retryable) == ("unavailable", True)
     assert [str(address) for address in lookup.addresses("a.test", 80, 20.0)] == ["93.184.216.34"]
 
 

@@ -33,7 +33,7 @@ def main() -> None:
         run = box.run("return tools.double{n = 21}, json.encode({1, 2})")
         assert run.values == (42, "[1,2]"), run.error
         bad = box.run("return tools.double{m = 1}").error
-        assert bad is not None and bad.code == "invalid_arguments"
+        assert bad is not None and bad.code == "invalid"
 
     assert command("--version") == f"moonbox {moonbox.__version__}"
     assert command("run", "-e", "6 * 7") == "42"

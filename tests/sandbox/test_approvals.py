@@ -80,8 +80,13 @@ def test_decisions(
     assert run.values == expected
     assert [(call.approval, call.status) for call in run.calls] == [(approval, status)]
     (call,) = seen
-    assert call.tool is not None
-    assert (call.name, call.arguments, call.index, call.tool.name) == ("pay", {"amount": 5, "to": "ann"}, 1, "pay")
+    assert call.definition is not None
+    assert (call.tool, call.arguments, call.index, call.definition.name) == (
+        "pay",
+        {"amount": 5, "to": "ann"},
+        1,
+        "pay",
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -116,13 +121,13 @@ def test_always_holds_for_the_repl() -> None:
 
 def test_edited_arguments_are_validated() -> None:
     run = play("run", "local ok, e = pcall(tools.pay, 5) return ok, e.code", lambda call: call.edit({"amount": "x"}))
-    assert run.values == (False, "invalid_arguments")
+    assert run.values == (False, "invalid")
 
 
 def test_wrong_arguments_are_not_shown_to_anybody() -> None:
     asked: list[ToolCall] = []
     run = play("run", "local ok, e = pcall(tools.pay, 'x') return ok, e.code", asked.append)
-    assert run.values == (False, "invalid_arguments")
+    assert run.values == (False, "invalid")
     assert asked == []
 
 

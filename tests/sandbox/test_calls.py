@@ -271,7 +271,7 @@ def test_middleware_before(way: str, asynchronous: bool) -> None:
     seen: list[tuple[str, Any, int]] = []
 
     def look(call: ToolCall) -> Any:
-        seen.append((call.name, dict(call.arguments), call.index))
+        seen.append((call.tool, dict(call.arguments), call.index))
         match call.arguments["a"]:
             case 1:
                 return None
@@ -325,7 +325,7 @@ def test_layers_of_middleware_wrap_each_other() -> None:
 def test_arguments_of_middleware_are_validated() -> None:
     layer = Middleware(before=lambda call: call.with_arguments({"a": "x"}))
     run = play("run", "local ok, e = pcall(tools.add, 1) return ok, e.code", [add], middleware=[layer])
-    assert run.values == (False, "invalid_arguments")
+    assert run.values == (False, "invalid")
 
 
 def test_wrong_answers_of_middleware() -> None:

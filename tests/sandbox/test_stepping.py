@@ -53,9 +53,9 @@ def test_a_script_without_calls(repl: Repl) -> None:
 
 def test_one_call_after_another(repl: Repl) -> None:
     pause = paused(repl.start("local a = tools.add(1) return a + tools.add{ a = 2, b = 3 }"))
-    assert [(call.name, call.arguments) for call in pause.calls] == [("add", {"a": 1, "b": 1})]
+    assert [(call.tool, call.arguments) for call in pause.calls] == [("add", {"a": 1, "b": 1})]
     pause = paused(pause.resume([100]))
-    assert [(call.name, call.arguments, call.index) for call in pause.calls] == [("add", {"a": 2, "b": 3}, 2)]
+    assert [(call.tool, call.arguments, call.index) for call in pause.calls] == [("add", {"a": 2, "b": 3}, 2)]
     run = finished(pause.resume([200]))
     assert run.value == 300
     assert [(call.tool, call.result, call.status) for call in run.calls] == [("add", 100, "ok"), ("add", 200, "ok")]
@@ -99,7 +99,7 @@ def test_moonbox_answers_all(repl: Repl) -> None:
 def test_wrong_calls_never_reach_the_caller(repl: Repl) -> None:
     pause = paused(repl.start("local ok, e = pcall(tools.add, 'x') return ok, e.code, tools.add(1)"))
     assert [call.arguments for call in pause.calls] == [{"a": 1, "b": 1}]
-    assert finished(pause.resume([7])).values == (False, "invalid_arguments", 7)
+    assert finished(pause.resume([7])).values == (False, "invalid", 7)
 
 
 def test_wrong_answers(repl: Repl) -> None:

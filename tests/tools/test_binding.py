@@ -24,7 +24,7 @@ def made(properties: dict[str, Any], required: Any = (), **more: Any) -> Tool:
 def refusal(bad: Tool, arguments: Any, **options: Any) -> str:
     with pytest.raises(ArgumentError) as raised:
         bad.bind(arguments, **options)
-    assert raised.value.code == "invalid_arguments"
+    assert raised.value.code == "invalid"
     assert raised.value.tool == bad.path
     return raised.value.message
 
@@ -298,8 +298,7 @@ def test_unknown_keys() -> None:
     assert made({"a": {}}, additionalProperties={"type": "integer"}).bind({"b": 1.0}) == {"b": 1}
     assert made({"a": {}}, patternProperties={"^x-": {}}).bind({"x-b": 1}) == {"x-b": 1}
     assert Tool.from_schema(name="f", parameters={"type": "object"}, call=print).bind({"b": 1}) == {"b": 1}
-    assert made({"a": {"type": "object", "properties": {"x": {}}}}).bind({"a": {"y": 1}}) == {"a": {"y": 1}}
-    closed = made({"a": {"type": "object", "properties": {"street": {}, "city": {}}, "additionalProperties": False}})
+    closed = made({"a": {"type": "object", "properties": {"street": {}, "city": {}}}})
     assert "- a.stret: unknown key; did you mean 'street'?" in refusal(closed, {"a": {"stret": 1}})
     assert "- a.zzz: unknown key; known keys: street, city" in refusal(closed, {"a": {"zzz": 1}})
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from email.message import Message
+from socket import gaierror
 from typing import Any
+from urllib.error import HTTPError
 
+import httpx
 import pytest
 
 from moonbox.errors import ArgumentError, Denied, ToolError
@@ -34,15 +38,15 @@ class HTTPStatusError(Exception):
     ("error", "code", "retryable", "message"),
     [
         (ValueError("bad"), "tool_error", False, "ValueError: bad"),
-        (KeyError("employee_id"), "tool_error", False, "KeyError: 'employee_id'"),
+        (KeyError("employee_id"), "not_found", False, "KeyError: 'employee_id'"),
         (RuntimeError(), "tool_error", False, "RuntimeError"),
         (TimeoutError("slow"), "timeout", True, "TimeoutError: slow"),
         (ReadTimeout("slow"), "timeout", True, "ReadTimeout: slow"),
-        (ConnectionResetError("gone"), "connection", True, "ConnectionResetError: gone"),
-        (ConnectError("gone"), "connection", True, "ConnectError: gone"),
+        (ConnectionResetError("gone"), "unavailable", True, "ConnectionResetError: gone"),
+        (ConnectError("gone"), "unavailable", True, "ConnectError: gone"),
         (
             PermissionError(13, "Permission denied", "/srv/data/x.txt"),
-            "permission",
+            "denied",
             False,
             "PermissionError: [Errno 13] Permission denied: '…/x.txt'",
         ),
@@ -52,15 +56,48 @@ class HTTPStatusError(Exception):
             False,
             "FileNotFoundError: [Errno 2] No such file: '…/x.txt'",
         ),
-        (NotImplementedError("later"), "not_implemented", False, "NotImplementedError: later"),
-        (HTTPStatusError("429 Too Many Requests", 429), "http_429", True, "HTTPStatusError: 429 Too Many Requests"),
-        (HTTPStatusError("404 Not Found", 404), "http_404", False, "HTTPStatusError: 404 Not Found"),
+        (FileExistsError("it is there"), "conflict", False, "FileExistsError: it is there"),
+        (gaierror("no such host"), "unavailable", True, "gaierror: no such host"),
+        (NotImplementedError("later"), "tool_error", False, "NotImplementedError: later"),
         (asyncio.CancelledError(), "cancelled", False, "it was cancelled"),
     ],
 )
 def test_codes(error: BaseException, code: str, retryable: bool, message: str) -> None:
     found = to_tool_error(error, "f")
     assert (found.code, found.retryable, found.message, found.tool) == (code, retryable, message, "f")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retryable"),
+    [
+        (400, "invalid", False),
+        (401, "denied", False),
+        (403, "denied", False),
+        (404, "not_found", False),
+        (408, "timeout", True),
+        (409, "conflict", False),
+        (410, "not_found", False),
+        (418, "invalid", False),
+        (422, "invalid", False),
+        (429, "rate_limited", True),
+        (500, "tool_error", True),
+        (501, "tool_error", False),
+        (503, "unavailable", True),
+        (504, "timeout", True),
+    ],
+)
+def test_codes_of_http_statuses(status: int, code: str, retryable: bool) -> None:
+    """The real exceptions of the clients that are installed, and one shaped like those of others."""
+    request = httpx.Request("GET", "https://example.com/")
+    real = [
+        httpx.HTTPStatusError("no", request=request, response=httpx.Response(status)),
+        HTTPError("https://example.com/", status, "no", Message(), None),
+        HTTPStatusError("no", status),
+    ]
+    for error in real:
+        found = to_tool_error(error, "f")
+        assert (found.code, found.retryable, found.data) == (code, retryable, {"status": status}), type(error)
+    assert to_tool_error(HTTPStatusError("moved", 302)).code == "tool_error"
 
 
 def test_the_traceback_is_in_the_detail_alone() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from moonbox import Sandbox
 from moonbox.errors import ToolError
 from moonbox.tools import Tool
 from moonbox.values import ValueLimits
@@ -104,3 +105,53 @@ def test_what_cannot_be_converted() -> None:
     with pytest.raises(ToolError) as raised:
         answering().convert_result(cycle)
     assert raised.value.code == "result_too_large"
+
+
+def test_results_are_validated_where_that_is_asked_for() -> None:
+    rows = {"type": "array", "items": {"type": "object", "required": ["id"]}}
+    strict, loose = answering(returns=rows, validate_result=True), answering(returns=rows)
+    assert strict.convert_result([{"id": 1}]) == [{"id": 1}]
+    assert loose.convert_result([{}]) == [{}]
+    with pytest.raises(ToolError) as raised:
+        strict.convert_result([{"id": 1}, {}])
+    assert (raised.value.code, raised.value.message) == (
+        "bad_result",
+        'the result of f does not fit its declared type: result[1]: "id" is a required property',
+    )
+
+
+def test_a_result_of_another_type_is_a_note() -> None:
+    def odd() -> list[int]:
+        """A list, it says."""
+        return "none"  # type: ignore[return-value]  # that is the point
+
+    with Sandbox([Tool.from_function(odd), Tool.from_function(odd, name="strict", validate_result=True)]) as box:
+        run = box.run("tools.odd{} return (tools.odd{})")
+        strict = box.run("return tools.strict{}")
+    assert (run.value, [str(note) for note in run.notes]) == (
+        "none",
+        ["the result of odd is of type string, not array as declared"],
+    )
+    assert "[note: the result of odd is of type string, not array as declared]" in run.for_model()
+    assert strict.error is not None and strict.error.code == "bad_result"
+
+
+class Animal(BaseModel):
+    name: str
+
+
+class Dog(Animal):
+    breed: str
+
+
+def test_a_script_may_read_more_than_is_declared() -> None:
+    def pet() -> Animal:
+        """A pet."""
+        return Dog(name="Rex", breed="spitz")
+
+    with Sandbox([Tool.from_function(pet)]) as box:
+        run = box.run("return tools.pet().breed")
+    assert (run.value, [note.message for note in run.notes]) == (
+        "spitz",
+        ["the field 'breed' is not in the result of tools.pet"],
+    )

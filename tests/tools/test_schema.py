@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, ToolError
 from moonbox.tools import Context, Injected, Tool, tool
+from moonbox.tools.signature import render
 
 
 class Colour(enum.Enum):
@@ -142,6 +143,40 @@ def test_return_schemas(annotation: Any, expected: Any) -> None:
     assert Tool.from_function(f).returns == expected
 
 
+class Bill(BaseModel):
+    total: decimal.Decimal
+    due: dt.timedelta = dt.timedelta(hours=1)
+    note: str = ""
+    secret: str = Field("", exclude=True)
+
+
+@dataclasses.dataclass
+class Visit:
+    cost: decimal.Decimal
+    lasts: dt.timedelta = dt.timedelta(0)
+
+
+class Extra(TypedDict):
+    note: NotRequired[str]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (Bill, Bill(total=decimal.Decimal("1.50")), "{total: string, due: string, note: string}"),
+        (Visit, Visit(decimal.Decimal("1.5")), "{cost: number|string, lasts: number}"),
+        (Extra, {}, "{note?: string}"),
+    ],
+)
+def test_results_are_shown_as_they_arrive(annotation: Any, value: Any, text: str) -> None:
+    def f(): ...
+
+    f.__annotations__["return"] = annotation
+    made = Tool.from_function(f, validate_result=True)
+    assert render(made, "signature") == f"f() -> {text}"
+    made.convert_result(value)  # the value fits what is shown
+
+
 def test_a_function_without_return_annotation_has_no_result_schema() -> None:
     assert Tool.from_function(lambda: 1, name="f").returns is None
 
@@ -219,7 +254,7 @@ def test_problems_that_only_pydantic_sees_are_listed_together() -> None:
         "- numbers[2]: must be even, got 3 (integer)\n"
         "valid parameters: when* (string), numbers* (integer[]), limit (integer, default 10)"
     )
-    assert raised.value.code == "invalid_arguments"
+    assert raised.value.code == "invalid"
 
 
 def test_defaults_that_json_cannot_carry_stay_with_the_function() -> None:

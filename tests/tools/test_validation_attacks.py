@@ -92,7 +92,7 @@ def test_reasons(schema: Any, value: Any, reason: str) -> None:
         ({}, b"\xff"),
         ({"description": "anything", "default": 1}, {7: 1, "7": b"\xff"}),
         ({"type": "array"}, [b"\xff", float("nan"), "\ud800"]),
-        ({"type": "object", "properties": {"x": {}}, "maxProperties": 2}, {"x": b"\xff", "y": {1: 2, 3: 4}}),
+        ({"properties": {"x": {}}, "additionalProperties": {}}, {"x": b"\xff", "y": {1: 2, 3: 4}}),
         ({"type": "array", "prefixItems": [{"type": "integer"}, {}]}, [1, b"\xff"]),
         ({"$ref": "#/$defs/Any"}, b"\xff"),
         ({"type": "string", "format": "binary"}, b"\xff"),
@@ -115,7 +115,7 @@ def test_from_a_script() -> None:
             "local rows = {} for n = 1, 6000 do rows[n] = {path = 'a'} end rows[6001] = {path = '\\xff'} "
             "tools.save{rows = rows}"
         )
-    assert run.error is not None and run.error.code == "invalid_arguments"
+    assert run.error is not None and run.error.code == "invalid"
     assert calls == []
 
 
@@ -217,7 +217,8 @@ def test_explaining_grows_no_faster_than_the_value() -> None:
 
 
 def test_coercing_a_large_table_in_a_large_union_costs_no_more_than_the_table() -> None:
-    branches = [{"type": "object", "properties": {f"k{n}": {"type": "integer"}}} for n in range(200)]
+    fields = [{f"k{n}": {"type": "integer"}} for n in range(200)]
+    branches = [{"type": "object", "properties": field, "additionalProperties": True} for field in fields]
     wide = made({"a": {"anyOf": branches}})
     job = lambda n: wide.bind({"a": {f"x{key}": 1.0 for key in range(n)}})  # noqa: E731 - named for the two calls below
     job(1)  # what is worked out once

@@ -16,14 +16,14 @@ export class Paused {
   private isOver = false;
 
   constructor(
-    /** The calls to answer: `call.name`, `call.arguments`, `call.id`. */
+    /** The calls to answer: `call.tool`, `call.arguments`, `call.id`. */
     readonly calls: readonly ToolCall[],
     private readonly goOn: (answers: ReadonlyMap<number, unknown>) => Promise<Reply>,
     private readonly giveUp: () => Promise<void>,
   ) {}
 
   toString(): string {
-    return `paused: waiting for the client's answer to ${[...new Set(this.calls.map((call) => call.name))].join(", ")}`;
+    return `paused: waiting for the client's answer to ${[...new Set(this.calls.map((call) => call.tool))].join(", ")}`;
   }
 
   /** Answers the calls and goes on: the answer to the model, or the next pause. */

@@ -30,8 +30,10 @@ export interface HostFunction {
 export interface ToolCall {
   /** How answers to several calls of a run name it. */
   id: number;
-  tool: Tool;
-  name: string;
+  /** The path of the tool, as in the record of a call. */
+  tool: string;
+  /** The tool itself. */
+  definition: Tool;
   arguments: Record<string, unknown>;
   index: number;
   run_id: string;
@@ -335,7 +337,7 @@ export class CallPath {
   private view(tool: Tool, entry: CallEntry, run: RunInfo, changed: string[]): ToolCall {
     const { language, direct } = this.settings;
     return {
-      id: entry.id, tool, name: tool.path, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
+      id: entry.id, tool: tool.path, definition: tool, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
       run_id: run.id, repl_id: run.repl_id, source: run.source, language: direct ? "direct" : language.name, changed,
       context: run.purpose.context, labels: run.purpose.labels,
     };

@@ -2,6 +2,7 @@
 
 import { ArgumentError, ToolDefinitionError } from "../errors.js";
 import { entriesOf, fromEntries, isObject, isTable, setField } from "../values.js";
+import { close } from "./closing.js";
 import { compileCoercion, isJson, jsonForm, Refused, type Coerce } from "./coercion.js";
 import { accepts, Document, NARRATION, type SchemaObject } from "./document.js";
 import { Effort, TooMuchEffort } from "./effort.js";
@@ -11,10 +12,6 @@ import { Validator } from "./validation.js";
 
 const MOST_EFFORT = 1_000_000; // looks at one value
 const TOO_MUCH = "the arguments are too much work to validate: pass less data, or shorter text";
-const OPENING = [
-  "$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas", "if", "oneOf",
-  "patternProperties", "unevaluatedProperties",
-];
 
 /** Everything about a tool's parameters that is worked out once and used for every call. */
 export class Binder {
@@ -25,7 +22,7 @@ export class Binder {
   private readonly defaults: [string, unknown][];
 
   constructor(readonly parameters: SchemaObject) {
-    this.document = new Document(closed(parameters));
+    this.document = new Document(close(parameters));
     let effort: number;
     try {
       effort = this.document.effort();
@@ -195,10 +192,4 @@ export class Binder {
     }
     return defaults;
   }
-}
-
-/** The schema with unknown parameters refused, where it names its parameters and does not say otherwise. */
-function closed(parameters: SchemaObject): SchemaObject {
-  if (!("properties" in parameters) || OPENING.some((word) => word in parameters)) return parameters;
-  return { ...parameters, additionalProperties: false };
 }

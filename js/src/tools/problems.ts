@@ -109,10 +109,7 @@ class Walker {
   private *ownRules(schema: SchemaObject, value: unknown): Iterable<string> {
     const options = schema["enum"];
     if (Array.isArray(options) && !this.fits("enum", options, value)) {
-      const listed = options.slice(0, 20).map((option) => JSON.stringify(option)).join(", ");
-      const more = options.length > 20 ? ", …" : "";
-      const meant = typeof value === "string" ? suggestion(value, options.map(String)) : "";
-      yield `expected one of ${listed}${more}, got ${short(value)}${meant}`;
+      yield `expected ${listed(options)}, got ${short(value)}${meant(value, options)}`;
     }
     for (const [keyword, wording] of Object.entries(RULES)) {
       if (!(keyword in schema) || this.fits(keyword, schema[keyword], value)) continue;
@@ -124,11 +121,33 @@ class Walker {
   private union(schema: SchemaObject, keyword: string, value: unknown, path: Path): void {
     const before = this.problems.length;
     const branches = partsOf(schema, keyword);
-    const at = this.document.bestBranch(branches, value, this.effort);
-    if (at !== null) this.walk(branches[at], value, path);
+    const tag = tagOf(this.document, branches, value, this.effort);
+    if (tag !== null) this.tag(tag[0], tag[1], value as SchemaObject, path);
+    else {
+      const at = this.document.bestBranch(branches, value, this.effort);
+      if (at !== null) this.walk(branches[at], value, path);
+    }
     if (this.problems.length === before) {
       const how = keyword === "oneOf" ? "exactly one" : "one";
       this.note(path, `expected ${how} of ${typeText(schema, this.document, 1)}, got ${short(value)}`);
+    }
+  }
+
+  /** The key that tells the branches of a union apart has a value that belongs to none of them. */
+  private tag(name: string, options: string[], value: Map<string | number, unknown> | SchemaObject, path: Path): void {
+    const given = entriesOf(value).find(([key]) => key === name);
+    if (given === undefined) this.note([...path, name], `missing, expected ${listed(options)}`);
+    else this.note([...path, name], `expected ${listed(options)}, got ${short(given[1])}${meant(given[1], options)}`);
+  }
+
+  /** Keys that a rule for `propertyNames` refuses; `closing` makes such rules. */
+  private keys(rule: SchemaObject, names: Set<string | number>, path: Path): void {
+    const options = [rule, ...partsOf(rule, "anyOf")].find((part) => isObject(part) && Array.isArray(part["enum"]));
+    const named = isObject(options) ? fromEntries((options["enum"] as string[]).map((name) => [name, true])) : {};
+    for (const key of names) {
+      if (this.problems.length > MOST_PROBLEMS) return;
+      if (this.fits("propertyNames", rule, fromEntries([[String(key), null]]))) continue;
+      this.note([...path, String(key).slice(0, LONGEST_KEY + 1)], this.unknown(String(key), named, names, path));
     }
   }
 
@@ -141,6 +160,7 @@ class Walker {
       const expected = typeText(Object.hasOwn(named, name) ? named[name] : true, this.document, 1);
       this.note([...path, name], `missing${expected === "any" ? "" : `, expected ${expected}`}`);
     }
+    if (isObject(schema["propertyNames"])) this.keys(schema["propertyNames"], names, path);
     const rest = "additionalProperties" in schema ? schema["additionalProperties"] : true;
     const patterns = isObject(schema["patternProperties"]) && Object.keys(schema["patternProperties"]).length > 0;
     for (const [key, item] of items) {
@@ -177,6 +197,43 @@ class Walker {
       if (isObject(part)) this.walk(part, item, [...path, index]);
     }
   }
+}
+
+/**
+ * The key whose listed values tell all branches of a union for objects apart, and those values.
+ *
+ * null where there is no such key, or where it has one of the values.
+ */
+function tagOf(document: Document, branches: Schema[], value: unknown, effort: Effort): [string, string[]] | null {
+  if (!isTable(value) || Array.isArray(value)) return null;
+  const objects = branches.filter((branch) => accepts(document.kinds(branch), "object"));
+  const named = objects.map((branch) => document.properties(branch));
+  if (named.length < 2) return null;
+  for (const name of Object.keys(named[0]!)) {
+    effort.spend(named.length);
+    const options = named.map((fields) => optionsOf(document.deref(Object.hasOwn(fields, name) ? fields[name] : true)));
+    if (options.some((each) => each.length === 0)) continue;
+    const all = [...new Set(options.flat())];
+    const given = entriesOf(value).find(([key]) => key === name);
+    return given !== undefined && all.includes(given[1] as string) ? null : [name, all];
+  }
+  return null;
+}
+
+/** The texts that a schema lists as its only values. */
+function optionsOf(schema: Schema): string[] {
+  if (!isObject(schema)) return [];
+  const options = "const" in schema ? [schema["const"]] : schema["enum"];
+  return Array.isArray(options) && options.every((option) => typeof option === "string") ? options : [];
+}
+
+function listed(options: unknown[]): string {
+  const texts = options.slice(0, 20).map((option) => JSON.stringify(option)).join(", ");
+  return `one of ${texts}${options.length > 20 ? ", …" : ""}`;
+}
+
+function meant(value: unknown, options: unknown[]): string {
+  return typeof value === "string" ? suggestion(value, options.map(String)) : "";
 }
 
 function takesBytes(schema: SchemaObject, wanted: Kinds, document: Document): boolean {

@@ -8,6 +8,13 @@ import type { Tool } from "./tool.js";
 const LONGEST_MESSAGE = 500;
 const LONGEST_DETAIL = 20_000;
 const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504]);
+/** By HTTP status; any other 4xx is `invalid`, any other 5xx `tool_error`. */
+const STATUSES: Record<number, string> = {
+  401: "denied", 402: "denied", 403: "denied", 407: "denied", 451: "denied", 404: "not_found", 410: "not_found",
+  409: "conflict", 412: "conflict", 423: "conflict", 408: "timeout", 504: "timeout", 425: "unavailable",
+  502: "unavailable", 503: "unavailable", 429: "rate_limited",
+};
+const CODES: Record<string, string> = { EACCES: "denied", EPERM: "denied", ENOENT: "not_found", EEXIST: "conflict" };
 const CONNECTION = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "EAI_AGAIN", "EHOSTUNREACH"]);
 
 /** The plain value that crosses to the script; throws ToolError with code `result_too_large` or `bad_result`. */
@@ -40,11 +47,13 @@ export function toToolError(error: unknown, tool: string | null): ToolError {
     }
     return error;
   }
-  const [code, retryable] = classify(error);
+  const status = statusOf(error);
+  const [code, retryable] = classify(error, status);
   const name = error instanceof Error ? error.name : typeof error;
   const text = (error instanceof Error ? error.message : String(error)).trim();
   const message = bounded(scrub(text ? `${name}: ${text}` : name));
-  return new ToolError(message, { code, retryable, tool, detail: detailOf(error) });
+  const data = status === null ? null : { status };
+  return new ToolError(message, { code, retryable, data, tool, detail: detailOf(error) });
 }
 
 /** Text without absolute paths (their last part stays) and without what looks like a credential. */
@@ -67,22 +76,29 @@ function parsed(text: string, limits: Limits): unknown {
   }
 }
 
-function classify(error: unknown): [string, boolean] {
+/** The HTTP status in the errors of HTTP clients. */
+function statusOf(error: unknown): number | null {
   const given = (typeof error === "object" && error !== null ? error : {}) as {
-    name?: unknown; code?: unknown; status?: unknown; cause?: { code?: unknown }; response?: { status?: unknown };
+    status?: unknown; statusCode?: unknown; response?: { status?: unknown; statusCode?: unknown };
+  };
+  const found = [given.response?.status, given.response?.statusCode, given.status, given.statusCode];
+  const status = found.find((value) => Number.isInteger(value) && (value as number) >= 400 && (value as number) < 600);
+  return (status as number | undefined) ?? null;
+}
+
+function classify(error: unknown, status: number | null): [string, boolean] {
+  const given = (typeof error === "object" && error !== null ? error : {}) as {
+    name?: unknown; code?: unknown; cause?: { code?: unknown };
   };
   const name = String(given.name ?? "");
   const code = String(given.code ?? given.cause?.code ?? "");
-  const status = given.response?.status ?? given.status;
   if (name.includes("Timeout") || code === "ETIMEDOUT") return ["timeout", true];
   if (CONNECTION.has(code) || name === "NetworkError" || (name === "TypeError" && /fetch failed/.test(String(error)))) {
-    return ["connection", true];
+    return ["unavailable", true];
   }
-  if (typeof status === "number" && status >= 400 && status < 600) return [`http_${status}`, RETRYABLE_STATUS.has(status)];
+  if (status !== null) return [STATUSES[status] ?? (status < 500 ? "invalid" : "tool_error"), RETRYABLE_STATUS.has(status)];
   if (name === "AbortError") return ["cancelled", false];
-  if (code === "EACCES" || code === "EPERM") return ["permission", false];
-  if (code === "ENOENT") return ["not_found", false];
-  return ["tool_error", false];
+  return [Object.hasOwn(CODES, code) ? CODES[code]! : "tool_error", false];
 }
 
 function detailOf(error: unknown): string {

@@ -183,7 +183,7 @@ def _no_method_of_made(walk: Walk, base: v.Made, node: p.Method) -> None:
 
 def _count(walk: Walk, base: v.Value, node: p.Method) -> None:
     """`r.len()` of an object, which counts its fields."""
-    if isinstance(base, v.Data) and base.facts.kinds == v.OBJECT and base.facts.closed:
+    if isinstance(base, v.Data) and base.facts.kinds == v.OBJECT and base.facts.listed:
         problem = "is an object, not a list: len() counts its fields"
         walk.about_result(base, node.value, node.key, problem, reads.lists_within(walk, base))
 

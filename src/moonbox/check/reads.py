@@ -53,8 +53,12 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
     if kinds is None or name in walk.outline.fields:
         return None
     if kinds == v.OBJECT:
-        if facts.closed:
-            walk.about(base, node.key, *_unknown_field(walk, base, facts, name))
+        if facts.listed:  # a tool may return more than it declares, an object of a subclass for example
+            message, hint = _unknown_field(walk, base, facts, name)
+            if facts.closed:
+                walk.about(base, node.key, message, hint)
+            else:
+                walk.note(node.key, message, hint)
             return None
         return base.part(facts.rest)
     if kinds == v.LIST:
@@ -111,7 +115,7 @@ def item(walk: Walk, node: p.Item) -> v.Value:
     first = walk.language.first_index
     if isinstance(base, v.Data):
         facts = base.facts
-        if index is not None and facts.kinds == v.OBJECT and facts.closed:
+        if index is not None and facts.kinds == v.OBJECT and facts.listed:
             problem = f"is an object, not a list: [{index}] is not in it"
             walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
             return None
@@ -218,7 +222,7 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
     elif isinstance(value, v.Data) and kinds == v.OBJECT and name == "ipairs":
         facts = value.facts
         lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == v.LIST]
-        hint = lists_within(walk, value) if lists or facts.closed else "use pairs for its fields"
+        hint = lists_within(walk, value) if lists or facts.listed else "use pairs for its fields"
         walk.about_result(value, argument, argument.at, "is an object, not a list: ipairs finds nothing in it", hint)
     elif name == "ipairs" or kinds == v.LIST:
         alone = f"ipairs gives the position first: write for _, {node.names[0]} in {name}(…) do"

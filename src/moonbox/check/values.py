@@ -115,8 +115,10 @@ class Facts(NamedTuple):
     kinds: Kinds
     """Without null."""
     properties: Mapping[str, Schema]
+    listed: bool
+    """It names its fields and does not speak of others."""
     closed: bool
-    """It has no other fields."""
+    """It says that it has no other fields."""
     rest: Schema
     """The schema of other fields; None where nothing is known."""
     items: Schema
@@ -131,7 +133,7 @@ class Facts(NamedTuple):
         branches = _branches(document, schema)
         properties: dict[str, Schema] = {}
         objects = lists = 0
-        closed, rest, items = True, None, None
+        listed, closed, rest, items = True, True, None, None
         for branch in branches:
             types = document.kinds(branch)
             if types is None or "object" in types:
@@ -139,7 +141,8 @@ class Facts(NamedTuple):
                 for name, part in document.properties(branch).items():
                     properties[name] = part if name not in properties or properties[name] == part else None
                 more = _additional(branch)
-                closed = closed and more is False
+                listed = listed and more is False
+                closed = closed and branch.get("additionalProperties") is False
                 rest = more if isinstance(more, dict) else None
             if types is None or "array" in types:
                 lists += 1
@@ -147,7 +150,8 @@ class Facts(NamedTuple):
         return cls(
             kinds=None if kinds is None else kinds - {"null"},
             properties=properties,
-            closed=closed and objects > 0,
+            listed=listed and objects > 0,
+            closed=listed and closed and objects > 0,
             rest=rest if objects == 1 else None,
             items=items if lists == 1 else None,
             options=_options(branches),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -25,6 +26,7 @@ The exit status is 0 for success, 1 for a script that failed, 2 for wrong use, 1
 @with_run_options
 def run(
     file: Annotated[str | None, argument(metavar="FILE|-", help="The script; - is standard input.")] = None,
+    words: Annotated[list[str] | None, argument(hidden=True)] = None,
     *,
     expression: Annotated[str | None, option("--expr", "-e", metavar="SCRIPT", help="The script itself.")] = None,
     as_json: Annotated[bool, flag("--json", help="Print the whole record of the run as JSON.")] = False,
@@ -55,6 +57,9 @@ def run(
     terminal, as plain text and JSON in a pipe. Errors, and what your tools
     print, go to standard error.
     """
+    if words:
+        given = quote(words[0] if "=" in words[0] else f"name={words[0]}")
+        raise UsageError(f"a script takes no arguments, got '{words[0]}'; give it a global: --set {given}")
     if file == "-" and input_file == "-":
         raise UsageError("standard input is either the script or the input, not both")
     script = read_script(file, expression, language)

@@ -333,9 +333,9 @@ class Approver:
         from rich.text import Text
 
         text = Text()
-        text.append(f"{visible(call.name, keep='')}", "bold yellow")
+        text.append(f"{visible(call.tool, keep='')}", "bold yellow")
         text.append(" needs your approval")
-        description = (call.tool.description if call.tool is not None else "").strip().partition("\n")[0]
+        description = (call.definition.description if call.definition is not None else "").strip().partition("\n")[0]
         if description:
             text.append(f": {visible(description, keep='')}", "dim")
         if call.changed:

@@ -76,14 +76,14 @@ class Paused(str):
     """
 
     calls: tuple[ToolCall, ...]
-    """The calls to answer: `call.name`, `call.arguments`, `call.id`."""
+    """The calls to answer: `call.tool`, `call.arguments`, `call.id`."""
     _step: Step
     _place: Place
     _owner: ClientCalls
 
     @classmethod
     def at(cls, step: Step, calls: tuple[ToolCall, ...], place: Place, owner: ClientCalls) -> Paused:
-        names = ", ".join(dict.fromkeys(call.name for call in calls))
+        names = ", ".join(dict.fromkeys(call.tool for call in calls))
         paused = cls(f"paused: waiting for the client's answer to {names}")
         paused.calls, paused._step, paused._place, paused._owner = calls, step, place, owner
         return paused
@@ -198,7 +198,7 @@ def _waiting(paused: Paused) -> Reply:
 
 
 def _mine(step: Step) -> tuple[ToolCall, ...]:
-    return tuple(call for call in step.calls if call.tool is not None and call.tool.answered_by_caller)
+    return tuple(call for call in step.calls if call.definition is not None and call.definition.answered_by_caller)
 
 
 def _resume(step: Step, answers: dict[int, Any]) -> Run | Pause:
@@ -207,5 +207,5 @@ def _resume(step: Step, answers: dict[int, Any]) -> Run | Pause:
 
 
 def _failed(problem: Exception, call: ToolCall) -> Answer:
-    error = to_tool_error(problem, call.name)
+    error = to_tool_error(problem, call.tool)
     return Answer.error(error.message, code=error.code, retryable=bool(error.retryable), data=error.data)

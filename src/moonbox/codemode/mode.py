@@ -284,8 +284,8 @@ class CodeMode:
         except ArgumentError:
             return self.sandbox.call(tool.path, given, **options)
         call = ToolCall(
-            tool=tool,
-            name=tool.path,
+            tool=tool.path,
+            definition=tool,
             arguments=bound,
             index=1,
             run_id="",

@@ -162,7 +162,7 @@ class _Api:
         body = await json_object(request)
         source = body.pop("source_code", None)
         if not isinstance(source, str) or body:
-            raise Refused(400, "invalid_arguments", 'send {"source_code": "<script>"}')
+            raise Refused(400, "invalid", 'send {"source_code": "<script>"}')
         try:
             run = await self._service.run(source)
         except (PoolTimeout, WorkerError) as problem:
@@ -177,7 +177,7 @@ class _Api:
     async def search_tools(self, request: Request) -> Response:
         words = text(request, "q")
         if words is None:
-            raise Refused(400, "invalid_arguments", "q must not be empty")
+            raise Refused(400, "invalid", "q must not be empty")
         return JSONResponse({"tools": self._service.search(words, number(request, "limit", 10, 50))})
 
     async def list_runs(self, request: Request) -> Response:
@@ -223,7 +223,7 @@ class _Api:
     async def compare(self, request: Request) -> Response:
         first, second = text(request, "a"), text(request, "b")
         if first is None or second is None:
-            raise Refused(400, "invalid_arguments", "a and b must be ids of runs")
+            raise Refused(400, "invalid", "a and b must be ids of runs")
         comparison = await asyncio.to_thread(compare, await self._find(first), await self._find(second))
         return JSONResponse(comparison.to_dict())
 

@@ -250,7 +250,7 @@ class Session:
             self._finish(result)
             return
         self.state, self._pause = "paused", result
-        calls = [{"id": call.id, "tool": call.name, "arguments": to_jsonable(call.arguments)} for call in result.calls]
+        calls = [{"id": call.id, "tool": call.tool, "arguments": to_jsonable(call.arguments)} for call in result.calls]
         self.publish("pause", {"calls": calls})
 
     def _finish(self, run: Run) -> None:

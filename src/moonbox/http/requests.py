@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 _LONGEST = 1_000
 CODE_STATUS = {
     "unknown_tool": 404,
-    "invalid_arguments": 400,
+    "invalid": 400,
     "denied": 403,
     "approval_denied": 403,
     "approval_unavailable": 403,
-    "permission": 403,
     "timeout": 504,
-    "connection": 502,
     "unavailable": 503,
     "result_too_large": 502,
     "bad_result": 502,
@@ -57,7 +55,7 @@ async def json_object(request: Request, *, allow_empty: bool = False) -> dict[st
     except (ValueError, RecursionError):
         raise Refused(400, "invalid_json", "the body is not valid JSON") from None
     if not isinstance(data, dict):
-        raise Refused(400, "invalid_arguments", "the body must be a JSON object")
+        raise Refused(400, "invalid", "the body must be a JSON object")
     return data
 
 
@@ -67,7 +65,7 @@ def number(request: Request, name: str, default: int, maximum: int) -> int:
     if given is None:
         return default
     if not (given.isascii() and given.isdigit() and len(given) < 12 and int(given) <= maximum):
-        raise Refused(400, "invalid_arguments", f"{name} must be a whole number from 0 to {maximum}")
+        raise Refused(400, "invalid", f"{name} must be a whole number from 0 to {maximum}")
     return int(given)
 
 
@@ -75,7 +73,7 @@ def text(request: Request, name: str) -> str | None:
     """A text of the query; an empty one counts as missing."""
     given = request.query_params.get(name)
     if given is not None and len(given) > _LONGEST:
-        raise Refused(400, "invalid_arguments", f"{name} must have at most {_LONGEST:,} characters")
+        raise Refused(400, "invalid", f"{name} must have at most {_LONGEST:,} characters")
     return given or None
 
 
@@ -83,7 +81,7 @@ def flag(request: Request, name: str) -> bool | None:
     """true or false of the query."""
     given = text(request, name)
     if given not in (None, "true", "false"):
-        raise Refused(400, "invalid_arguments", f"{name} must be true or false")
+        raise Refused(400, "invalid", f"{name} must be true or false")
     return None if given is None else given == "true"
 
 

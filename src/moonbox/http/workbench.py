@@ -232,7 +232,7 @@ class _Api:
         session, body = self._session(request), await json_object(request)
         source, limits = body.get("source_code"), body.get("limits", {})
         if not isinstance(source, str) or not isinstance(limits, dict):
-            raise Refused(400, "invalid_arguments", 'send {"source_code": "<script>", "step": false, "limits": {}}')
+            raise Refused(400, "invalid", 'send {"source_code": "<script>", "step": false, "limits": {}}')
         with _usage_errors():
             session.start(source, step=bool(body.get("step", False)), limits=limits)
         return JSONResponse(session.to_dict(), 202)
@@ -241,7 +241,7 @@ class _Api:
         session, body = self._session(request), await json_object(request)
         answers = body.get("answers")
         if answers is not None and not (isinstance(answers, list) and all(isinstance(each, dict) for each in answers)):
-            raise Refused(400, "invalid_arguments", "answers must be a list of objects")
+            raise Refused(400, "invalid", "answers must be a list of objects")
         with _usage_errors():
             session.resume(answers)
         return JSONResponse(session.to_dict(), 202)
@@ -263,7 +263,7 @@ class _Api:
         body = await json_object(request)
         source, language = body.get("source_code"), body.get("language", DEFAULT_LANGUAGE)
         if not isinstance(source, str) or language not in self._bench.playground.languages:
-            raise Refused(400, "invalid_arguments", 'send {"source_code": "<script>", "language": "lua"}')
+            raise Refused(400, "invalid", 'send {"source_code": "<script>", "language": "lua"}')
         session = body.get("session")
         known = session if isinstance(session, str) else None
         try:
@@ -281,13 +281,13 @@ class _Api:
         body = await json_object(request)
         kind, reason, arguments = body.get("decision"), body.get("reason", ""), body.get("arguments")
         if kind not in _DECISIONS or not isinstance(reason, str):
-            raise Refused(400, "invalid_arguments", f"decision must be one of {', '.join(_DECISIONS)}")
+            raise Refused(400, "invalid", f"decision must be one of {', '.join(_DECISIONS)}")
         if kind == "edit" and not isinstance(arguments, dict):
-            raise Refused(400, "invalid_arguments", "arguments must be a JSON object")
+            raise Refused(400, "invalid", "arguments must be a JSON object")
         try:
             self._bench.approvals.answer(request.path_params["id"], Decision(kind, reason[:500], arguments, _BY))
         except ArgumentError as problem:
-            raise Refused(400, "invalid_arguments", problem.message) from None
+            raise Refused(400, "invalid", problem.message) from None
         except UsageError as problem:
             raise Refused(404, "unknown_approval", str(problem)) from None
         return JSONResponse({"ok": True})
@@ -300,7 +300,7 @@ class _Api:
         try:
             hits = await asyncio.to_thread(base.search, query, mode, max(1, limit), source)
         except MoonboxError as problem:
-            raise Refused(400, "invalid_arguments", str(problem)) from None
+            raise Refused(400, "invalid", str(problem)) from None
         return JSONResponse({"hits": [hit.to_dict() for hit in hits], "mode": hits.mode, "notes": hits.notes})
 
     async def sources(self, _: Request) -> Response:
@@ -352,4 +352,4 @@ def _usage_errors() -> Iterator[None]:
     except (SessionBusy, TooManySessions) as problem:
         raise Refused(409, "conflict", str(problem)) from None
     except UsageError as problem:
-        raise Refused(400, "invalid_arguments", str(problem)) from None
+        raise Refused(400, "invalid", str(problem)) from None

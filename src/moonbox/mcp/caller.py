@@ -83,7 +83,7 @@ async def approve(call: ToolCall) -> Any:
     caller = CALLER.get()
     if caller is None:
         raise Denied(
-            f"the tool '{call.name}' needs approval, and there is nobody to ask; continue without it",
+            f"the tool '{call.tool}' needs approval, and there is nobody to ask; continue without it",
             code="approval_unavailable",
         )
     return await caller.approve(call)

@@ -124,7 +124,7 @@ class NameLookup:
         except RuntimeError as problem:  # no thread can be started now
             self._free.release()
             message = f"the name {host} cannot be resolved: {problem}"
-            raise NetError(message, code="connection", retryable=True) from None
+            raise NetError(message, code="unavailable", retryable=True) from None
         thread.join(timeout)
         if failures:
             raise OSError(f"the name {host} cannot be resolved") from failures[0]

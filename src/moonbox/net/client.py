@@ -156,7 +156,7 @@ class Client:
     def _pool(self) -> tuple[httpcore.ConnectionPool, Deadlines]:
         with self._connecting:
             if self._closed:
-                raise NetError("the client is closed", code="connection")
+                raise NetError("the client is closed", code="unavailable")
             if self._connected is None:
                 try:
                     from moonbox.net.connections import Deadlines, connection_pool
@@ -223,7 +223,7 @@ class Client:
             raise NetError(message, code="tls") from None
         except (OSError, httpcore.NetworkError, httpcore.ProtocolError) as problem:
             message = f"the connection to {target.authority} failed: {_reason(problem)}"
-            raise NetError(message, code="connection", retryable=True) from None
+            raise NetError(message, code="unavailable", retryable=True) from None
 
     def _redirected(self, request: Request, status: int, location: str) -> Request:
         sender = request.target.host

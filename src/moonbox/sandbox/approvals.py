@@ -124,13 +124,13 @@ class Approvals:
             outcome = Answered(question.id, question.tool, decision.kind, decision.reason, time(), decision.by)
         except TimeoutError:
             outcome = Answered(question.id, question.tool, "expired", "", time())
-            message = f"nobody answered the approval of '{call.name}' within {self._timeout:g} seconds"
+            message = f"nobody answered the approval of '{call.tool}' within {self._timeout:g} seconds"
             raise Denied(message, code="approval_unavailable") from None
         finally:
             self._close(outcome or Answered(question.id, question.tool, "withdrawn", "", time()))
-        if decision.kind != "deny" and call.tool is not None:
+        if decision.kind != "deny" and call.definition is not None:
             with self._lock:
-                self._definitions[call.tool.path] = _definition(call.tool)
+                self._definitions[call.tool] = _definition(call.definition)
         return decision
 
     def pending(self) -> tuple[Question, ...]:
@@ -150,8 +150,8 @@ class Approvals:
         if entry is None:
             raise UsageError("this approval is not open: it was answered, or its run has ended")
         _, call, future = entry
-        if decision.kind == "edit" and call.tool is not None:
-            call.tool.bind(dict(decision.arguments or {}))
+        if decision.kind == "edit" and call.definition is not None:
+            call.definition.bind(dict(decision.arguments or {}))
         # False where another answer came first.
         if future.done() or not _set(future, decision):
             raise UsageError("this approval is not open: it was answered, or its run has ended")
@@ -167,10 +167,10 @@ class Approvals:
         return question, future
 
     def _question(self, call: ToolCall) -> Question:
-        tool = call.tool
+        tool = call.definition
         return Question(
             id=secrets.token_urlsafe(12),
-            tool=call.name,
+            tool=call.tool,
             description=tool.description if tool is not None else "",
             arguments=call.arguments,
             run=call.run_id,
@@ -178,7 +178,7 @@ class Approvals:
             index=call.index,
             source=call.source,
             language=call.language,
-            lines=_lines(call.source, call.name),
+            lines=_lines(call.source, call.tool),
             hints=tuple(hint_names(tool)) if tool is not None else (),
             asked=time(),
             changed=self._changed(tool) or (Change(call.changed, ()) if call.changed else None),

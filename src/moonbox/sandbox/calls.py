@@ -163,8 +163,8 @@ class CallPath:
     def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
         return ToolCall(
-            tool=tool,
-            name=entry.tool,
+            tool=entry.tool,
+            definition=tool,
             arguments=entry.arguments,
             index=entry.index,
             run_id=run.id,
@@ -225,6 +225,9 @@ class CallPath:
         CLOCK.set(run.clock)
         result = await self._invoke(call, entry, run, executor, tool.is_async)
         packed = convert(result, tool, self.value_limits)
+        other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
+        if other is not None:
+            run.note(other, tool.path)
         self._setup.learn(tool, packed, scripted=not self._direct)
         for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:

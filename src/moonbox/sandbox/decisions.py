@@ -76,9 +76,10 @@ class Answer(Struct, frozen=True):
 class ToolCall(Struct, frozen=True, kw_only=True):
     """A call as middleware, approve callbacks and step-by-step callers see it."""
 
-    tool: Tool | None
-    """None for a function added with `define`."""
-    name: str
+    tool: str
+    """The path of the tool, as in `Call.tool`, or the name of a function added with `define`."""
+    definition: Tool | None
+    """The tool itself; None for a function."""
     arguments: Mapping[str, Any]
     index: int
     run_id: str

@@ -55,10 +55,10 @@ class Docs:
         if what == "search" and isinstance(first, str) and not first.strip():
             return self.listing(self._limit(arguments, _MOST_RESULTS))
         if not isinstance(first, str) or not first.strip():
-            raise ArgumentError(f'docs.{what} expects text, for example docs.{what}("…")', code="invalid_arguments")
+            raise ArgumentError(f'docs.{what} expects text, for example docs.{what}("…")', code="invalid")
         if len(first) > _MOST_TEXT:
             raise ArgumentError(
-                f"docs.{what} expects at most {_MOST_TEXT} characters, got {len(first)}", code="invalid_arguments"
+                f"docs.{what} expects at most {_MOST_TEXT} characters, got {len(first)}", code="invalid"
             )
         if what == "get":
             return self.get(first)
@@ -71,9 +71,7 @@ class Docs:
     def _limit(self, arguments: list[Any], default: int) -> int:
         limit = arguments[1] if len(arguments) > 1 and arguments[1] is not None else default
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            raise ArgumentError(
-                "docs.search: the second argument is a whole number of results", code="invalid_arguments"
-            )
+            raise ArgumentError("docs.search: the second argument is a whole number of results", code="invalid")
         return limit
 
     def listing(self, limit: int) -> list[dict[str, Any]]:

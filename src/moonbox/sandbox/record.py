@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
 from moonbox.audit.records import Run, Usage
+from moonbox.findings import Finding
 from moonbox.sandbox.clock import RunClock
 
 if TYPE_CHECKING:
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Observation
     from moonbox.errors import ScriptError
-    from moonbox.findings import Finding
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
 
 _LONGEST_SHOWN = 10_000
+_MOST_NOTES = 100
 
 
 class RunRecord:
@@ -34,7 +35,7 @@ class RunRecord:
     """
 
     notes: tuple[Finding, ...] = ()
-    """What the check of the script found."""
+    """What the check of the script found, and results of another type than their tools declare."""
     worker_lost = False
     native = False
     """Whether the worker's loop is the native one."""
@@ -120,6 +121,12 @@ class RunRecord:
         self._output.append(data[:room])
         if self._on_output is not None:
             self._on_output(data[:room].decode("utf-8", "replace"))
+
+    def note(self, message: str, tool: str) -> None:
+        """What a call showed, told once beside the result."""
+        found = Finding("note", message, 0, tool=tool)
+        if found not in self.notes and len(self.notes) < _MOST_NOTES:
+            self.notes = (*self.notes, found)
 
     def finish(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The Run with these values or this error."""

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
-from moonbox.tools.coercion import Coerce, Refused, compile_coercion, is_json, json_form, stand_in
+from moonbox.tools.closing import close
+from moonbox.tools.coercion import OTHER_NAMES, Coerce, Refused, compile_coercion, is_json, json_form, stand_in
 from moonbox.tools.document import NARRATION, Document, accepts
 from moonbox.tools.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
 from moonbox.tools.signature import parameter_list
@@ -61,13 +63,19 @@ class Binder:
     """Everything about a tool's parameters that is worked out once and used for every call.
 
     `typed` says that the function's own types are checked after binding, on the very values that it gets: then a value
-    that JSON cannot express is judged by them alone.
+    that JSON cannot express is judged by them alone. `other_names` are those of `schema.Converter`.
     """
 
-    def __init__(self, parameters: dict[str, Any], *, typed: bool = False) -> None:
+    def __init__(
+        self,
+        parameters: dict[str, Any],
+        *,
+        typed: bool = False,
+        other_names: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> None:
         self.parameters = parameters
         self.typed = typed
-        self.document = Document(_closed(parameters))
+        self._other_names = other_names
         self._small: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
 
     def bind(self, arguments: Any, tool: str, first_index: int = 0, *, is_json_call: bool = False) -> dict[str, Any]:
@@ -133,6 +141,18 @@ class Binder:
         return ArgumentError(f"invalid arguments for {tool}:\n{lines}\n{valid}", tool=tool)
 
     @cached_property
+    def document(self) -> Document:
+        """The parameters' schema as it is judged: closed, and with all names of the fields of definitions."""
+        closed = close(self.parameters)
+        defined = closed.get("$defs") or {}
+        named = {
+            name: {**defined[name], OTHER_NAMES: names}
+            for name, names in self._other_names.items()
+            if isinstance(defined.get(name), dict)
+        }
+        return Document({**closed, "$defs": {**defined, **named}} if named else closed)
+
+    @cached_property
     def order(self) -> tuple[str, ...]:
         return self.document.positional_order()
 
@@ -141,7 +161,7 @@ class Binder:
         import jsonschema_rs
 
         try:
-            return jsonschema_rs.validator_for(self.document.root, validate_formats=False, retriever=_refuse)
+            return jsonschema_rs.validator_for(self.document.root, validate_formats=False, retriever=refuse_to_fetch)
         except jsonschema_rs.ValidationError as error:
             where = "".join(f"[{part!r}]" for part in error.instance_path)
             raise ToolDefinitionError(f"parameters{where} is not a valid JSON Schema: {error.message}") from None
@@ -288,7 +308,7 @@ class Binder:
         root = self.document.root
         shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
         try:
-            return jsonschema_rs.validator_for({**shared, **rule}, validate_formats=False, retriever=_refuse)
+            return jsonschema_rs.validator_for({**shared, **rule}, validate_formats=False, retriever=refuse_to_fetch)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
             return None
 
@@ -298,22 +318,7 @@ class Binder:
         return validator is None or bool(validator.is_valid(default))
 
 
-def _closed(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The schema with unknown parameters refused, where it names its parameters and does not say otherwise."""
-    if "properties" not in parameters or _OPENING & parameters.keys():
-        return parameters
-    return {**parameters, "additionalProperties": False}
-
-
-_OPENING = frozenset(
-    {
-        *("$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas"),
-        *("if", "oneOf", "patternProperties", "unevaluatedProperties"),
-    }
-)
-
-
-def _refuse(uri: str) -> Any:
+def refuse_to_fetch(uri: str) -> Any:
     """A schema never makes the host fetch or open anything."""
     raise LookupError("schemas are not fetched; put it under $defs")
 

@@ -6,6 +6,7 @@ Changes are directed by the schema, through `properties`, `items`, `$ref`, `anyO
     an empty array where only an object fits        [] becomes {}, and the other way round
     integer keys where an object is wanted          {10: "x"} becomes {"10": "x"}
     null for an optional property that cannot be null    as if it had not been given
+    another name of a property                      the name that the schema has, unless both are given
 
 Nothing else changes: a string never becomes a number. A value that needs no change is returned as it is.
 
@@ -17,12 +18,14 @@ where it says `"format": "binary"`; anywhere else they are refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moonbox.tools.document import Document, Kinds, Schema, accepts
 
 Coerce = Callable[[Any], Any]
+OTHER_NAMES = "otherNames"
+"""A keyword of ours, never shown: names that properties have besides those in the schema, with the latter."""
 Path = tuple[str | int, ...]
 
 
@@ -175,6 +178,7 @@ class _Compiler:
         rest = self.inside(schema.get("additionalProperties"))
         if "patternProperties" in schema:  # matching a script's keys here would need a second pattern dialect
             rest = None
+        others = schema.get(OTHER_NAMES) or {}
         if wanted is None or "object" not in wanted:
             return None
 
@@ -183,6 +187,8 @@ class _Compiler:
                 return value
             if int in map(type, value):
                 value = _string_keys(value)
+            if others and not others.keys().isdisjoint(value):
+                value = _renamed(value, others)
             result = value
             for name, item in value.items():
                 step = coerce.get(name, rest)
@@ -266,10 +272,19 @@ def _string_keys(value: dict[Any, Any]) -> dict[Any, Any]:
     return renamed if len(renamed) == len(value) else value
 
 
+def _renamed(value: dict[Any, Any], others: Mapping[str, str]) -> dict[Any, Any]:
+    """With the names that the schema has, as far as these are not taken."""
+    renamed: dict[Any, Any] = {}
+    for name, item in value.items():
+        shown = others.get(name, name)
+        renamed[name if shown != name and (shown in value or shown in renamed) else shown] = item
+    return renamed
+
+
 _ANNOTATIONS = frozenset({"$comment", "default", "deprecated", "description", "examples", "title"})
 _PLAIN_KEYWORDS = _ANNOTATIONS | {
     *("$defs", "$schema", "additionalProperties", "definitions", "items", "maxItems", "maxProperties", "minItems"),
-    *("minProperties", "prefixItems", "properties", "required", "type"),
+    *("minProperties", "prefixItems", "properties", "required", "type", OTHER_NAMES),
 }
 
 

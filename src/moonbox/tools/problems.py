@@ -115,7 +115,7 @@ class _Walker:
         for part in schema.get("allOf") or ():
             self.walk(part, value, path)
         for keyword in ("anyOf", "oneOf"):
-            if isinstance(schema.get(keyword), list) and self.breaks(keyword, schema, value):
+            if isinstance(schema.get(keyword), list):
                 self.union(schema, keyword, value, path)
         if isinstance(value, dict):
             self.table(schema, value, path)
@@ -160,10 +160,7 @@ class _Walker:
 
     def own_rules(self, schema: dict[str, Any], value: Any) -> Iterator[str]:
         if isinstance(schema.get("enum"), list) and self.breaks("enum", schema, value):
-            options = ", ".join(json.dumps(option, ensure_ascii=False) for option in schema["enum"][:20])
-            more = ", …" if len(schema["enum"]) > 20 else ""
-            meant = suggestion(value, [str(option) for option in schema["enum"]]) if isinstance(value, str) else ""
-            yield f"expected one of {options}{more}, got {short(value)}{meant}"
+            yield f"expected {_listed(schema['enum'])}, got {short(value)}{_meant(value, schema['enum'])}"
         for keyword, wording in _RULES.items():
             if keyword in schema and self.breaks(keyword, schema, value):
                 rule = json.dumps(schema[keyword], ensure_ascii=False) if keyword == "const" else schema[keyword]
@@ -172,12 +169,28 @@ class _Walker:
     def union(self, schema: dict[str, Any], keyword: str, value: Any, path: tuple[str | int, ...]) -> None:
         before = len(self.problems)
         branches = schema[keyword]
-        at = self.document.best_branch(branches, value)
-        if at is not None:
+        if not is_known(value):
+            fitting = [branch for branch in branches if accepts(self.document.kinds(branch), kind_of(value))]
+            if len(fitting) == 1:
+                self.walk(fitting[0], value, path)
+            return
+        if not self.breaks(keyword, schema, value):
+            return
+        if (tag := _tag(self.document, branches, value)) is not None:
+            self.tag(*tag, value, path)
+        elif (at := self.document.best_branch(branches, value)) is not None:
             self.walk(branches[at], value, path)
         if len(self.problems) == before:
             how = "exactly one" if keyword == "oneOf" else "one"
             self.note(path, f"expected {how} of {type_text(schema, self.document, nested=1)}, got {short(value)}")
+
+    def tag(self, name: str, options: list[Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> None:
+        """The key that tells the branches of a union apart has a value that belongs to none of them."""
+        listed = _listed(options)
+        if name not in value:
+            self.note((*path, name), f"missing, expected {listed}")
+        else:
+            self.note((*path, name), f"expected {listed}, got {short(value[name])}{_meant(value[name], options)}")
 
     def table(self, schema: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> None:
         named = schema.get("properties")
@@ -186,6 +199,8 @@ class _Walker:
             if name not in value and REST not in value:
                 expected = type_text(named.get(name, True), self.document, nested=1)
                 self.note((*path, name), "missing" + (f", expected {expected}" if expected != "any" else ""))
+        if isinstance(schema.get("propertyNames"), dict):
+            self.keys(schema["propertyNames"], value, path)
         rest = schema.get("additionalProperties", True)
         for name, item in value.items():
             if len(self.problems) > MOST_PROBLEMS:  # more would not be read, and each is compared with those before it
@@ -198,6 +213,15 @@ class _Walker:
                 self.note((*path, str(name)), self.unknown(str(name), named, value, path))
             elif isinstance(rest, dict) and not schema.get("patternProperties"):
                 self.walk(rest, item, (*path, str(name)))
+
+    def keys(self, rule: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> None:
+        """Keys that a rule for `propertyNames` refuses; `closing` makes such rules."""
+        named = next((part["enum"] for part in (rule, *(rule.get("anyOf") or ())) if "enum" in part), ())
+        for name in value:
+            if len(self.problems) > MOST_PROBLEMS:
+                return
+            if name is not REST and not self.fits({"propertyNames": rule}, {name: None}):
+                self.note((*path, str(name)), self.unknown(str(name), dict.fromkeys(named, True), value, path))
 
     def unknown(self, name: str, named: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> str:
         if not path:
@@ -221,6 +245,38 @@ class _Walker:
             part = heads[index] if index < len(heads) else items
             if isinstance(part, dict):
                 self.walk(part, item, (*path, index))
+
+
+def _tag(document: Document, branches: list[Schema], value: Any) -> tuple[str, list[Any]] | None:
+    """The key whose listed values tell all branches of a union for objects apart, and those values.
+
+    None where there is no such key, or where it has one of the values.
+    """
+    named = [document.properties(branch) for branch in branches if accepts(document.kinds(branch), "object")]
+    if not isinstance(value, dict) or len(named) < 2:
+        return None
+    for name in named[0]:
+        options = [option for fields in named for option in _options(document.deref(fields.get(name)))]
+        if all(_options(document.deref(fields.get(name))) for fields in named):
+            return None if name in value and value[name] in options else (name, list(dict.fromkeys(options)))
+    return None
+
+
+def _options(schema: Schema) -> list[Any]:
+    """The texts that a schema lists as its only values."""
+    if not isinstance(schema, dict):
+        return []
+    options = [schema["const"]] if "const" in schema else schema.get("enum")
+    return options if isinstance(options, list) and all(isinstance(option, str) for option in options) else []
+
+
+def _listed(options: list[Any]) -> str:
+    texts = ", ".join(json.dumps(option, ensure_ascii=False) for option in options[:20])
+    return f"one of {texts}{', …' if len(options) > 20 else ''}"
+
+
+def _meant(value: Any, options: list[Any]) -> str:
+    return suggestion(value, [str(option) for option in options]) if isinstance(value, str) else ""
 
 
 def _takes_bytes(schema: dict[str, Any], wanted: Kinds, document: Document) -> bool:

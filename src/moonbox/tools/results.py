@@ -7,15 +7,17 @@ A failure is a code and a bounded message. A ToolError says what its author wrot
 script sees its class and text, at most 500 characters, with absolute paths cut to their last part and credentials
 replaced by `***`; the traceback goes into `ToolError.detail`, which only the audit trail holds.
 
-    exception                                             code              retryable
-    TimeoutError, and classes named …Timeout…             timeout           yes
-    ConnectionError, and classes named Connect…, Network… connection        yes
-    with a response of HTTP status 4xx or 5xx             http_<status>     408, 425, 429, 500, 502, 503, 504
-    PermissionError                                       permission        no
-    FileNotFoundError                                     not_found         no
-    NotImplementedError                                   not_implemented   no
-    cancellation                                          cancelled         no
-    everything else                                       tool_error        no
+    exception                                             code          retryable
+    TimeoutError, and classes named …Timeout…             timeout       yes
+    ConnectionError, and classes named Connect…, Network… unavailable   yes
+    with an HTTP status                                   see _STATUSES 408, 425, 429, 500, 502, 503, 504
+    PermissionError                                       denied        no
+    LookupError, FileNotFoundError                        not_found     no
+    FileExistsError                                       conflict      no
+    cancellation                                          cancelled     no
+    everything else                                       tool_error    no
+
+An HTTP status is also in the error's data: `{"status": 404}`.
 """
 
 from __future__ import annotations
@@ -23,10 +25,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Generator
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
+from moonbox.tools.binding import refuse_to_fetch
+from moonbox.tools.coercion import stand_in
+from moonbox.tools.document import Document, accepts, kind_of
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
 
 if TYPE_CHECKING:
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 
 LONGEST_MESSAGE = 500
 _LONGEST_DETAIL = 20_000
+_JSON_TYPES = frozenset({bool, dict, float, int, list, str, type(None)})
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -90,7 +97,12 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
     if tool is not None and tool.parse_json and tool.returns is None and isinstance(value, str):
         value = _parsed(value, limits)
     try:
-        return pack(collect_rows(value, limits.max_array), limits, "result")
+        packed = pack(collect_rows(value, limits.max_array), limits, "result")
+        if tool is not None and tool.validate_result and tool.result_schema is not None:
+            tool.result_schema.check(packed.value)
+        return packed
+    except ToolError:
+        raise
     except ConversionError as error:
         code = "result_too_large" if error.limit else "bad_result"
         message = f"{subject} cannot be used: {error}" if name else str(error)
@@ -102,15 +114,54 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
         raise ToolError(message, code="bad_result", tool=name, detail=str(error)) from None
 
 
+class ResultSchema:
+    """The schema of a tool's results, to compare them with."""
+
+    def __init__(self, tool: str, schema: dict[str, Any]) -> None:
+        self._tool, self._schema = tool, schema
+        self._document = Document(schema)
+
+    def other_type(self, value: Any) -> str | None:
+        """In words, that a result has another type than the schema says; None where it has that type, or a special one.
+
+        Only the outermost level is looked at, so that it costs nothing.
+        """
+        kinds, kind = self._document.kinds(self._schema), kind_of(value) if type(value) in _JSON_TYPES else None
+        if kind is None or accepts(kinds, kind) or (kind == "number" and accepts(kinds, "integer")):
+            return None
+        return f"the result of {self._tool} is of type {kind}, not {'|'.join(sorted(kinds or ()))} as declared"
+
+    def check(self, value: Any) -> None:
+        """Raise ToolError if the value does not fit."""
+        problem = next(self._validator.iter_errors(stand_in(value)), None)
+        if problem is None:
+            return
+        where = "".join(f"[{part!r}]" for part in problem.instance_path)
+        message = f"the result of {self._tool} does not fit its declared type: result{where}: {problem.message}"
+        raise ToolError(_bounded(message), code="bad_result", tool=self._tool)
+
+    @cached_property
+    def _validator(self) -> Any:
+        import jsonschema_rs
+
+        try:
+            return jsonschema_rs.validator_for(self._schema, validate_formats=False, retriever=refuse_to_fetch)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError) as error:
+            message = f"the result of {self._tool} cannot be validated: its schema is invalid: {error}"
+            raise ToolError(_bounded(message), code="bad_result", tool=self._tool) from None
+
+
 def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
     """The error a script is given for any exception."""
     if isinstance(error, ToolError):
         _complete(error, tool)
         failure = error
     else:
-        code, retryable = _classify(error)
+        status = _status(error)
+        code, retryable = _classify(error, status)
         message = _bounded(scrub(_text(error)))
-        failure = ToolError(message, code=code, retryable=retryable, tool=tool, detail=_detail(error))
+        data = None if status is None else {"status": status}
+        failure = ToolError(message, code=code, retryable=retryable, data=data, tool=tool, detail=_detail(error))
         failure.args = (failure.message,)
     return failure
 
@@ -150,15 +201,30 @@ def _complete(error: ToolError, tool: str | None) -> None:
         error.data = None
 
 
-def _classify(error: BaseException) -> tuple[str, bool]:
-    status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "status_code", None)
+def code_of_status(status: int) -> tuple[str, bool]:
+    """The code of a failure with this HTTP status, and whether another attempt may succeed."""
+    code = _STATUSES.get(status, "invalid" if 400 <= status < 500 else "tool_error")
+    return code, status in _RETRYABLE_STATUS
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status in the exceptions of HTTP clients: httpx, requests, aiohttp, urllib and the like."""
+    response = getattr(error, "response", None)
+    found = [getattr(response, "status_code", None), getattr(error, "status_code", None)]
+    found += [getattr(response, "status", None), getattr(error, "status", None)]
+    if any(base.__name__ == "HTTPError" for base in type(error).__mro__):
+        found.append(getattr(error, "code", None))
+    return next((status for status in found if type(status) is int and 400 <= status < 600), None)
+
+
+def _classify(error: BaseException, status: int | None) -> tuple[str, bool]:
     names = [base.__name__ for base in type(error).__mro__]
     if isinstance(error, TimeoutError) or any("Timeout" in name or name == "TimedOut" for name in names):
         return "timeout", True
     if isinstance(error, ConnectionError) or any(name in _CONNECTION for name in names):
-        return "connection", True
-    if isinstance(status, int) and 400 <= status < 600:
-        return f"http_{status}", status in _RETRYABLE_STATUS
+        return "unavailable", True
+    if status is not None:
+        return code_of_status(status)
     if "CancelledError" in names:  # asyncio's, concurrent.futures' or another loop's
         return "cancelled", False
     for kind, code in _CODES.items():
@@ -193,13 +259,26 @@ def _bounded(text: str) -> str:
 
 
 _CONNECTION = frozenset(
-    {"APIConnectionError", "ClientConnectionError", "ConnectError", "ConnectionError", "NetworkError", "TransportError"}
+    {
+        *("APIConnectionError", "ClientConnectionError", "ConnectError", "ConnectionError", "NetworkError"),
+        *("TransportError", "gaierror"),
+    }
 )
 _CODES: dict[type[BaseException], str] = {
-    PermissionError: "permission",
+    PermissionError: "denied",
     FileNotFoundError: "not_found",
-    NotImplementedError: "not_implemented",
+    FileExistsError: "conflict",
+    LookupError: "not_found",
 }
+_STATUSES = {
+    **dict.fromkeys((401, 402, 403, 407, 451), "denied"),
+    **dict.fromkeys((404, 410), "not_found"),
+    **dict.fromkeys((409, 412, 423), "conflict"),
+    **dict.fromkeys((408, 504), "timeout"),
+    **dict.fromkeys((425, 502, 503), "unavailable"),
+    429: "rate_limited",
+}
+"""By HTTP status; any other 4xx is `invalid`, any other 5xx `tool_error`."""
 # `name=value` is a secret whenever the name says so; after a colon, prose is likelier ("unexpected token: x"),
 # so there the value must look like one, except for names that prose does not use that way.
 _NAMES = r"(?:token|api[_-]?key|access[_-]?key|auth|credentials?|session(?:[_-]?id)?|signature|sig|key)"

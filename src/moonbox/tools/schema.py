@@ -1,4 +1,4 @@
-"""JSON Schema from type hints, and JSON values back into the types; the only user of pydantic here."""
+"""JSON Schema from type hints, and JSON values back into the types; uses pydantic, as `generator` does."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import json
 import sys
 import types
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Optional, Required, Union, get_args, get_origin
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict, Unpack, is_typeddict
 
 from moonbox.errors import ToolDefinitionError
+from moonbox.tools.coercion import OTHER_NAMES
 from moonbox.tools.function import EMPTY, Function, Parameter
+from moonbox.tools.generator import Generator
 from moonbox.tools.problems import MOST_PROBLEMS, path_text, short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from moonbox.tools.docstrings import Docstring
 
@@ -42,6 +43,8 @@ class Converter:
     has_rest: bool
     hashed: frozenset[str] = frozenset()
     """The parameters whose values become sets, or dicts with keys that are not text."""
+    other_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By the name of a definition: the names that its fields have besides those in the schema, with the latter."""
 
     def convert(self, bound: dict[str, Any]) -> dict[str, Any]:
         """Python values by parameter name; raises pydantic's ValidationError, or ValueError."""
@@ -96,6 +99,7 @@ def build(function: Function, doc: Docstring, name: str) -> tuple[dict[str, Any]
             defaults[item.name] = default
     adapter = _adapter(fields, name)
     schema = _clean(_json_schema(adapter, "validation", name))
+    other_names = {name: part.pop(OTHER_NAMES) for name, part in schema.get("$defs", {}).items() if OTHER_NAMES in part}
     has_rest = _REST in fields
     rest = schema.get("properties", {}).pop(_REST, None)
     if rest is not None:
@@ -115,6 +119,7 @@ def build(function: Function, doc: Docstring, name: str) -> tuple[dict[str, Any]
         validator.validate_json,
         has_rest,
         _hashed(adapter),
+        other_names,
     )
 
 
@@ -124,7 +129,7 @@ def returned(annotation: Any) -> dict[str, Any] | None:
         return None
     try:
         schema = _clean(
-            TypeAdapter(_accepted(annotation)).json_schema(mode="serialization", schema_generator=_Generator)
+            TypeAdapter(_accepted(annotation)).json_schema(mode="serialization", schema_generator=Generator)
         )
     except (PydanticUserError, PydanticSerializationError, TypeError, NameError):
         return None  # the value may cross all the same: `values` knows more types than pydantic has schemas for
@@ -143,21 +148,6 @@ def explain(error: ValueError, bound: dict[str, Any], first_index: int = 0) -> l
         lines.append(f"{path_text(path, first_index)}: {text}, got {short(value)}" if path else text)
     lines = list(dict.fromkeys(lines))
     return lines if len(lines) <= MOST_PROBLEMS else [*lines[:MOST_PROBLEMS], "… and more"]
-
-
-class _Generator(GenerateJsonSchema):
-    """Schemas without titles, that tell of durations and decimals what `moonbox.values` makes of them."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-    def timedelta_schema(self, schema: Any) -> dict[str, Any]:
-        return {"anyOf": [{"type": "number"}, {"type": "string", "format": "duration"}]}
-
-    def decimal_schema(self, schema: Any) -> dict[str, Any]:
-        if self.mode == "serialization":
-            return {"anyOf": [{"type": "number"}, {"type": "string"}]}
-        return dict(super().decimal_schema(schema))
 
 
 def _field(item: Parameter, description: str | None) -> tuple[Any, Any]:
@@ -251,7 +241,7 @@ def _adapter(fields: dict[str, Any], name: str) -> TypeAdapter[Any]:
 
 def _json_schema(adapter: TypeAdapter[Any], mode: Any, name: str) -> dict[str, Any]:
     try:
-        return adapter.json_schema(mode=mode, schema_generator=_Generator)
+        return adapter.json_schema(mode=mode, schema_generator=Generator)
     except PydanticUserError as error:
         raise ToolDefinitionError(f"tool {name!r}: a parameter's type has no JSON Schema: {error.message}") from None
 

@@ -16,7 +16,7 @@ from moonbox.tools.document import Document, object_schema, own_copy
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import check_name
-from moonbox.tools.results import convert
+from moonbox.tools.results import ResultSchema, convert
 from moonbox.values import ValueLimits
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class Tool(Generic[P, R]):
     """How many calls of it may run at the same moment."""
     parse_json: bool = field(default=True, repr=False)
     """Make data of text that is JSON, where there is no result schema."""
+    validate_result: bool = field(default=False, repr=False)
+    """Refuse a result that does not fit `returns`; otherwise a result of another type is a note in the run's record."""
     execution: bool = field(default=False, repr=False)
     """It runs scripts itself, so that scripts must not reach it."""
     is_async: bool = field(default=False, repr=False)
@@ -101,8 +103,11 @@ class Tool(Generic[P, R]):
         object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
         if self.binder is None or self.binder.parameters is not self.parameters:
-            typed = self.plan.converter is not None
-            object.__setattr__(self, "binder", Binder(object_schema(self.name, self.parameters), typed=typed))
+            parameters, converter = object_schema(self.name, self.parameters), self.plan.converter
+            binder = Binder(parameters)
+            if converter is not None:
+                binder = Binder(parameters, typed=True, other_names=converter.other_names)
+            object.__setattr__(self, "binder", binder)
             object.__setattr__(self, "parameters", self._binder.parameters)
 
     @staticmethod
@@ -204,6 +209,11 @@ class Tool(Generic[P, R]):
         """The parameters' schema with its references."""
         return self._binder.document
 
+    @functools.cached_property
+    def result_schema(self) -> ResultSchema | None:
+        """What results are compared with; None where nothing is known of them."""
+        return None if self.returns is None else ResultSchema(self.path, self.returns)
+
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """In the order in which positional arguments fill them."""
@@ -249,6 +259,7 @@ def tool(
     timeout: float | None = None,
     max_concurrency: int | None = None,
     parse_json: bool = True,
+    validate_result: bool = False,
     execution: bool = False,
     tags: tuple[str, ...] = (),
     meta: Mapping[str, Any] | None = None,
@@ -278,7 +289,7 @@ class _Decorator(Protocol):
 
 _OPTIONS = (
     *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
-    *("parse_json", "execution", "tags", "meta"),
+    *("parse_json", "validate_result", "execution", "tags", "meta"),
 )
 
 

@@ -1,4 +1,4 @@
 -- value: false
--- value: "invalid_arguments"
+-- value: "invalid"
 local ok, e = pcall(docs.search, 5)
 return ok, e.code

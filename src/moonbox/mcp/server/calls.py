@@ -180,12 +180,12 @@ class Call:
         if not self._client.elicits:
             if direct and self._settings.direct_without_asking:
                 return Decision("allow")
-            raise approval_unavailable(call, None if direct else self._direct_name(call.name))
+            raise approval_unavailable(call, None if direct else self._direct_name(call.tool))
         answer = await on_loop(self._loop, self._ask(approval_question(call)))
         if isinstance(answer, ElicitResult):
             return decision(answer, self.owner)
         reason = answer.message if isinstance(answer, ErrorData) else "the client sent an invalid answer"
-        raise Denied(f"the tool '{call.name}' needs approval: {reason}", code="approval_unavailable")
+        raise Denied(f"the tool '{call.tool}' needs approval: {reason}", code="approval_unavailable")
 
     async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
         mode = request.params.mode if isinstance(request, ElicitRequest) else ""

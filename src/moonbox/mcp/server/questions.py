@@ -47,14 +47,14 @@ _STANDALONE_SECONDS = 60.0
 
 def approval_question(call: ToolCall) -> ElicitRequest:
     """A form: accepting it allows the call, declining or dismissing it does not."""
-    lines = [f"Allow a call of the tool '{visible(call.name, keep='')}'?"]
-    description = first_sentence(call.tool.description) if call.tool is not None else ""
+    lines = [f"Allow a call of the tool '{visible(call.tool, keep='')}'?"]
+    description = first_sentence(call.definition.description) if call.definition is not None else ""
     if description:
         lines.append(visible(description, keep=""))
     if call.changed:
         lines.append(f"Its definition has changed since you allowed all its calls: {', '.join(call.changed)}.")
     arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
-    order = call.tool.parameter_names if call.tool is not None else ()
+    order = call.definition.parameter_names if call.definition is not None else ()
     arguments = {name: arguments[name] for name in dict.fromkeys([*order, *arguments]) if name in arguments}
     for name, value in list(arguments.items())[:_MAX_ARGUMENTS]:
         lines.append(f"  {visible(str(name), keep='')} = {_argument(value)}")
@@ -83,7 +83,7 @@ def approval_unavailable(call: ToolCall, direct: str | None) -> Denied:
     """The error for a client that cannot ask a person."""
     hint = f"call the tool `{direct}` directly instead of from a script" if direct else "continue without it"
     return Denied(
-        f"the tool '{call.name}' needs approval, and this client cannot ask for it; {hint}",
+        f"the tool '{call.tool}' needs approval, and this client cannot ask for it; {hint}",
         code="approval_unavailable",
     )
 
@@ -113,7 +113,7 @@ class StandaloneCaller:
         return await on_loop(self._loop, request_client(channel, request, _STANDALONE_SECONDS))
 
     async def approve(self, call: ToolCall) -> Decision:
-        raise Denied(f"the tool '{call.name}' needs approval, but no client called it", code="approval_unavailable")
+        raise Denied(f"the tool '{call.tool}' needs approval, but no client called it", code="approval_unavailable")
 
     def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         """No request waits for it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -11,7 +12,7 @@ from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUE
 
 from moonbox.errors import ArgumentError, ToolError
 from moonbox.mcp.upstreams.login import LoginRequired
-from moonbox.tools.results import scrub
+from moonbox.tools.results import code_of_status, scrub
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
 """What the SDK says for an HTTP status; the status itself says more."""
+_RESOURCE_NOT_FOUND = -32002
 _SDK_CLOSED_MESSAGES = ("Connection closed", "SSE stream ")
 
 
@@ -52,7 +54,10 @@ def call_error(problem: BaseException, server: str, refusal: str = "") -> ToolEr
         return ToolError(f"invalid answer from the MCP server '{server}': {describe(problem)}", code="bad_result")
     message = problem.message or "the server refused the call"
     if refusal and message in _SDK_STATUS_MESSAGES:
-        return ToolError(f"the MCP server '{server}' refused the call: {refusal}", code="refused")
+        status = re.search(r"\b[45]\d\d\b", refusal)
+        code, retryable = code_of_status(int(status[0])) if status else ("tool_error", False)
+        message = f"the MCP server '{server}' refused the call: {refusal}"
+        return ToolError(message, code=code, retryable=retryable)
     data = problem.data if isinstance(problem.data, dict | list | str | int | float | bool) else None
     if problem.code == INVALID_PARAMS:
         return ArgumentError(message, data=data)
@@ -62,7 +67,12 @@ def call_error(problem: BaseException, server: str, refusal: str = "") -> ToolEr
         return ToolError(message, code="timeout", retryable=True, data=data)
     if problem.code == URL_ELICITATION_REQUIRED:
         return ToolError(_with_urls(message, data), code="elicitation_required", retryable=True, data=data)
-    return ToolError(message, code=f"mcp_{problem.code}", data=data)
+    if problem.code == _RESOURCE_NOT_FOUND:
+        return ToolError(message, code="not_found", data=data)
+    if 400 <= problem.code < 600:  # servers that pass on the status of an HTTP service
+        code, retryable = code_of_status(problem.code)
+        return ToolError(message, code=code, retryable=retryable, data=data)
+    return ToolError(message, data=data)
 
 
 def describe(problem: BaseException, refusal: str = "") -> str:

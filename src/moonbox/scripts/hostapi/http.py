@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _ABOUT = (
     "An answer of any status is returned (`ok` is true for 200 to 299, `json` is the parsed body of a JSON answer); "
-    "a connection that fails raises an error with code connection, timeout or tls."
+    "a connection that fails raises an error with code unavailable, timeout or tls."
 )
 _RETURNS = "{status, ok, headers, body, json, url}"
 _MOST_VALUES = 1_000_000

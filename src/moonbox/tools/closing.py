@@ -1,0 +1,178 @@
+"""Closing: a schema in which a key that no part of it names is an error, at every depth.
+
+A schema that names properties and does not speak of others means no others: `additionalProperties: false` is added.
+It stays open where it says so (`additionalProperties`, `unevaluatedProperties`), and where it names no property.
+
+Several parts may speak of one object (`allOf`, `if`, a union beside properties): their names count together, as one
+rule for `propertyNames`, and no part is closed by itself. A definition that is used both alone and as such a part
+therefore gets a copy that is not closed. Conditions (`if`, `not`, `contains`) mean the same as before at every depth.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from moonbox.tools.document import Document, Schema
+
+_Mode = Literal["whole", "part", "condition"]
+"""The schema of a value; one of several of the same value; a question about a value, to be left as it is."""
+
+_MOST_SCHEMAS = 20_000
+_UNIONS = ("anyOf", "oneOf", "allOf")
+_BRANCHES = ("then", "else")
+_CONDITIONS = frozenset({"contains", "if", "not", "propertyNames"})
+_BY_NAME = frozenset({"patternProperties", "properties"})
+_DEPENDENT = ("dependencies", "dependentSchemas")
+_DEFINITIONS = frozenset({"$defs", "definitions"})
+_INSIDE = frozenset(
+    {"additionalItems", "additionalProperties", "items", "prefixItems", "unevaluatedItems", "unevaluatedProperties"}
+)
+_ABOUT_KEYS = frozenset({*_BRANCHES, *_BY_NAME, *_DEPENDENT, "additionalProperties", "if", "unevaluatedProperties"})
+_OTHER_RULES = _ABOUT_KEYS - _BY_NAME | {*_UNIONS, "$ref"}
+_UNREADABLE = frozenset({"$dynamicRef", "$recursiveRef", "const", "enum"})
+_HEAD = frozenset({*_DEFINITIONS, "$id", "$schema"})
+_OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
+
+
+def close(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a tool's parameters, closed at every depth; only at its top where that cannot be done."""
+    try:
+        closed = _Closer(parameters).close()
+    except (_Unclosable, RecursionError):
+        closed = parameters
+    if "properties" in closed and not closed.keys() & (_OTHER_RULES | {"$dynamicRef", "patternProperties"}):
+        return {**closed, "additionalProperties": False}  # a tool that names no parameter takes none
+    return closed
+
+
+class _Unclosable(Exception):
+    """A schema that is too large, or whose references cannot be followed."""
+
+
+class _Closer:
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.root, self.document = root, Document(root)
+        declared = root.get("$schema")
+        self.refs_stand_alone = isinstance(declared, str) and any(draft in declared for draft in _OLD_DRAFTS)
+        self.left = _MOST_SCHEMAS
+        self.copies: dict[tuple[str, _Mode], str] = {}
+        self.waiting: list[tuple[str, str, _Mode]] = []
+
+    def close(self) -> dict[str, Any]:
+        closed: dict[str, Any] = self.walk(self.root, "whole")
+        copied: dict[str, Any] = {}
+        while self.waiting:
+            name, ref, mode = self.waiting.pop()
+            target = self.document.pointer(ref)
+            if target is self.root:
+                target = {keyword: value for keyword, value in self.root.items() if keyword not in _HEAD}
+            copied[name] = self.walk(target, mode)
+        return {**closed, "$defs": {**closed.get("$defs", {}), **copied}} if copied else closed
+
+    def walk(self, schema: Schema, mode: _Mode) -> Schema:
+        if not isinstance(schema, dict):
+            return schema
+        self.left -= 1
+        if self.left < 0 or ("$id" in schema and schema is not self.root):
+            raise _Unclosable
+        same: _Mode = "part" if mode == "whole" and not self.delegates(schema) else mode
+        walked = {keyword: self.keyword(keyword, value, mode, same) for keyword, value in schema.items()}
+        return self.closed(schema, walked) if mode == "whole" else walked
+
+    def keyword(self, keyword: str, value: Any, mode: _Mode, same: _Mode) -> Any:
+        inside: _Mode = "condition" if mode == "condition" else "whole"
+        if keyword == "$ref" and isinstance(value, str):
+            return self.reference(value, same)
+        if keyword in _CONDITIONS:
+            return self.walk(value, "condition")
+        if keyword in _UNIONS or keyword in _BRANCHES:
+            return self.each(value, same)
+        if keyword in _INSIDE:
+            return self.each(value, inside)
+        if isinstance(value, dict) and (keyword in _BY_NAME or keyword in _DEFINITIONS):
+            return {name: self.walk(part, inside) for name, part in value.items()}
+        if isinstance(value, dict) and keyword in _DEPENDENT:
+            return {name: self.walk(part, same) for name, part in value.items()}
+        return value
+
+    def each(self, value: Any, mode: _Mode) -> Any:
+        return [self.walk(part, mode) for part in value] if isinstance(value, list) else self.walk(value, mode)
+
+    def reference(self, ref: str, mode: _Mode) -> str:
+        """The reference itself where it leads to a definition of whole values, else one to a copy for this use."""
+        if not _is_pointer(ref):
+            return ref
+        holder, _, name = ref[2:].partition("/")
+        if mode == "whole" and (ref == "#" or (holder in _DEFINITIONS and "/" not in name)):
+            return ref
+        if (ref, mode) not in self.copies:
+            taken = self.root.get("$defs") or {}
+            label = f"{mode}{len(self.copies) + 1}"
+            while label in taken:
+                label += "_"
+            self.copies[ref, mode] = label
+            self.waiting.append((label, ref, mode))
+        return f"#/$defs/{self.copies[ref, mode]}"
+
+    def delegates(self, schema: dict[str, Any]) -> bool:
+        """Whether it leaves all keys to one other schema, or to one of several."""
+        if "$ref" in schema and self.refs_stand_alone:
+            return True
+        others = [keyword for keyword in (*_UNIONS, "$ref") if keyword in schema]
+        if len(others) != 1 or schema.keys() & _ABOUT_KEYS:
+            return False
+        return others != ["allOf"] or len(schema["allOf"]) == 1
+
+    def closed(self, schema: dict[str, Any], walked: dict[str, Any]) -> dict[str, Any]:
+        if self.delegates(schema) or schema.keys() & {"additionalProperties", "unevaluatedProperties"}:
+            return walked
+        names: dict[str, None] = {}
+        patterns: dict[str, None] = {}
+        if not self.collect(schema, names, patterns, set()) or not names:
+            return walked
+        alone = names.keys() == (schema.get("properties") or {}).keys() and not patterns
+        if alone and not schema.keys() & _OTHER_RULES:
+            return {**walked, "additionalProperties": False}
+        rule: dict[str, Any] = {"enum": list(names)}
+        if patterns:
+            rule = {"anyOf": [rule, *({"pattern": pattern} for pattern in patterns)]}
+        return {**walked, "allOf": [*walked.get("allOf", ()), {"propertyNames": rule}]}
+
+    def collect(self, schema: Schema, names: dict[str, None], patterns: dict[str, None], seen: set[int]) -> bool:
+        """Gather the keys that a schema and its parts know; False where one allows keys that it does not name."""
+        if not isinstance(schema, dict) or id(schema) in seen:
+            return True
+        seen.add(id(schema))
+        if schema.keys() & _UNREADABLE or any(
+            schema.get(keyword, False) is not False for keyword in ("additionalProperties", "unevaluatedProperties")
+        ):
+            return False
+        if "$ref" in schema and not _is_pointer(schema["$ref"]):
+            return False
+        for keyword, gathered in (("properties", names), ("patternProperties", patterns)):
+            if isinstance(schema.get(keyword), dict):
+                gathered.update(dict.fromkeys(schema[keyword]))
+        names.update(dict.fromkeys(_required(schema)))
+        return all(self.collect(part, names, patterns, seen) for part in self.parts(schema))
+
+    def parts(self, schema: dict[str, Any]) -> list[Schema]:
+        """The schemas beside it that speak of the same value."""
+        parts = [self.document.pointer(schema["$ref"])] if "$ref" in schema else []
+        for keyword in _UNIONS:
+            parts += schema[keyword] if isinstance(schema.get(keyword), list) else []
+        for keyword in _DEPENDENT:
+            parts += schema[keyword].values() if isinstance(schema.get(keyword), dict) else []
+        return parts + [schema[keyword] for keyword in ("if", *_BRANCHES) if keyword in schema]
+
+
+def _is_pointer(ref: Any) -> bool:
+    return isinstance(ref, str) and (ref == "#" or ref.startswith("#/"))
+
+
+def _required(schema: dict[str, Any]) -> list[str]:
+    """Names that a schema asks for, whether it describes them or not."""
+    names = list(schema["required"]) if isinstance(schema.get("required"), list) else []
+    for keyword in ("dependentRequired", *_DEPENDENT):
+        for name, needed in (schema[keyword] if isinstance(schema.get(keyword), dict) else {}).items():
+            names += [name, *(needed if isinstance(needed, list) else ())]
+    return [name for name in names if isinstance(name, str)]
