@@ -54,16 +54,15 @@ def test_an_unfinished_run_is_read_back_with_its_calls(path: Path, make_run: Cal
         sink.start_run(make_run("a", calls=(), values=()))  # type: ignore[attr-defined]
         sink.start_call("a", make_run().calls[1])  # type: ignore[attr-defined]
         trail = open_trail(path)
-        assert [(item.id, item.kind, item.calls) for item in trail.list()] == [("a", "unfinished", 1)]
+        assert [(item.id, item.state, item.calls) for item in trail.list()] == [("a", "running", 1)]
         assert [item.id for item in trail.list(tool="get_expenses")] == ["a"]
         seen = trail.get("a")
         assert seen.calls == make_run().calls[1:2]
-        assert seen.error is not None
-        assert (seen.error.kind, seen.error.code) == ("crashed", "unfinished")
+        assert (seen.error, seen.state) == (None, "running")
         assert trail.verify().ok
         sink.write(whole)
     assert open_trail(path).get("a") == whole
-    assert [item.kind for item in open_trail(path).list()] == [None]
+    assert [item.state for item in open_trail(path).list()] == ["ok"]
     assert open_trail(path).verify().ok
 
 
@@ -297,5 +296,5 @@ def test_a_tool_cannot_make_its_run_look_unfinished(path: Path, make_run: Callab
 
     with contextlib.closing(open_sink(path)) as sink:
         sink.write(make_run("a", error=ScriptError("tool", "no", code="unfinished")))
-    assert [run.kind for run in open_trail(path).list()] == ["tool"]
+    assert [(run.state, run.kind) for run in open_trail(path).list()] == [("failed", "tool")]
     assert json.loads(open_trail(path).get("a").to_json())["error"]["code"] == "unfinished"
