@@ -203,8 +203,8 @@ def test_the_command_line_shows_the_states(mixed: Path) -> None:
 
     rows = [line.split(maxsplit=3)[2:] for line in said("list")[2:]]
     assert [(id, rest.partition(" 500 ms")[0]) for id, rest in rows] == [
-        ("unfinished", "unfinished 1 (1 in doubt)"),
-        ("interrupted", "interrupted 1 (1 in doubt)"),
+        ("unfinish", "unfinished 1 (1 in doubt)"),
+        ("interrup", "interrupted 1 (1 in doubt)"),
         ("running", "running 1 (1 running)"),
         ("failed", "runtime 3 (1 failed)"),
         ("done", "ok 2"),

@@ -25,7 +25,7 @@ from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
