@@ -134,7 +134,11 @@ class WorkerError(MoonboxError):
 
 
 class AuditError(MoonboxError):
-    """The audit trail cannot be written or read."""
+    """The audit trail cannot be written or read. `run` is the finished Run that could not be written, or None."""
+
+    def __init__(self, message: str, *, run: Any = None) -> None:
+        super().__init__(message)
+        self.run = run
 
 
 class ClosedError(UsageError):

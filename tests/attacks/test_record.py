@@ -71,7 +71,7 @@ def test_a_call_that_took_effect_is_on_file_when_the_host_is_killed(
         host.wait()
     trail = open_trail(tmp_path / name)
     (summary,) = trail.list()
-    assert summary.kind == "unfinished"
+    assert summary.state == "interrupted"
     run = trail.get(summary.id)
     (call,) = run.calls
     password = "[redacted]" if redacted else "hunter-22"

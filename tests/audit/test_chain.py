@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from moonbox.audit.sinks import JsonLinesSink, Retention, open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
@@ -45,6 +46,7 @@ def test_an_untouched_trail_fits(path: Path, make_run: Callable[..., Run]) -> No
     _written(path, make_run)
     report = open_trail(path).verify()
     assert (report.ok, report.records, report.pruned, len(report.head)) == (True, 15, 0, 64)
+    assert report.counted == "15 records: 5 complete runs, 5 starts of runs, 5 starts and ends of calls"
     assert open_trail(path).verify(expect=report.head).ok
 
 
@@ -54,16 +56,19 @@ def test_an_unfinished_run_is_read_back_with_its_calls(path: Path, make_run: Cal
         sink.start_run(make_run("a", calls=(), values=()))  # type: ignore[attr-defined]
         sink.start_call("a", make_run().calls[1])  # type: ignore[attr-defined]
         trail = open_trail(path)
-        assert [(item.id, item.kind, item.calls) for item in trail.list()] == [("a", "unfinished", 1)]
+        assert [(item.id, item.state, item.calls) for item in trail.list()] == [("a", "running", 1)]
         assert [item.id for item in trail.list(tool="get_expenses")] == ["a"]
         seen = trail.get("a")
         assert seen.calls == make_run().calls[1:2]
-        assert seen.error is not None
-        assert (seen.error.kind, seen.error.code) == ("crashed", "unfinished")
+        ended = replace(seen.calls[0], duration=9.0)
+        sink.end_call("a", ended)  # type: ignore[attr-defined]
+        assert open_trail(path).get("a").calls == (ended,)
+        assert open_trail(path).list()[0].calls == 1
+        assert (seen.error, seen.state) == (None, "running")
         assert trail.verify().ok
         sink.write(whole)
     assert open_trail(path).get("a") == whole
-    assert [item.kind for item in open_trail(path).list()] == [None]
+    assert [item.state for item in open_trail(path).list()] == ["ok"]
     assert open_trail(path).verify().ok
 
 
@@ -256,6 +261,28 @@ def test_a_sqlite_trail_from_before_the_chain_is_taken_into_it(tmp_path: Path, m
         assert (sink.verify().ok, sink.verify().records) == (True, 3)
 
 
+TRAILS = Path(__file__).with_name("trails")
+
+
+def test_a_trail_of_the_version_before_is_read_verified_and_continued(path: Path, make_run: Callable[..., Run]) -> None:
+    """The version before wrote no ends of calls, and did not say which process wrote."""
+    if path.suffix == ".db":
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript((TRAILS / "without_ends.sql").read_text())
+    else:
+        path.write_bytes((TRAILS / "without_ends.jsonl").read_bytes())
+    trail = open_trail(path)
+    found = [(item.state, item.kind, item.calls, item.failed_calls, item.open_calls) for item in trail.list()]
+    assert found == [("unfinished", None, 2, 0, 2), ("failed", "check", 0, 0, 0), ("ok", None, 1, 0, 0)]
+    cut = trail.get(trail.list(1)[0].id)
+    assert ([call.status for call in cut.calls], cut.state) == (["in_flight", "in_flight"], "unfinished")
+    assert (trail.stats().failures, trail.stats().states) == (1, {"failed": 1, "ok": 1, "unfinished": 1})
+    assert (trail.verify().problem, trail.verify().records) == (None, 7)
+    with contextlib.closing(open_sink(path)) as sink:
+        sink.write(make_run("new"))
+    assert (open_trail(path).verify().problem, open_trail(path).verify().records) == (None, 8)
+
+
 @pytest.mark.parametrize(
     ("retention", "most"),
     [(Retention(max_bytes=200_000), 40), (Retention(max_bytes=None, max_runs=20), 21), (None, 300)],
@@ -297,5 +324,5 @@ def test_a_tool_cannot_make_its_run_look_unfinished(path: Path, make_run: Callab
 
     with contextlib.closing(open_sink(path)) as sink:
         sink.write(make_run("a", error=ScriptError("tool", "no", code="unfinished")))
-    assert [run.kind for run in open_trail(path).list()] == ["tool"]
+    assert [(run.state, run.kind) for run in open_trail(path).list()] == [("failed", "tool")]
     assert json.loads(open_trail(path).get("a").to_json())["error"]["code"] == "unfinished"

@@ -45,7 +45,7 @@ GONE = "[redacted]"
         ("7", {7: "x", 8: "y"}, {7: GONE, 8: "y"}),
         ("password", '{"password": "x", "n": [1]}', '{"password": "[redacted]", "n": [1]}'),
         ("password", '[{"other": 1}]  ', '[{"other": 1}]  '),
-        ("password", '{"password": broken', '{"password": broken'),
+        ("password", '{"password": broken', '{"password": [redacted]'),
     ],
 )
 def test_fields(field: str, value: Any, kept: Any) -> None:
@@ -109,6 +109,63 @@ def test_short_values_are_hidden_in_their_field_alone() -> None:
     kept = Redactor(["pin", "flag"]).redact(run)
     assert kept.source == run.source
     assert kept.calls[0].arguments == {"pin": GONE, "flag": GONE, "n": 10}
+
+
+LITERALS = {
+    # in a script: literals alone
+    'tools.pay{cvv = "123", n = 123}': 'tools.pay{cvv = "[redacted]", n = 123}',
+    "tools.pay{cvv=123}": "tools.pay{cvv=[redacted]}",
+    "card.CVV = -1.5e3 return 1": "card.CVV = [redacted] return 1",
+    "t['cvv'] = '1'": "t['cvv'] = '[redacted]'",
+    't["cvv"]=[==[1]2]==] x = [[1]]': 't["cvv"]=[==[[redacted]]==] x = [[1]]',
+    "let card = #{cvv: `1`, ok: `1`};": "let card = #{cvv: `[redacted]`, ok: `1`};",
+    'json.decode("{\\"cvv\\": 12}")': 'json.decode("{\\"cvv\\": [redacted]}")',
+    "if cvv == '1' or cvv ~= 2 then end": "if cvv == '[redacted]' or cvv ~= [redacted] then end",
+    'note = "cvv=12"': 'note = "cvv=[redacted]"',
+    "cvv = code  cvv = read(12)  cvv:lower()": "cvv = code  cvv = read(12)  cvv:lower()",
+    'cvv = ""  x = cvv .. 12': 'cvv = ""  x = cvv .. 12',
+}
+TEXTS = {
+    # in everything else: words too
+    "cvv=123&n=123": "cvv=[redacted]&n=123",
+    "the Cvv: 12a, zip: 12a": "the Cvv: [redacted], zip: 12a",
+    '{"cvv":"1","n":"1"': '{"cvv":"[redacted]","n":"1"',
+    "cvv\t123\nzip\t123": "cvv\t[redacted]\nzip\t123",
+    '<<"cvv" => "1">>': '<<"cvv" => "[redacted]">>',
+    "api key: ab  API-Key = cd  key: ef": "api key: [redacted]  API-Key = [redacted]  key: ef",
+    "api_key: Bearer ab": "api_key: Bearer [redacted]",
+    'cvv="12': 'cvv="[redacted]',
+}
+
+
+@pytest.mark.parametrize("text", [*LITERALS, *TEXTS])
+def test_what_follows_the_name_of_a_field_is_hidden_however_short_it_is(text: str) -> None:
+    redactor = Redactor(["cvv", "api_key"])
+    if text in LITERALS:
+        assert redactor.redact(Run("a", text)).source == LITERALS[text]
+        return
+    error = ScriptError("runtime", text, traceback=text, hint=text)
+    call = Call(1, "t", {"note": text}, "error", error=CallError("bad", text, detail=text))
+    run = redactor.redact(Run("a", "x", output=text, values=([text],), calls=(call,), error=error))
+    assert (run.output, run.values, run.calls[0].arguments) == (TEXTS[text], ([TEXTS[text]],), {"note": TEXTS[text]})
+    assert run.error is not None and run.calls[0].error is not None
+    hidden = (run.error.message, run.error.traceback, run.error.hint, run.calls[0].error.detail)
+    assert hidden == (TEXTS[text],) * 4
+
+
+def test_a_field_of_one_tool_is_hidden_in_texts_of_runs_that_call_the_tool() -> None:
+    redactor = Redactor(["login.pin"])
+    source = "tools.login{pin = 12}"
+    assert redactor.redact(Run("a", source)).source == source
+    kept = redactor.redact(Run("a", source, output="pin: 12", calls=(Call(1, "login", {"pin": 12}),)))
+    assert (kept.source, kept.output) == ("tools.login{pin = [redacted]}", "pin: [redacted]")
+
+
+@pytest.mark.parametrize("piece", ["cvv=", "cvv=[[", 'cvv="', "cvv ", "=", " ", "cvv=[=", "cvv='\\", "a", "cvv: x "])
+def test_texts_that_are_made_to_be_slow_are_not(piece: str) -> None:
+    """A search that took the square of the length would run into the time limit of a test."""
+    text = piece * (400_000 // len(piece))
+    Redactor(["cvv"]).redact(Run("a", text, output=text))
 
 
 def test_thousands_of_hidden_values_are_still_found() -> None:

@@ -24,7 +24,7 @@ def test_calls_are_bars_at_their_time_and_batches_overlap() -> None:
         "2 both      ░░██████           300 ms ✓",
         "3 both      ████████████       600 ms ✓",
         "4 quick                 █        0 µs ✗ not_found",
-        "5 slow                    ██     0 µs … in flight",
+        "5 slow                    ██     0 µs … in doubt",
     ]
     assert max(map(len, timeline(run, 49))) <= 49
     assert timeline_text(run, 49)[4].spans[-1].style == "red"

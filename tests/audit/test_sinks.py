@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -84,9 +85,11 @@ def test_every_sink_lists_by_the_same_rules(
         "started": 30.0,
         "language": "lua",
         "repl": "y",
+        "state": "failed",
         "kind": "runtime",
         "calls": 0,
         "failed_calls": 0,
+        "open_calls": 0,
         "wall": 0.5,
         "title": "return total",
         "ok": False,
@@ -113,6 +116,7 @@ def test_every_sink_counts_the_same(sink: TrailSink, make_run: Callable[..., Run
         "failures": 1,
         "calls": 6,
         "kinds": {"runtime": 1},
+        "states": {"failed": 1, "ok": 1},
         "tools": (
             {
                 "tool": "get_expenses",
@@ -132,6 +136,55 @@ def test_every_sink_counts_the_same(sink: TrailSink, make_run: Callable[..., Run
     }
     later = sink.stats(since=1.0)
     assert (later.runs, later.calls, later.tools[0].calls, len(later.days)) == (1, 3, 2, 1)
+
+
+class _Broken:
+    """A stranger's sink, whose connection is lost."""
+
+    def __init__(self, problem: Exception) -> None:
+        self._problem = problem
+
+    def write(self, run: Run) -> None:
+        raise self._problem
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (ConnectionResetError("the log server is gone"), "the audit trail cannot be written: the log server is gone"),
+        (OSError(28, "No space left on device"), "the audit trail cannot be written: the disk is full"),
+        (TimeoutError(), "the audit trail cannot be written: TimeoutError"),
+        (AuditError("no room"), "no room"),
+    ],
+)
+def test_a_failure_of_any_sink_is_an_audit_error_with_the_run(tmp_path: Path, problem: Exception, message: str) -> None:
+    from moonbox import CodeMode, Sandbox, tool
+
+    @tool
+    def add(a: int) -> int:
+        """Add."""
+        return a + 1
+
+    with Sandbox([add], audit=_Broken(problem)) as box, CodeMode(box) as mode, box.repl() as repl:
+
+        async def ways() -> None:
+            await box.acall("add", {"a": 1})
+
+        for way in (
+            lambda: mode.handle("lua_repl", {"source_code": "return tools.add{a = 1}"}),
+            lambda: repl.run("return tools.add{a = 1}"),
+            lambda: box.call("add", {"a": 1}),
+            lambda: asyncio.run(ways()),
+        ):
+            with pytest.raises(AuditError, match=f"^{message}") as caught:
+                way()
+            assert (caught.value.run.value, [call.tool for call in caught.value.run.calls]) == (2, ["add"])
+    with pytest.raises(AuditError) as unread:
+        JsonLinesSink(tmp_path / "none.jsonl", create=False).list()
+    assert unread.value.run is None
 
 
 def test_memory_keeps_the_latest(make_run: Callable[..., Run]) -> None:

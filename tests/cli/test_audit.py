@@ -87,11 +87,11 @@ def test_list(trail: Path) -> None:
     rows = [line.split() for line in result.output.splitlines() if line.strip()]
     assert rows[0] == ["when", "id", "result", "calls", "time", "script"]
     assert rows[2][2:] == ["aaaa00009", "runtime", "0", "0", "µs", "return", "row.name"]
-    assert rows[3][2:] == ["aaaa00001", "ok", "4", "(2", "failed)", "500", "ms", "local", "total", "=", "0"]
+    assert " ".join(rows[3][2:]) == "aaaa00001 ok 4 (1 failed, 1 in doubt) 500 ms local total = 0"
     assert "\x1b" not in result.output
 
 
-@pytest.mark.parametrize("columns", [46, 70, 100, 160])
+@pytest.mark.parametrize("columns", [54, 70, 100, 160])
 def test_only_the_script_is_cut_off(terminal: Callable[..., Terminal], tmp_path: Path, columns: int) -> None:
     trail = tmp_path / "trail.db"
     sink = open_sink(trail)
@@ -102,12 +102,12 @@ def test_only_the_script_is_cut_off(terminal: Callable[..., Terminal], tmp_path:
     assert screen.ended() == 0
     lines = screen.text.splitlines()
     assert all(len(line) <= columns for line in lines)
-    for id, cells in (("aaaa00009", "runtime 0 0 µs"), ("aaaa00001", "ok 4 (2 failed) 500 ms")):
+    for id, cells in (("aaaa00009", "runtime 0 0 µs"), ("aaaa00001", "ok 4 (1 failed, 1 in doubt) 500 ms")):
         place, line = next((place, line) for place, line in enumerate(lines) if id in line)
         assert f"{id} {cells}" in " ".join(line.split())
         script = line if columns >= 100 else lines[place + 1]
         assert "1970-01-01 " in script
-        assert "return long_name" in script if columns > 46 else "return" in script
+        assert "return long_name" in script if columns > 54 else "return" in script
         assert script.endswith("…")
 
 
@@ -155,7 +155,7 @@ def test_show(trail: Path) -> None:
     assert lines[-4:] == [
         '1 get_expenses {"employee_id":1} → [9.5]',
         "2 se\\x1bnd {} [allowed by a person] → bad: no way",
-        "3 slow {} [retry of 2] → in flight",
+        "3 slow {} [retry of 2] → in doubt: it may have taken effect",
         '4 pay {"n":1} [edited by bob, was {"n":5}: too much] → 1',
     ]
     assert "\x1b" not in result.output
@@ -335,7 +335,7 @@ def test_verify_prints_the_hash_and_names_what_does_not_fit(trail: Path) -> None
     done = _call("verify", "--db", trail)
     assert done.exit_code == 0
     first, second = done.output.splitlines()
-    assert first == "ok: 2 records"
+    assert first == "ok: 2 records: 2 complete runs"
     head = second.removeprefix("hash: ")
     assert _call("verify", "--db", trail, "--expect", head).exit_code == 0
     assert _call("verify", "--db", trail, "--expect", "0" * 64).exit_code == 1
@@ -353,20 +353,6 @@ def test_verify_prints_the_hash_and_names_what_does_not_fit(trail: Path) -> None
     assert (done.exit_code, done.output) == (1, f"not intact: {problem}\n")
     report = json.loads(_call("verify", "--db", trail, "--json").output)
     assert (report["ok"], report["records"], report["problem"]) == (False, 0, problem)
-
-
-def test_a_run_whose_host_died_is_shown_as_unfinished(tmp_path: Path) -> None:
-    path = tmp_path / "trail.db"
-    sink = open_sink(path)
-    sink.start_run(replace(RUNS[0], calls=(), values=()))  # type: ignore[attr-defined]
-    sink.start_call(RUNS[0].id, replace(RUNS[0].calls[0], status="in_flight", packed=pack(None)))  # type: ignore[attr-defined]
-    sink.close()
-    listed = _call("list", "--db", path).output
-    assert "unfinished" in listed
-    shown = _call("show", "aaaa", "--db", path).output
-    assert "run aaaa000011112222  unfinished" in shown
-    assert "the calls that were started may have taken effect" in shown
-    assert 'get_expenses {"employee_id":1} → in flight' in shown
 
 
 def test_the_tree_of_tool_scripts(moonbox: Moonbox, tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_requests_runs_and_calls_are_logged_over_stdio(moonbox: Moonbox, form: s
         assert any(line["logger"] == "moonbox.runs" and line["result"] == "ok" for line in logged)
     else:
         assert re.search(r"INFO moonbox\.mcp: request method=tools/call result=ok ms=\d+\n", done.stderr)
-        assert re.search(r"INFO moonbox\.calls: call tool=add status=ok ms=\d+\n", done.stderr)
+        assert re.search(r"INFO moonbox\.calls: call run=\w{32} tool=add status=ok ms=\d+\n", done.stderr)
         assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", done.stderr)
         assert re.search(r"INFO moonbox\.runs: run id=\w+ result=ok calls=1 ms=\d+", done.stderr)
 

@@ -52,6 +52,29 @@ def signed_in(console: Console) -> Iterator[httpx.Client]:
         yield browser
 
 
+def test_the_page_of_a_run_shows_its_state_and_the_tracebacks_of_tools(public: Console) -> None:
+    from moonbox.audit.records import Call, CallError, Run
+
+    failed = Call(1, "pay", {}, "error", error=CallError("tool_error", "no", detail='File "bank.py" <b>, in pay'))
+    public.trail.write(Run("traced", "return 1", calls=(failed, Call(2, "slow", {}, "in_flight"))))
+    public.trail.write(Run("going", "return 2", calls=(Call(1, "slow", {}, "in_flight"),), running=True))
+    with client(public) as anybody:
+        page = anybody.get("/console/runs/traced").text
+        assert "File &#34;bank.py&#34; &lt;b&gt;, in pay" in page
+        assert "bank.py" not in anybody.get("/runs/traced/calls/1").text
+        page = anybody.get("/console/runs/going").text
+        assert '<span class="state warn">running</span>' in page
+        assert "What the model saw" not in page
+        listed = anybody.get("/console/runs").text
+        assert "2 (1 failed, 1 in doubt)" in listed
+        assert "1 (1 running)" in listed
+        listed = anybody.get("/console/runs?state=running").text
+        assert 'data-run="going" data-state="running"' in listed
+        assert "traced" not in listed
+    with running_console(TOOLS, token=TOKEN, trail=public.trail) as guarded, client(guarded) as stranger:
+        assert "bank.py" not in stranger.get("/console/runs/traced").text
+
+
 def page_key(browser: httpx.Client) -> str:
     match = re.search(r'name="moonbox-key" content="(\w+)"', browser.get("/console/runs").text)
     assert match

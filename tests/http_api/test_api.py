@@ -9,6 +9,8 @@ import pytest
 if TYPE_CHECKING:
     from httpx import Client
 
+    from moonbox.http.app import Service
+
 
 def test_health_tells_version_and_tools(client: Client) -> None:
     body = client.get("/health").json()
@@ -91,6 +93,19 @@ def test_a_script_runs_and_can_be_read_back(client: Client) -> None:
     run = client.get(f"/runs/{body['run']}").json()
     assert run["calls"][0]["tool"] == "add"
     assert any(item["id"] == body["run"] for item in client.get("/runs", params={"limit": 500}).json()["runs"])
+
+
+def test_clients_do_not_get_the_tracebacks_of_tools(client: Client, service: Service) -> None:
+    answer = client.post("/run", json={"source_code": "tools.crash()"})
+    run = answer.json()["error"]["run"]
+    kept = service.readable.get(run).calls[0].error
+    assert kept is not None
+    assert "in crash" in (kept.detail or "")
+    for path in (f"/runs/{run}", f"/runs/{run}/report", f"/runs/{run}/calls/1", f"/compare?a={run}&b={run}"):
+        found = client.get(path)
+        assert found.status_code == 200
+        assert "in crash" not in found.text
+    assert "in crash" not in answer.text
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,10 @@ async def hold(path: str) -> bool:
     while not os.path.exists(path):
         await asyncio.sleep(0.01)
     return True
+
+@tool
+def broken() -> str:
+    raise ValueError("no")
 """
 
 
@@ -94,6 +98,15 @@ def test_a_call_without_a_state_has_a_repl_of_its_own(as_: Any) -> None:
         runs = [alice.lua("return 1").meta["moonbox/run"] for _ in range(2)]
         repls = {json.loads(alice.read(f"moonbox://runs/{run}"))["repl"] for run in runs}
         assert len(repls) == 2
+
+
+def test_clients_do_not_get_the_tracebacks_of_tools(as_: Any) -> None:
+    with as_("alice") as alice:
+        answer = alice.lua("local ok, problem = pcall(tools.broken) return problem")
+        record = alice.read(f"moonbox://runs/{answer.meta['moonbox/run']}")
+    assert json.loads(record)["calls"][0]["error"]["detail"] is None
+    assert "in broken" not in record
+    assert "in broken" not in str(answer)
 
 
 def test_state_goes_by_handle_where_there_is_no_session(as_: Any) -> None:

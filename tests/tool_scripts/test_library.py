@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Sandbox, Toolbox
-from moonbox.audit.sinks import MemorySink
+from moonbox.audit.sinks import MemorySink, open_trail
 from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
 from moonbox.knowledge import KnowledgeBase
+from moonbox.project.assembly import assemble
 from moonbox.project.sections import read_knowledge
 from moonbox.scripts.connector import ScriptConnectorKind
 from moonbox.scripts.library import ScriptLibrary
@@ -59,6 +60,21 @@ def test_the_configured_key_is_the_name_and_further_keys_are_config(tmp_path: Pa
         assert lib.toolbox.paths() == ("hello",)
         run = lib.execute("hello", lib.toolbox["hello"].bind({"who": "me"}))
         assert run.value == {"text": "me me ", "config": {"word": "hi", "other": "x", "list": [1, 2]}, "count": 1}
+
+
+def test_named_fields_are_hidden_in_the_runs_of_tool_scripts(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "login.lua").write_text(
+        'tool = {name = "login"}\nfunction tool.execute() local pin = "12" return {pin = pin} end\n'
+    )
+    (tmp_path / "moonbox.toml").write_text(
+        '[tools]\nfolders = ["tools"]\n[audit]\npath = "t.jsonl"\nredact = ["pin"]\n'
+    )
+    with assemble(Config.load(tmp_path / "moonbox.toml")) as assembly:
+        assert assembly.sandbox.call("login", {}).value == {"pin": "12"}
+    runs = open_trail(tmp_path / "t.jsonl").list()
+    assert [run.title for run in runs] == ["tool script login", "login"]
+    assert '"12"' not in (tmp_path / "t.jsonl").read_text().replace("\\", "")
 
 
 def test_each_execution_is_fresh_and_has_its_own_run(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ export class Run {
     return {
       id: this.id,
       ok: this.ok,
+      state: this.ok ? "ok" : "failed",
       language: this.language,
       source: this.source,
       values: this.values.map(toJsonable),

@@ -27,6 +27,8 @@ def render(run: Run, max_chars: int = 50_000) -> str:
     """The text for the model, at most `max_chars` long; an error and its hint come first and are never cut away."""
     if max_chars < MIN_CHARS:
         raise UsageError(f"max_chars must be at least {MIN_CHARS}, not {max_chars}")
+    if run.running:
+        return "the run is still running"
     if run.language == "direct" and run.error is not None:
         return _problem(run.error, max_chars)  # one call: neither state nor other calls to speak of
     return _success(run, max_chars) if run.error is None else _failure(run, run.error, max_chars)

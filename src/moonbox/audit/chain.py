@@ -6,8 +6,11 @@ import hashlib
 import json
 import re
 import time
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,13 +31,33 @@ class Verification:
     """The hash of the last record: note it elsewhere, and `expect` it the next time."""
     problem: str | None = None
     """What does not fit, and where; None when everything does."""
+    kinds: dict[str, int] = field(default_factory=dict)
+    """How many of the records there are of each kind."""
 
     @property
     def ok(self) -> bool:
         return self.problem is None
 
+    @property
+    def counted(self) -> str:
+        """What was counted, in words."""
+        parts = []
+        for kind, (one, many) in _KINDS.items():
+            if number := self.kinds.get(kind):
+                parts.append(f"{number:,} {one if number == 1 else many}")
+        return counted(self.records, "record") + (f": {', '.join(parts)}" if parts else "")
+
     def to_dict(self) -> dict[str, Any]:
         return {"ok": self.ok, **asdict(self)}
+
+
+_KINDS = {
+    "run": ("complete run", "complete runs"),
+    "start": ("start of a run", "starts of runs"),
+    "call": ("start or end of a call", "starts and ends of calls"),
+    "prune": ("pruning", "prunings"),
+    "seal": ("seal over lines without a hash", "seals over lines without a hash"),
+}
 
 
 class Stubs:
@@ -138,7 +161,7 @@ def stub_line(hash: str) -> bytes:
 
 def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verification:
     """Check a file of JSON lines from its first line to its last."""
-    tail, stubs, records, first_loose = Tail(), Stubs(), 0, b""
+    tail, stubs, kinds, first_loose = Tail(), Stubs(), Counter[str](), b""
     problem: str | None = None
     number = 0
     for number, line in enumerate(lines, 1):
@@ -154,8 +177,9 @@ def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verificat
             problem = f"line {number}{_described(line)} does not fit the lines before it"
             break
         else:
-            records += 1
-            if body.startswith(b'{"prune":'):
+            kind = next((kind for start, kind in _LINES.items() if body.startswith(start)), "run")
+            kinds[kind] += 1
+            if kind == "prune":
                 stubs.vouch(json_object(line).get("prune"))
         tail = Tail(hash)
         expect = None if expect == hash else expect
@@ -169,7 +193,16 @@ def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verificat
         problem = "no line has a hash: an older version wrote the trail; the next run that is written seals it"
     if problem is None and expect is not None:
         problem = not_expected(expect)
-    return Verification(records, stubs.pruned, tail.head, problem)
+    return Verification(kinds.total(), stubs.pruned, tail.head, problem, dict(kinds))
+
+
+_LINES = {
+    b'{"run_started":': "start",
+    b'{"call_started":': "call",
+    b'{"call_ended":': "call",
+    b'{"prune":': "prune",
+    b'{"seal":': "seal",
+}
 
 
 def not_expected(hash: str) -> str:

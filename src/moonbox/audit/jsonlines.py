@@ -3,8 +3,9 @@
 A line is one of these, and each ends with its hash, "chain" (see `chain`):
 
 {"id": …}                               a run, whole
-{"run_started": {…}}                    a run that is about to make its first call
+{"run_started": {…}}                    a run that is about to make its first call, and its writer
 {"call_started": {…}, "run": "…"}       a call that is about to be made
+{"call_ended": {…}, "run": "…"}         what came of it
 {"prune": {…}}  {"pruned": true}        what was removed, and where
 {"seal": …}                             covers lines before it that have no hash
 """
@@ -33,8 +34,9 @@ from moonbox.audit.chain import (
     verify_lines,
 )
 from moonbox.audit.query import RunReader
-from moonbox.audit.records import Call, Run, unfinished
+from moonbox.audit.records import Call, Run, cut_off
 from moonbox.audit.retention import Prunable, Pruning, Retention, RetentionClock
+from moonbox.audit.writers import Writer, state_of_start
 from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
 from moonbox.shortage import shortage
@@ -71,34 +73,40 @@ class JsonLinesSink(RunReader, Prunable):
 
     def start_run(self, run: Run) -> None:
         """Write down a run that is about to make its first call."""
-        self._append(f'{{"run_started":{run.to_json()}}}')
+        data = {**run.to_dict(), "writer": Writer.current().to_dict()}
+        self._append(json.dumps({"run_started": data}, separators=(",", ":")))
 
     def start_call(self, run: str, call: Call) -> None:
         """Write down a call of the run of that id before its tool is invoked."""
         self._append(json.dumps({"call_started": call.to_dict(), "run": run}, separators=(",", ":")))
 
+    def end_call(self, run: str, call: Call) -> None:
+        """Write down what came of a call."""
+        self._append(json.dumps({"call_ended": call.to_dict(), "run": run}, separators=(",", ":")))
+
     def runs(self) -> Iterator[Run]:
-        started: dict[str, Run] = {}
-        calls: dict[str, list[Call]] = {}
+        started: dict[str, dict[str, Any]] = {}
+        calls: dict[str, dict[int, Call]] = {}
         try:
             with self.path.open("rb") as lines:
                 for line in lines:
                     # A line without an end was cut short when its writer was killed: that run was never returned.
                     data = json_object(line) if line.endswith(b"\n") else {}
-                    with contextlib.suppress(ValueError, TypeError, AttributeError):
+                    with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
                         if "id" in data:
                             run = Run.from_dict(data)
                             started.pop(run.id, None)
                             calls.pop(run.id, None)
                             yield run
                         elif "run_started" in data:
-                            run = Run.from_dict(data["run_started"])
-                            started[run.id] = run
-                        elif "call_started" in data and data.get("run") in started:
-                            calls.setdefault(data["run"], []).append(Call.from_dict(data["call_started"]))
+                            started[str(run_of(data))] = data["run_started"]
+                        elif (one := data.get("call_ended", data.get("call_started"))) and data["run"] in started:
+                            calls.setdefault(data["run"], {})[one["index"]] = Call.from_dict(one)
         except OSError as error:
             raise AuditError(f"cannot read the audit trail {self.path}: {_reason(error)}") from error
-        yield from (unfinished(run, calls.get(id, ())) for id, run in started.items())
+        for id, data in started.items():
+            with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
+                yield cut_off(Run.from_dict(data), calls.get(id, {}).values(), state_of_start(data))
 
     def verify(self, *, expect: str | None = None) -> Verification:
         """Whether every line fits the one before; `expect` is the hash of a record that must be there."""

@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import clean
-from moonbox.audit.records import UNFINISHED
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from moonbox.audit.records import Call, Run
+    from moonbox.audit.records import Call, Run, RunState
 
 TIMED = ("ok", "error", "timeout")
 """Statuses of calls whose duration says something about the tool."""
@@ -30,17 +29,32 @@ class RunSummary:
     started: float
     language: str
     repl: str
+    state: RunState
     kind: str | None
-    """The error's kind; None for a run that succeeded; "unfinished" for one whose end was never written."""
+    """The error's kind; None unless the run failed."""
     calls: int
     failed_calls: int
+    open_calls: int
+    """Calls without an end: they are running, or it is in doubt whether they took effect."""
     wall: float
     title: str
     """The first line of the source that is neither empty nor a comment; for a tool script, its name."""
 
     @property
     def ok(self) -> bool:
-        return self.kind is None
+        return self.state == "ok"
+
+    @property
+    def result(self) -> str:
+        """The error's kind, or else the state."""
+        return self.kind or self.state
+
+    @property
+    def calls_text(self) -> str:
+        """The number of calls, and of those that failed or have no end."""
+        doubt = "running" if self.state == "running" else "in doubt"
+        parts = [f"{n:,} {what}" for n, what in ((self.failed_calls, "failed"), (self.open_calls, doubt)) if n]
+        return f"{self.calls:,}" + (f" ({', '.join(parts)})" if parts else "")
 
     @classmethod
     def of(cls, run: Run) -> RunSummary:
@@ -49,9 +63,11 @@ class RunSummary:
             started=run.started,
             language=run.language,
             repl=run.repl,
-            kind=_kind(run),
+            state=run.state,
+            kind=run.error.kind if run.error is not None and run.state == "failed" else None,
             calls=len(run.calls),
-            failed_calls=sum(not call.ok for call in run.calls),
+            failed_calls=sum(call.failed for call in run.calls),
+            open_calls=sum(call.status == "in_flight" for call in run.calls),
             wall=run.usage.wall,
             title=f"tool script {run.tool}"[:200] if run.tool else title(run.source),
         )
@@ -65,6 +81,8 @@ class RunFilter:
     """Which runs are wanted; None stands for any."""
 
     ok: bool | None = None
+    """True for runs that succeeded, False for runs that failed."""
+    state: str | None = None
     kind: str | None = None
     """The error's kind."""
     tool: str | None = None
@@ -80,8 +98,9 @@ class RunFilter:
     def accepts(self, run: Run) -> bool:
         """Whether a run at hand is wanted."""
         return (
-            (self.ok is None or run.ok is self.ok)
-            and (self.kind is None or (run.error is not None and run.error.kind == self.kind))
+            (self.ok is None or run.state == ("ok" if self.ok else "failed"))
+            and (self.state is None or run.state == self.state)
+            and (self.kind is None or RunSummary.of(run).kind == self.kind)
             and (self.tool is None or any(call.tool == self.tool for call in run.calls))
             and (self.repl is None or run.repl == self.repl)
             and (self.language is None or run.language == self.language)
@@ -135,6 +154,8 @@ class Stats:
     calls: int
     kinds: dict[str, int]
     """How many runs failed with each kind of error."""
+    states: dict[str, int]
+    """How many runs are in each state."""
     tools: tuple[ToolStats, ...]
     days: tuple[DayStats, ...]
 
@@ -253,9 +274,10 @@ def statistics(runs: Iterable[Run], *, since: float | None = None, latest: int |
     days = [_day_stats(day, day_runs) for day, day_runs in by_day.items()]
     return Stats(
         runs=len(kept),
-        failures=sum(not run.ok for run in kept),
+        failures=sum(run.state == "failed" for run in kept),
         calls=sum(len(run.calls) for run in kept),
-        kinds=dict(sorted(Counter(run.error.kind for run in kept if run.error).items())),
+        kinds=dict(sorted(Counter(run.error.kind for run in kept if run.error and run.state == "failed").items())),
+        states=dict(sorted(Counter(run.state for run in kept).items())),
         tools=tuple(sorted(tools, key=lambda item: (-item.calls, item.tool))),
         days=tuple(sorted(days, key=lambda item: item.day, reverse=True)),
     )
@@ -273,14 +295,6 @@ def title(source: str) -> str:
     return first[:200]
 
 
-def _kind(run: Run) -> str | None:
-    error = run.error
-    if error is None:
-        return None
-    # Not by the code alone: a tool chooses the codes of its own errors.
-    return UNFINISHED if error.kind == "crashed" and error.code == UNFINISHED else error.kind
-
-
 def written(text: str) -> str:
     """The text as it stands inside a record, which is JSON."""
     return json.dumps(clean(text), ensure_ascii=False)[1:-1]
@@ -291,7 +305,7 @@ def _tool_stats(tool: str, calls: Sequence[Call]) -> ToolStats:
     return ToolStats(
         tool=tool,
         calls=len(calls),
-        failures=sum(not call.ok for call in calls),
+        failures=sum(call.failed for call in calls),
         p50=percentile(times, 50),
         p95=percentile(times, 95),
         bytes_in=sum(call.bytes_in for call in calls),
@@ -303,7 +317,7 @@ def _day_stats(day: str, runs: Sequence[Run]) -> DayStats:
     return DayStats(
         day=day,
         runs=len(runs),
-        failures=sum(not run.ok for run in runs),
+        failures=sum(run.state == "failed" for run in runs),
         calls=sum(len(run.calls) for run in runs),
         wall=sum(run.usage.wall for run in runs),
     )

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 CallStatus = Literal["ok", "error", "denied", "timeout", "cancelled", "in_flight"]
 CALL_STATUSES: tuple[str, ...] = get_args(CallStatus)
-UNFINISHED = "unfinished"
-"""The code of the error of a run whose end was never written."""
-
+RunState = Literal["ok", "failed", "running", "interrupted", "unfinished"]
+RUN_STATES: tuple[str, ...] = get_args(RunState)
 
 _CALL_KEYS = (
     *("index", "tool", "arguments", "status", "ok", "result", "error", "started", "queued", "duration"),
@@ -35,7 +34,21 @@ _CALL_KEYS = (
     *("retry_of", "batch"),
 )
 _RUN_KEYS = (  # the order in JSON, in every host
-    *("id", "ok", "language", "source", "values", "output", "output_cut", "calls", "usage", "error", "started", "repl"),
+    *(
+        "id",
+        "ok",
+        "state",
+        "language",
+        "source",
+        "values",
+        "output",
+        "output_cut",
+        "calls",
+        "usage",
+        "error",
+        "started",
+        "repl",
+    ),
     *("number", "parent", "tool", "seed", "observations", "state_lost", "kept", "kept_output", "notes", "limits"),
     "labels",
 )
@@ -88,6 +101,11 @@ class Call(Struct, frozen=True):
     @property
     def ok(self) -> bool:
         return self.status == "ok"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended otherwise than well; False for one that has no end."""
+        return self.status not in ("ok", "in_flight")
 
     @property
     def result(self) -> Any:
@@ -192,9 +210,13 @@ class Run(Struct, frozen=True):
     """What it was allowed to spend; None in records of earlier versions."""
     labels: dict[str, str] = {}
     """For whom it was, and why, as the host said."""
+    running: bool = False
+    """The record is that of a run which has not ended yet."""
 
     def __repr__(self) -> str:
-        if self.error is not None:
+        if self.running:
+            came_to = "running"
+        elif self.error is not None:
             came_to = f"{self.error.kind}: {self.error.message[:100]}"
         else:
             came_to = ", ".join(short(value, 100) for value in self.values[:3]) or "no value"
@@ -204,7 +226,18 @@ class Run(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        return self.error is None
+        return self.error is None and not self.running
+
+    @property
+    def state(self) -> RunState:
+        """Whether it succeeded, failed, is running, or did not end: because its host died, or for an unknown reason."""
+        if self.running:
+            return "running"
+        if self.error is None:
+            return "ok"
+        # Not by the code alone: a tool chooses the codes of its own errors.
+        code = self.error.code if self.error.kind == "crashed" else None
+        return code if code in _CUT_OFF else "failed"  # type: ignore[return-value]  # the keys are states
 
     @property
     def value(self) -> Any:
@@ -215,6 +248,8 @@ class Run(Struct, frozen=True):
         """The value, or raises the error."""
         if self.error is not None:
             raise self.error
+        if self.running:
+            raise UsageError("the run is still running")
         return self.value
 
     def for_model(self, max_chars: int = 50_000) -> str:
@@ -225,11 +260,19 @@ class Run(Struct, frozen=True):
         """A copy without what the redactor hides."""
         return redactor.redact(self)
 
+    def without_details(self) -> Run:
+        """A copy for those who may not see the host's code: without the tracebacks of tools."""
+        calls = tuple(
+            call if call.error is None else replace(call, error=replace(call.error, detail=None)) for call in self.calls
+        )
+        return replace(self, calls=calls)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data: bytes, NaN and integer keys are tagged, so that `from_dict` gives the same Run back."""
         data = {
             **{name: getattr(self, name) for name in self.__struct_fields__},
             "ok": self.ok,
+            "state": self.state,
             "values": to_jsonable(list(self.values)),
             "calls": [call.to_dict() for call in self.calls],
             "usage": self.usage.to_dict(),
@@ -268,6 +311,7 @@ class Run(Struct, frozen=True):
                 ),
                 "limits": _limits(known.get("limits")),
                 "notes": tuple(map(Finding.from_dict, known.get("notes", ()))),
+                "running": data.get("state") == "running",
             }
         )
 
@@ -276,29 +320,36 @@ class Run(Struct, frozen=True):
         return cls.from_dict(json.loads(text))
 
 
-def unfinished(run: Run, calls: Iterable[Call]) -> Run:
-    """A run of which only the start and its calls were written: it is still under way, or its host died."""
-    error = ScriptError(
-        "crashed",
-        "the end of this run was never written: it is still under way, or its host died; "
-        "the calls that were started may have taken effect",
-        code=UNFINISHED,
-    )
-    return replace(run, calls=tuple(sorted(calls, key=lambda call: call.index)), error=error, state_lost=True)
+def cut_off(run: Run, calls: Iterable[Call], state: RunState) -> Run:
+    """A run of which only the start and its calls were written, in the state that its writer is in."""
+    run = replace(run, calls=tuple(sorted(calls, key=lambda call: call.index)))
+    if state == "running":
+        return replace(run, running=True)
+    return replace(run, error=ScriptError("crashed", _CUT_OFF[state], code=state), state_lost=True)
+
+
+_CUT_OFF = {
+    "interrupted": "the host process ended before the run did; calls that are in flight may have taken effect",
+    "unfinished": (
+        "the end of this run was never written: it is still running, or its host process ended; "
+        "calls that are in flight may have taken effect"
+    ),
+}
+
+
+def changed_call(call: Call, change: Callable[[Any], Any]) -> Call:
+    """The call with a change, such as a redaction, applied to everything in it that a script or tool chose."""
+    error = call.error
+    if error is not None:
+        texts = {"message": change(error.message), "detail": change(error.detail)}
+        error = replace(error, data=change(error.data), **texts)
+    names = ("arguments", "original_arguments", "approval_reason")
+    chosen = {name: change(getattr(call, name)) for name in names}
+    return replace(call, packed=repacked(call, change), error=error, **chosen)
 
 
 def changed(run: Run, change: Callable[[Any], Any]) -> Run:
-    """The run with a change, such as a redaction, applied to everything in it that a script or tool chose."""
-
-    def changed_call(call: Call) -> Call:
-        error = call.error
-        if error is not None:
-            texts = {"message": change(error.message), "detail": change(error.detail)}
-            error = replace(error, data=change(error.data), **texts)
-        names = ("arguments", "original_arguments", "approval_reason")
-        texts = {name: change(getattr(call, name)) for name in names}
-        return replace(call, packed=repacked(call, change), error=error, **texts)
-
+    """The same for a run."""
     error = run.error
     if error is not None:
         names = ("message", "traceback", "hint", "data")
@@ -309,7 +360,7 @@ def changed(run: Run, change: Callable[[Any], Any]) -> Run:
         source=change(run.source),
         output=change(run.output),
         values=tuple(map(change, run.values)),
-        calls=tuple(map(changed_call, run.calls)),
+        calls=tuple(changed_call(call, change) for call in run.calls),
         error=error,
         labels=change(run.labels),
         notes=tuple(replace(note, message=change(note.message), hint=change(note.hint)) for note in run.notes),

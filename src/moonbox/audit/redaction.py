@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from moonbox.audit.records import changed, repacked
+from moonbox.audit.literals import LiteralRedaction, folded
+from moonbox.audit.records import changed, changed_call, repacked
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from moonbox.audit.records import Call, Run
 
@@ -26,7 +27,8 @@ class Redactor:
     field of the tool `login` (or of anything called login), "*.token" is a token inside anything.
 
     What such a field held is also hidden where the run repeats it: in the source, in the output, in messages, in other
-    values. `secrets` are strings that are hidden everywhere, whatever the field.
+    values. A value of fewer than four characters is hidden only where it follows the field's name, as in `cvv = 123` or
+    `"cvv": "123"`: too much else looks like it. `secrets` are strings that are hidden everywhere, whatever the field.
     """
 
     def __init__(
@@ -45,24 +47,24 @@ class Redactor:
     def redact(self, run: Run) -> Run:
         """A copy of the run in which nothing hidden is left."""
         work = _Redaction(self._patterns, self._replacement)
-        # Arguments first: they are what the source repeats.
-        calls = [_redact_arguments(call, work) for call in run.calls]
-        calls = [_redact_answer(call, work) for call in calls]
+        calls = [_redact_call(call, work) for call in run.calls]
         values = [work.fields(value, ("value",)) for value in run.values]
         error = run.error and run.error.with_(data=work.fields(run.error.data, _path(run.error.tool or "error")))
         labels = work.fields(run.labels, ("labels",))
         kept = replace(run, calls=tuple(calls), values=tuple(values), error=error, labels=labels)
-        return changed(kept, _Scrubber([*self._secrets, *work.hidden], self._replacement).value)
+        scrubber = work.scrubber(self._secrets)
+        source = scrubber.text(run.source, is_source=True)
+        return replace(changed(replace(kept, source=""), scrubber.value), source=source)
 
     def hides(self, name: str) -> bool:
         """Whether a field of that name may be hidden, wherever it is."""
-        return any(pattern[-1].fullmatch(_folded(name)) for pattern in self._patterns)
+        return any(pattern[-1].fullmatch(folded(name)) for pattern in self._patterns)
 
     def value(self, value: Any, *path: str) -> Any:
         """One value redacted by itself, as if it were found at `path`."""
         work = _Redaction(self._patterns, self._replacement)
         kept = work.fields(value, path)
-        return _Scrubber([*self._secrets, *work.hidden], self._replacement).value(kept)
+        return work.scrubber(self._secrets).value(kept)
 
     def in_steps(self) -> StepwiseRedaction:
         """Redacts the calls of a run one by one, while it happens."""
@@ -74,26 +76,21 @@ class StepwiseRedaction:
 
     def __init__(self, patterns: list[tuple[re.Pattern[str], ...]], secrets: Iterable[str], replacement: str) -> None:
         self._work = _Redaction(patterns, replacement)
-        self._secrets, self._replacement = list(secrets), replacement
-        self._scrubber = _Scrubber(self._secrets, replacement)
+        self._secrets = list(secrets)
+        self._scrubber = self._work.scrubber(self._secrets)
         self._known = 0
 
-    def start(self, call: Call) -> Call:
-        """A call that begins, without what must be hidden."""
-        call = _redact_arguments(call, self._work)
-        if len(self._work.hidden) != self._known:
-            self._known = len(self._work.hidden)
-            self._scrubber = _Scrubber([*self._secrets, *self._work.hidden], self._replacement)
-        names = ("arguments", "original_arguments", "approval_reason")
-        return replace(call, **{name: self._scrubber.value(getattr(call, name)) for name in names})
-
-    def answer(self, call: Call) -> None:
-        """A call has its answer: remember what must be hidden of it."""
-        _redact_answer(call, self._work)
+    def call(self, call: Call) -> Call:
+        """A call that begins or has ended, without what must be hidden."""
+        call = _redact_call(call, self._work)
+        if self._work.known != self._known:
+            self._known = self._work.known
+            self._scrubber = self._work.scrubber(self._secrets)
+        return changed_call(call, self._scrubber.value)
 
 
 _SHORTEST = 4
-"""Values shorter than this are hidden in their field but not looked for elsewhere: too much else looks like them."""
+"""Values shorter than this are hidden in their field and after its name, but not looked for elsewhere."""
 _FEW = 64
 _MOST_COMPARED = 100_000_000
 
@@ -103,8 +100,25 @@ class _Redaction:
 
     def __init__(self, patterns: list[tuple[re.Pattern[str], ...]], replacement: str) -> None:
         self._patterns, self._replacement = patterns, replacement
-        self.hidden: dict[str, None] = {}
+        self._hidden: dict[str, None] = {}
+        self._names: set[str] = set()
         self._candidates: dict[str, list[tuple[re.Pattern[str], ...]]] = {}
+
+    @property
+    def known(self) -> int:
+        """How much it has found."""
+        return len(self._hidden) + len(self._names)
+
+    def scrubber(self, secrets: Iterable[str]) -> _Scrubber:
+        """What hides these secrets and everything that was found so far."""
+        names = frozenset(self._names)
+        plain = [pattern[0] for pattern in self._patterns if len(pattern) == 1]
+
+        def hides(name: str) -> bool:
+            # A name that is only hidden inside something is hidden in texts once it was seen there.
+            return name in names or any(pattern.fullmatch(name) for pattern in plain)
+
+        return _Scrubber([*secrets, *self._hidden], self._replacement, hides if plain or names else None)
 
     def arguments(self, arguments: Any, path: tuple[str, ...]) -> Any:
         """The arguments of a call by their names; what has no name may be anything, so that it is hidden whole."""
@@ -135,9 +149,10 @@ class _Redaction:
         if value is None:
             return None
         if name not in self._candidates:
-            self._candidates[name] = [one for one in self._patterns if one[-1].fullmatch(_folded(name))]
+            self._candidates[name] = [one for one in self._patterns if one[-1].fullmatch(folded(name))]
         if any(_fits(pattern[:-1], path) for pattern in self._candidates[name]):
             self._remember(value)
+            self._names.add(folded(name))
             return self._replacement
         return self.fields(value, (*path, name)) if isinstance(value, dict | list | tuple | str) else value
 
@@ -157,13 +172,14 @@ class _Redaction:
         elif isinstance(value, bytes):
             self._remember(value.decode("utf-8", "replace"))
         elif not isinstance(value, bool) and value is not None and len(text := str(value)) >= _SHORTEST:
-            self.hidden[text] = None
+            self._hidden[text] = None
 
 
 class _Scrubber:
-    """Replaces exact strings wherever they stand."""
+    """Replaces exact strings wherever they stand, and what follows the name of a hidden field."""
 
-    def __init__(self, secrets: Iterable[str], replacement: str) -> None:
+    def __init__(self, secrets: Iterable[str], replacement: str, hides: Callable[[str], bool] | None) -> None:
+        self._after_names = None if hides is None else LiteralRedaction(hides, replacement)
         plain = {secret for secret in secrets if secret}
         self._all = plain | {_escaped(secret) for secret in plain} | {json.dumps(secret)[1:-1] for secret in plain}
         # The longest first, so that one secret inside another does not leave the rest of it behind.
@@ -178,7 +194,11 @@ class _Scrubber:
                 if not lengths or lengths[-1] != len(secret):
                     lengths.append(len(secret))
 
-    def text(self, text: str) -> str:
+    def text(self, text: str, *, is_source: bool = False) -> str:
+        text = self._without_secrets(text)
+        return text if self._after_names is None else self._after_names.text(text, is_source=is_source)
+
+    def _without_secrets(self, text: str) -> str:
         if not self._all or len(text) < self._shortest:
             return text
         if self._lengths:
@@ -210,7 +230,7 @@ class _Scrubber:
         return "".join((*parts, text[done:])) if parts else text
 
     def value(self, value: Any) -> Any:
-        if not self._all:
+        if not self._all and self._after_names is None:
             return value
         if isinstance(value, str):
             return self.text(value)
@@ -226,16 +246,13 @@ class _Scrubber:
         return value
 
 
-def _redact_arguments(call: Call, work: _Redaction) -> Call:
+def _redact_call(call: Call, work: _Redaction) -> Call:
     path = _path(call.tool)
-    original = work.arguments(call.original_arguments, path)
-    return replace(call, arguments=work.arguments(call.arguments, path), original_arguments=original)
-
-
-def _redact_answer(call: Call, work: _Redaction) -> Call:
-    path = _path(call.tool)
+    arguments = work.arguments(call.arguments, path)
     error = call.error and replace(call.error, data=work.fields(call.error.data, path))
-    return replace(call, packed=repacked(call, lambda result: work.fields(result, path)), error=error)
+    packed = repacked(call, lambda result: work.fields(result, path))
+    original = work.arguments(call.original_arguments, path)
+    return replace(call, arguments=arguments, original_arguments=original, packed=packed, error=error)
 
 
 def _names(what: str, items: Iterable[str]) -> list[str]:
@@ -249,7 +266,7 @@ def _names(what: str, items: Iterable[str]) -> list[str]:
 
 
 def _compile(field: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(translate(_folded(part))) for part in field.split("."))
+    return tuple(re.compile(translate(folded(part))) for part in field.split("."))
 
 
 def _fits(around: tuple[re.Pattern[str], ...], path: tuple[str, ...]) -> bool:
@@ -257,15 +274,11 @@ def _fits(around: tuple[re.Pattern[str], ...], path: tuple[str, ...]) -> bool:
     if len(around) > len(path):
         return False
     inner = path[len(path) - len(around) :]
-    return all(part.fullmatch(_folded(name)) for part, name in zip(around, inner, strict=True))
+    return all(part.fullmatch(folded(name)) for part, name in zip(around, inner, strict=True))
 
 
 def _path(tool: str) -> tuple[str, ...]:
     return tuple(tool.split("."))
-
-
-def _folded(name: str) -> str:
-    return name.casefold().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _escaped(secret: str) -> str:

@@ -1,4 +1,4 @@
-"""Reports on runs: the timeline of one, what one spared the model's context, and the comparison of two."""
+"""Reports on runs: timeline, tracebacks of tools, what a run spared the model's context, and the comparison of two."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ class Bar:
     waiting: int
     running: int
     after: int
+    goes_on: bool = False
+    """The run has not ended yet, so that a call without an end is running."""
 
     @property
     def drawing(self) -> str:
@@ -55,7 +57,9 @@ class Bar:
         call = self.call
         if call.ok:
             return MARKS["ok"]
-        words = call.error.code if call.error and call.status == "error" else call.status.replace("_", " ")
+        words = call.error.code if call.error and call.status == "error" else call.status
+        if call.status == "in_flight":
+            words = "running" if self.goes_on else "in doubt"
         return f"{MARKS.get(call.status, '?')} {visible(words, keep='')[:30]}"
 
 
@@ -63,7 +67,7 @@ def bars(run: Run, cells: int, *, max_rows: int = 100, label_width: int = 24) ->
     """A bar for each of the first `max_rows` calls, on a line of `cells` cells that stands for the whole run."""
     start, end = _span(run)
     per_cell = (end - start) / cells if end > start else 1.0
-    return tuple(_bar(call, start, per_cell, cells, label_width) for call in run.calls[:max_rows])
+    return tuple(_bar(run, call, start, per_cell, cells, label_width) for call in run.calls[:max_rows])
 
 
 def timeline(run: Run, width: int = 100, *, max_rows: int = 100) -> list[str]:
@@ -108,7 +112,7 @@ def _span(run: Run) -> tuple[float, float]:
     return start, max(*ends, run.started + run.usage.wall if run.started else 0.0, start)
 
 
-def _bar(call: Call, start: float, per_cell: float, cells: int, label_width: int) -> Bar:
+def _bar(run: Run, call: Call, start: float, per_cell: float, cells: int, label_width: int) -> Bar:
     def cell(moment: float) -> int:
         return min(cells, max(0, round((moment - start) / per_cell)))
 
@@ -120,7 +124,13 @@ def _bar(call: Call, start: float, per_cell: float, cells: int, label_width: int
     label = visible(call.tool, keep="")
     if len(label) > label_width:
         label = label[: label_width - 1] + "…"
-    return Bar(call, label, before=begun, waiting=entered - begun, running=left - entered, after=cells - left)
+    return Bar(call, label, begun, entered - begun, left - entered, cells - left, goes_on=run.running)
+
+
+def tracebacks(run: Run) -> list[tuple[Call, str]]:
+    """The calls whose tools raised, each with the traceback of the tool's own code: for the developer alone."""
+    failed = [(call, call.error.detail) for call in run.calls if call.error is not None]
+    return [(call, text.rstrip()) for call, text in failed if text]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,6 +54,9 @@ class IntentSink(Sink, Protocol):
 
     def start_call(self, run: str, call: Call) -> None:
         """Called before the tool of a call is invoked, with the id of its run; raises AuditError when that fails."""
+
+    def end_call(self, run: str, call: Call) -> None:
+        """Called when a call has ended, and before the script gets its answer. A sink may do without this method."""
 
 
 Trail = RunReader | SqliteSink
@@ -144,24 +146,24 @@ def _parse(where: str | os.PathLike[str]) -> tuple[str, Path]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SharedSink:
+class SinkAround:
+    """A sink that passes everything on to another. Whatever else that one can do, this one can."""
+
+    def __init__(self, inner: Sink) -> None:
+        self._inner = inner
+
+    def write(self, run: Run) -> None:
+        self._inner.write(run)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class SharedSink(SinkAround):
     """A sink that another closes."""
-
-    inner: Sink
-
-    def write(self, run: Any) -> None:
-        self.inner.write(run)
-
-    def start_run(self, run: Any) -> None:
-        """Tell of a run that begins, where the sink takes it."""
-        if hasattr(self.inner, "start_run"):
-            self.inner.start_run(run)
-
-    def start_call(self, run: str, call: Any) -> None:
-        """Tell of a call that begins, where the sink takes it."""
-        if hasattr(self.inner, "start_call"):
-            self.inner.start_call(run, call)
 
     def close(self) -> None:
         """Not ours to close."""

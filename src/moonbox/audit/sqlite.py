@@ -24,15 +24,25 @@ from moonbox.audit.query import (
     pick,
     written,
 )
-from moonbox.audit.records import UNFINISHED, Call, Run, unfinished
+from moonbox.audit.records import Call, Run, cut_off
 from moonbox.audit.retention import Prunable, Pruning, Retention, RetentionClock
-from moonbox.audit.tables import SCHEMA, add_to_chain, call_row, prune_chain, summary_row, verify_tables
+from moonbox.audit.tables import (
+    COLUMNS,
+    SCHEMA,
+    UNFINISHED,
+    add_to_chain,
+    call_row,
+    prune_chain,
+    summary_row,
+    verify_tables,
+)
+from moonbox.audit.writers import Writer, state_of_start
 from moonbox.database import Database
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from moonbox.audit.chain import Verification
 
@@ -73,11 +83,11 @@ class SqliteSink(Prunable):
 
     def start_run(self, run: Run) -> None:
         """Write down a run that is about to make its first call."""
-        run = unfinished(run, ())
-        record = run.to_json()
+        summary = RunSummary.of(cut_off(run, (), "unfinished"))
+        record = json.dumps({**run.to_dict(), "writer": Writer.current().to_dict()}, separators=(",", ":"))
         with self._database.writing() as db:
             if _seq(db, run.id) is None:
-                _insert_run(db, RunSummary.of(run), record, ())
+                _insert_run(db, summary, record, ())
                 add_to_chain(db, "start", run.id, record)
 
     def start_call(self, run: str, call: Call) -> None:
@@ -88,8 +98,10 @@ class SqliteSink(Prunable):
             add_to_chain(db, "call", run, record, call.index)
             # Not in a run that has ended: an abandoned call comes too late for its record.
             if (seq := _seq(db, run, unfinished=True)) is not None:
-                db.execute("UPDATE runs SET calls = calls + 1, failed_calls = failed_calls + 1 WHERE seq = ?", (seq,))
-                db.execute(_INSERT_CALL, call_row(seq, call))
+                _put_call(db, seq, call)
+
+    end_call = start_call
+    """Write down what came of the call."""
 
     def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
         """Summaries, the latest run first; `where` are fields of RunFilter."""
@@ -106,12 +118,13 @@ class SqliteSink(Prunable):
         with self._reading() as db:
             ids = db.execute("SELECT id FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 7", (id, id + _LAST))
             chosen = pick(id, [row[0] for row in ids])
-            (record,) = db.execute("SELECT record FROM runs WHERE id = ?", (chosen,)).fetchone()
+            kind, record = db.execute("SELECT kind, record FROM runs WHERE id = ?", (chosen,)).fetchone()
             calls = db.execute("SELECT record FROM intents WHERE run = ?", (chosen,)).fetchall()
-        run = Run.from_json(record)
-        if RunSummary.of(run).kind != UNFINISHED:
+        data = json.loads(record)
+        run = Run.from_dict(data)
+        if kind != UNFINISHED:
             return run
-        return unfinished(run, [Call.from_dict(json.loads(call)) for (call,) in calls])
+        return cut_off(run, [Call.from_dict(json.loads(call)) for (call,) in calls], state_of_start(data))
 
     def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
         """Summaries of the runs before the one with that id, the latest first.
@@ -166,16 +179,17 @@ class SqliteSink(Prunable):
             if latest is not None:
                 first = db.execute(_NTH_LATEST, (max(0, latest - 1),)).fetchone()
                 start = max(start, first[0] if first is not None and latest else start)
-            runs, failures, calls = db.execute(_TOTALS, (start,)).fetchone()
+            runs, calls = db.execute(_TOTALS, (start,)).fetchone()
+            states = dict(db.execute(_STATES, (start,)).fetchall())
             kinds = dict(db.execute(_KINDS, (start,)).fetchall())
             tools = _tool_stats(db, start)
             days = tuple(DayStats(*row) for row in db.execute(_DAYS, (start,)))
-        return Stats(runs=runs, failures=failures, calls=calls, kinds=kinds, tools=tools, days=days)
+        return Stats(runs, states.get("failed", 0), calls, kinds, states, tools, days)
 
     def verify(self, *, expect: str | None = None) -> Verification:
         """Whether every record fits the one before; `expect` is the hash of a record that must be there."""
         with self._reading() as db:
-            return verify_tables(db, expect, summary=_SUMMARY)
+            return verify_tables(db, expect)
 
     def close(self) -> None:
         self._database.close()
@@ -211,18 +225,26 @@ class SqliteSink(Prunable):
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """A closed sink stays readable, as every other sink does: the file is opened for this once."""
         if not self._closed:
-            with self._database.reading() as db:
+            with self._database.reading(_reader) as db:
                 yield db
             return
         database = Database(self.path, SCHEMA, read_only=True)
-        with contextlib.closing(database), database.reading() as db:
+        with contextlib.closing(database), database.reading(_reader) as db:
             yield db
+
+
+def _reader(connect: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
+    """A connection that knows the state of a run of which only the start is on file."""
+    db = connect()
+    db.create_function("state_of_start", 1, lambda record: state_of_start(json.loads(record)))
+    return db
 
 
 def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:
     """The filter as SQL conditions and their values."""
     values = {
         "ok": where.ok,
+        "state": where.state,
         "kind": where.kind,
         "tool": where.tool,
         "repl": where.repl,
@@ -276,7 +298,16 @@ def _insert_run(db: sqlite3.Connection, run: RunSummary, record: str, calls: Ite
         db.execute("DELETE FROM intents WHERE run = ?", (run.id,))
         seq = db.execute(_INSERT_RUN, (*row, record)).lastrowid
     if calls:
-        db.executemany(_INSERT_CALL, [call_row(seq or 0, call) for call in calls])
+        db.executemany(f"INSERT {_INTO_CALLS}", [call_row(seq or 0, call) for call in calls])
+
+
+def _put_call(db: sqlite3.Connection, seq: int, call: Call) -> None:
+    """Enter a call of a run that has not ended, or its end."""
+    found = db.execute("SELECT status FROM calls WHERE run = ? AND position = ?", (seq, call.index)).fetchone()
+    db.execute(f"INSERT OR REPLACE {_INTO_CALLS}", call_row(seq, call))
+    failed = (call.status != "ok") - (found is not None and found[0] != "ok")
+    sql = "UPDATE runs SET calls = calls + ?, failed_calls = failed_calls + ? WHERE seq = ?"
+    db.execute(sql, (found is None, failed, seq))
 
 
 def _seq(db: sqlite3.Connection, id: str, *, unfinished: bool = False) -> int | None:
@@ -295,10 +326,19 @@ def _sizes(db: sqlite3.Connection) -> list[tuple[str, float, int]]:
 
 
 _LAST = "\U0010ffff"
-_SUMMARY = "id, started, language, repl, kind, calls, failed_calls, wall, title"
+_STATE = f"""
+    CASE WHEN kind IS NULL THEN 'ok' WHEN kind <> '{UNFINISHED}' THEN 'failed' ELSE state_of_start(record) END
+"""
+_FAILED = f"ifnull(kind <> '{UNFINISHED}', 0)"
+_OPEN = "(SELECT count(*) FROM calls WHERE calls.run = runs.seq AND status = 'in_flight')"
+_SUMMARY = f"""
+    id, started, language, repl, {_STATE}, iif({_FAILED}, kind, NULL),
+    calls, failed_calls - {_OPEN}, {_OPEN}, wall, title
+"""
 _TESTS = {
-    "ok": "kind IS NULL = :ok",
-    "kind": "kind = :kind",
+    "ok": f"iif(:ok, kind IS NULL, {_FAILED})",
+    "state": f"{_STATE} = :state",
+    "kind": f"{_FAILED} AND kind = :kind",
     "tool": "EXISTS (SELECT 1 FROM calls WHERE run = runs.seq AND tool = :tool)",
     "repl": "repl = :repl",
     "language": "language = :language",
@@ -319,18 +359,19 @@ _EARLIER = f"""
     SELECT {_SUMMARY} FROM runs WHERE repl = ? AND (started, seq) < (?, ?) ORDER BY started DESC, seq DESC LIMIT 1
 """
 _LATER = f"SELECT {_SUMMARY} FROM runs WHERE repl = ? AND (started, seq) > (?, ?) ORDER BY started, seq LIMIT 1"
-_INSERT_RUN = f"INSERT INTO runs ({_SUMMARY}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT_CALL = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_TOTALS = "SELECT count(*), count(kind), ifnull(sum(calls), 0) FROM runs WHERE started >= ?"
-_KINDS = "SELECT kind, count(*) FROM runs WHERE kind IS NOT NULL AND started >= ? GROUP BY kind ORDER BY kind"
-_DAYS = """
-    SELECT date(started, 'unixepoch') AS day, count(*), count(kind), sum(calls), sum(wall)
+_INSERT_RUN = f"INSERT INTO runs ({COLUMNS}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INTO_CALLS = "INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_TOTALS = "SELECT count(*), ifnull(sum(calls), 0) FROM runs WHERE started >= ?"
+_STATES = f"SELECT {_STATE} AS state, count(*) FROM runs WHERE started >= ? GROUP BY state ORDER BY state"
+_KINDS = f"SELECT kind, count(*) FROM runs WHERE {_FAILED} AND started >= ? GROUP BY kind ORDER BY kind"
+_DAYS = f"""
+    SELECT date(started, 'unixepoch') AS day, count(*), sum({_FAILED}), sum(calls), sum(wall)
     FROM runs WHERE started >= ? GROUP BY day ORDER BY day DESC
 """
 # CROSS JOIN: the runs first, by their index, so that the calls of a few runs are found without reading all of them.
 _CALLS_SINCE = "FROM runs CROSS JOIN calls ON calls.run = runs.seq WHERE runs.started >= ?"
 _TOOLS = f"""
-    SELECT tool, count(*) AS made, sum(status <> 'ok'), sum(bytes_in), sum(bytes_out)
+    SELECT tool, count(*) AS made, sum(status NOT IN ('ok', 'in_flight')), sum(bytes_in), sum(bytes_out)
     {_CALLS_SINCE} GROUP BY tool ORDER BY made DESC, tool
 """
 _DURATIONS = f"""

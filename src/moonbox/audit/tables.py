@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import astuple
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.chain import START, Stubs, Verification, digest, link, not_expected, prune_note
@@ -67,8 +67,8 @@ def index_runs_by_repl(db: sqlite3.Connection) -> None:
 def create_chain(db: sqlite3.Connection) -> None:
     """`intents` holds calls of runs that have not ended. `chain` has a row for each record.
 
-    kind: run (whole), start (of a run that makes its first call), call (about to be made), prune (what was removed),
-    pruned (all that is left of removed records: the hash that the next one follows).
+    kind: run (whole), start (of a run that makes its first call), call (about to be made, and again when it has ended),
+    prune (what was removed), pruned (all that is left of removed records: the hash that the next one follows).
     """
     db.execute(
         """
@@ -147,9 +147,17 @@ def prune_chain(db: sqlite3.Connection, removed: Collection[str]) -> None:
     add_to_chain(db, "prune", "", json.dumps(prune_note(stubs, runs + len(removed))))
 
 
+UNFINISHED = "unfinished"
+"""The kind of a run whose end is not on file. A reader decides whether it is running or was interrupted."""
+COLUMNS = "id, started, language, repl, kind, calls, failed_calls, wall, title"
+"""The columns of a run beside its record."""
+
+
 def summary_row(run: RunSummary) -> tuple[Any, ...]:
-    """The columns of a run beside its record."""
-    return (*astuple(run)[:-1], clean(run.title))
+    """What is in `COLUMNS`. There, calls without an end count as failed."""
+    kind = run.kind if run.state in ("ok", "failed") else UNFINISHED
+    calls = (run.calls, run.failed_calls + run.open_calls)
+    return (run.id, run.started, run.language, run.repl, kind, *calls, run.wall, clean(run.title))
 
 
 def call_row(seq: int, call: Call) -> tuple[Any, ...]:
@@ -158,9 +166,9 @@ def call_row(seq: int, call: Call) -> tuple[Any, ...]:
     return (seq, call.index, clean(call.tool), call.status, *figures)
 
 
-def verify_tables(db: sqlite3.Connection, expect: str | None, *, summary: str) -> Verification:
-    """Check a trail from its first record to its last; `summary` names the columns of `summary_row`."""
-    head, records, stubs = START, 0, Stubs()
+def verify_tables(db: sqlite3.Connection, expect: str | None) -> Verification:
+    """Check a trail from its first record to its last."""
+    head, kinds, stubs = START, Counter[str](), Stubs()
     problem = None
     for position, kind, run, call, content, hash in db.execute(_CHAIN):
         place = f"record {position}" + (f" (run {run})" if run else "")
@@ -172,16 +180,16 @@ def verify_tables(db: sqlite3.Connection, expect: str | None, *, summary: str) -
                 break
             if kind == "prune":
                 stubs.vouch(json.loads(content))
-            elif problem := _content_problem(db, position, kind, run, call, content, summary):
+            elif problem := _content_problem(db, position, kind, run, call, content):
                 problem = f"{place}: {problem}"
                 break
-            records += 1
+            kinds[kind] += 1
         head = hash
         expect = None if expect == hash else expect
     problem = problem or stubs.problem or next(_strangers(db), None)
     if problem is None and expect is not None:
         problem = not_expected(expect)
-    return Verification(records, stubs.pruned, head, problem)
+    return Verification(kinds.total(), stubs.pruned, head, problem, dict(kinds))
 
 
 _REPLACED = """
@@ -190,9 +198,7 @@ _REPLACED = """
 _CHAIN = "SELECT position, kind, run, call, digest, hash FROM chain ORDER BY position"
 
 
-def _content_problem(
-    db: sqlite3.Connection, position: int, kind: str, run: str, call: int, content: str, summary: str
-) -> str | None:
+def _content_problem(db: sqlite3.Connection, position: int, kind: str, run: str, call: int, content: str) -> str | None:
     """What is wrong with the record that a row of the chain stands for; a later record of the run replaces it."""
     if kind == "call":
         row = db.execute("SELECT record FROM intents WHERE run = ? AND position = ?", (run, call)).fetchone()
@@ -205,7 +211,7 @@ def _content_problem(
         "SELECT 1 FROM chain WHERE run = ? AND position > ? AND kind IN ('run', 'start')", (run, position)
     ).fetchone():
         return None
-    row = db.execute(f"SELECT seq, record, {summary} FROM runs WHERE id = ?", (run,)).fetchone()
+    row = db.execute(f"SELECT seq, record, {COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()
     if row is None:
         return "the run is missing"
     seq, record, *columns = row

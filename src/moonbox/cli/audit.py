@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
 import time
 from pathlib import Path
@@ -10,22 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.audit.compact import short
-from moonbox.audit.query import RunSummary, labels_of, moment
+from moonbox.audit.query import labels_of, moment
 from moonbox.audit.sinks import default_path, open_trail
+from moonbox.cli.audit_views import run_list, run_parts, script_tree, stats_parts, when
 from moonbox.cli.options import Json, argument, option
-from moonbox.cli.output import confirmed, console, is_terminal, lexer_of, print_json
+from moonbox.cli.output import confirmed, console, is_terminal, print_json
 from moonbox.errors import UsageError
-from moonbox.wording import counted, seconds, size, visible
+from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from rich.console import RenderableType
     from rich.text import Text
 
-    from moonbox.audit.query import DayStats, Stats, ToolStats
-    from moonbox.audit.records import Call, Run
+    from moonbox.audit.records import Run
     from moonbox.audit.sinks import Store
 
 app = typer.Typer(name="audit", help="Show what scripts did.", no_args_is_help=True)
@@ -34,9 +31,6 @@ Db = Annotated[
     Path | None, option("--db", help="The trail: a .db or .jsonl file; by default your own.", metavar="PATH")
 ]
 Since = Annotated[str | None, option(help="Only runs of the last 45m, 12h or 7d, or since a date.")]
-_GAP = "  "
-_NARROWEST_SCRIPT = 12
-_NUMBERS = ("calls", "time")
 
 
 @app.command("list")
@@ -87,7 +81,7 @@ def show_run(
 
 def _tree(trail: Store, run: Run) -> Iterator[Text]:
     """The runs of tool scripts that this run called, and those that they called, below one another."""
-    end = run.started + run.usage.wall + 1.0
+    end = run.started + run.usage.wall + 1.0 if run.state in ("ok", "failed") else float("inf")
     later = [item.id for item in trail.list(_MOST_RELATED, since=run.started) if item.started <= end]
     related = [trail.get(id) for id in reversed(later)]
     children: dict[str, list[Run]] = {}
@@ -162,17 +156,19 @@ def verify(
 ) -> None:
     """Check that nobody changed, removed or added records.
 
-    Each record has a hash over itself and the record before. The first
-    record that does not fit is named, and the exit status is 1. Whoever can
-    write the file can also write all hashes anew: keep the hash that is
-    printed in another place, and give it to --expect the next time.
+    Each record has a hash over itself and the record before. A run without
+    calls is one record; with calls, its start and the start and end of each
+    call are records of their own. The first record that does not fit is
+    named, and the exit status is 1. Whoever can write the file can also
+    write all hashes anew: keep the hash that is printed in another place,
+    and give it to --expect the next time.
     """
     report = _trail(db).verify(expect=expect)
     if as_json:
         print_json(report.to_dict())
     elif report.ok:
-        pruned = f", {counted(report.pruned, 'run')} deleted by pruning" if report.pruned else ""
-        typer.echo(f"ok: {counted(report.records, 'record')}{pruned}\nhash: {report.head or '(none)'}")
+        pruned = f"; {counted(report.pruned, 'run')} deleted by pruning" if report.pruned else ""
+        typer.echo(f"ok: {report.counted}{pruned}\nhash: {report.head or '(none)'}")
     else:
         typer.echo(f"not intact: {visible(report.problem or '', keep='')}")
     if not report.ok:
@@ -216,187 +212,3 @@ def _trail(db: Path | None) -> Store:
 
 def _since(text: str | None) -> float | None:
     return None if text is None else moment(text, time.time())
-
-
-def run_list(runs: Sequence[RunSummary], width: int) -> Iterator[Text]:
-    """One line for each run with the script at its end, or two lines where that is too narrow.
-
-    Only the script is ever cut: every other column is as wide as what is in it.
-    """
-    from rich.text import Text
-
-    length = _telling_length([run.id for run in runs])
-    calls = [f"{run.calls}" + (f" ({run.failed_calls} failed)" if run.failed_calls else "") for run in runs]
-    columns = {
-        "when": [Text(when(run.started)) for run in runs],
-        "id": [Text(visible(run.id[:length], keep="")) for run in runs],
-        "result": [Text("ok", "green") if run.ok else Text(visible(str(run.kind)), "red") for run in runs],
-        "calls": [Text(text) for text in calls],
-        "time": [Text(seconds(run.wall)) for run in runs],
-    }
-    widths = {name: max(len(name), *(cell.cell_len for cell in cells)) for name, cells in columns.items()}
-    scripts = [Text(visible(run.title, keep="")) for run in runs]
-    used = sum(widths.values()) + len(_GAP) * len(widths)
-    if width - used >= _NARROWEST_SCRIPT:
-        yield _columns({name: Text(name, "bold") for name in columns}, widths, Text("script", "bold"))
-        yield Text("─" * width, "dim")
-        for place, script in enumerate(scripts):
-            yield _columns({name: cells[place] for name, cells in columns.items()}, widths, script)
-        return
-    times = columns.pop("when")
-    for place, script in enumerate(scripts):
-        yield _columns({name: cells[place] for name, cells in columns.items()}, widths)
-        yield _columns({}, widths, Text(_GAP, "dim").append_text(times[place]).append(_GAP).append_text(script))
-
-
-def _columns(cells: Mapping[str, Text], widths: Mapping[str, int], rest: Text | None = None) -> Text:
-    """A line of cells, each as wide as its column, and a last one that may be cut."""
-    from rich.text import Text
-
-    line = []
-    for name, cell in cells.items():
-        line.append(cell.copy())
-        line[-1].align("right" if name in _NUMBERS else "left", widths[name])
-    return Text(_GAP).join([*line, *([rest] if rest is not None else [])])
-
-
-def _telling_length(ids: Sequence[str]) -> int:
-    """How many characters tell these ids apart, eight at least."""
-    longest = max(map(len, ids))
-    return next((size for size in range(8, longest) if len({id[:size] for id in ids}) == len(set(ids))), longest)
-
-
-def run_parts(run: Run, width: int) -> Iterator[RenderableType]:
-    from rich.syntax import Syntax
-    from rich.text import Text
-
-    from moonbox.audit.reports import timeline_text
-
-    kind = RunSummary.of(run).kind
-    result = Text("ok", style="green") if kind is None else Text(kind, style="red")
-    yield Text.assemble("run ", (visible(run.id), "bold"), "  ", result)
-    where = f"run {run.number} of Repl {visible(run.repl)}" if run.repl else "a run by itself"
-    if run.tool:
-        caller = f", called by run {visible(run.parent[:8])}" if run.parent else ""
-        where = f"the tool script {visible(run.tool, keep='')}{caller}"
-    yield f"{when(run.started)}, {run.language}, {where}"
-    if run.labels:
-        yield visible(", ".join(f"{name}={text}" for name, text in run.labels.items()), keep="")
-    yield _usage(run)
-    yield _heading("source")
-    source, lexer = visible(run.source).strip("\n"), lexer_of(run.language)
-    yield Syntax(source, lexer, line_numbers=True, theme="ansi_dark", background_color="default")
-    if run.error is not None:
-        yield _heading("error")
-        yield Text(visible(str(run.error)), style="red")
-        if run.error.traceback:
-            yield visible(run.error.traceback)
-    if run.values:
-        yield _heading("returned")
-        yield from (visible(short(value, 2000)) for value in run.values)
-    if run.output:
-        yield _heading("printed")
-        yield visible(run.output.rstrip("\n"))
-    if run.calls:
-        yield _heading(f"calls ({len(run.calls)})")
-        yield from timeline_text(run, width)
-        yield _heading("arguments and results")
-        yield from (_call_line(call, width) for call in run.calls[:100])
-    if run.state_lost:
-        yield "\nthe state of the Repl was lost with this run"
-
-
-def _heading(title: str) -> Text:
-    from rich.text import Text
-
-    return Text(f"\n{title}", style="bold")
-
-
-def _usage(run: Run) -> str:
-    """What it spent, against its limits where they are known."""
-    usage, limits = run.usage, {} if run.limits is None else run.limits.to_dict()
-
-    def of(name: str, text: Callable[[float], str]) -> str:
-        return f" of {text(limits[name])}" if limits.get(name) else ""
-
-    operations = ""
-    if usage.operations is not None:
-        operations = f", {usage.operations:,}{of('max_operations', lambda n: f'{n:,}')} operations"
-    traffic = f"{size(usage.bytes_in)} in, {size(usage.bytes_out)} out"
-    spent = f"{seconds(usage.wall)}{of('timeout', seconds)} ({seconds(usage.cpu)} cpu)"
-    return f"{spent}{operations}, {size(usage.peak_memory)}{of('max_memory', size)} of memory, {traffic}"
-
-
-def _call_line(call: Call, width: int) -> str:
-    result = short(call.result, width) if call.ok else call.status.replace("_", " ")
-    if call.error:
-        result = f"{call.error.code}: {call.error.message}"
-    notes = f" [{_approval(call, width)}]" if call.approval else ""
-    notes += f" [retry of {call.retry_of}]" if call.retry_of is not None else ""
-    line = f"{call.index} {call.tool} {short(call.arguments, max(20, width // 2))}{notes} → {result}"
-    line = visible(" ".join(line.split()), keep="")
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def _approval(call: Call, width: int) -> str:
-    """What was decided, by whom, and why."""
-    before = "" if call.original_arguments is None else f", was {short(call.original_arguments, max(20, width // 2))}"
-    reason = f": {call.approval_reason}" if call.approval_reason else ""
-    return f"{call.approval} by {call.approval_by or 'a person'}{before}{reason}"
-
-
-def stats_parts(stats: Stats) -> Iterator[RenderableType]:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in stats.kinds.items())
-    failed = f"{stats.failures:,} failed{f' ({kinds})' if kinds else ''}"
-    yield f"{counted(stats.runs, 'run')}, {failed}, {counted(stats.calls, 'call')}"
-    if stats.tools:
-        names: tuple[str, ...] = ("tool", "calls", "failed", "p50", "p95", "sent", "received")
-        yield _figures(names, [_tool_row(tool) for tool in stats.tools])
-    if stats.days:
-        names = ("day (UTC)", "runs", "failed", "calls", "time")
-        yield _figures(names, [_day_row(day) for day in stats.days[:31]])
-
-
-def _tool_row(tool: ToolStats) -> tuple[str, ...]:
-    counts = (f"{tool.calls:,}", f"{tool.failures:,}")
-    times = (seconds(tool.p50), seconds(tool.p95))
-    return (visible(tool.tool, keep=""), *counts, *times, size(tool.bytes_in), size(tool.bytes_out))
-
-
-def _day_row(day: DayStats) -> tuple[str, ...]:
-    return (day.day, f"{day.runs:,}", f"{day.failures:,}", f"{day.calls:,}", seconds(day.wall))
-
-
-def _figures(names: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(names):
-        table.add_column(name, justify="right" if place else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def when(moment: float) -> str:
-    return dt.datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def script_tree(run: Run, children: Mapping[str, list[Run]]) -> Iterator[Text]:
-    """The runs of tool scripts below a run, by the id of the run that called them."""
-    if run.id in children:
-        yield _heading("tool scripts")
-        yield from _branches(children, run.id, "")
-
-
-def _branches(children: Mapping[str, list[Run]], id: str, indent: str) -> Iterator[Text]:
-    from rich.text import Text
-
-    for place, child in enumerate(children.get(id, ()), 1):
-        last = place == len(children[id])
-        result = Text("ok", "green") if child.error is None else Text(child.error.kind, "red")
-        head = f"{indent}{'└─' if last else '├─'} {visible(child.tool, keep='')}  {child.id[:8]}  "
-        calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
-        yield Text.assemble(head, result, f"  {seconds(child.usage.wall)}{calls}")
-        yield from _branches(children, child.id, indent + ("   " if last else "│  "))

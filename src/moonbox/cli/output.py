@@ -188,6 +188,16 @@ def show_error(error: ScriptError, *, language: str, name: str | None = None) ->
     console(stderr=True).print(_error_text(error, language, name), soft_wrap=True)
 
 
+def show_tracebacks(run: Run) -> None:
+    """How the code of its tools failed, on stderr."""
+    from moonbox.audit.reports import tracebacks
+
+    screen = console(stderr=True)
+    for call, text in tracebacks(run):
+        screen.print(f"traceback of call {call.index} ({visible(call.tool, keep='')}):", style="bold")
+        screen.print(visible(text), soft_wrap=True)
+
+
 def summary(run: Run) -> str:
     """The number of calls and the time."""
     failed = sum(not call.ok for call in run.calls)

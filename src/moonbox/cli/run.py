@@ -49,6 +49,9 @@ def run(
             help="A JSON file whose keys are globals of the script; any other JSON is the global `input`.",
         ),
     ] = None,
+    traceback: Annotated[
+        bool, flag("--traceback", help="Also show the Python traceback of each tool that raised an exception.")
+    ] = False,
     options: RunOptions,
 ) -> None:
     """Run one script and show its result.
@@ -63,6 +66,6 @@ def run(
     if file == "-" and input_file == "-":
         raise UsageError("standard input is either the script or the input, not both")
     script = read_script(file, expression, language)
-    status = run_script(script, options, read_inputs(inputs or (), input_file), as_json=as_json)
+    status = run_script(script, options, read_inputs(inputs or (), input_file), as_json=as_json, traceback=traceback)
     if status:
         raise typer.Exit(status)

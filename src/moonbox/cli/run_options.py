@@ -79,6 +79,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         audit: Any = None,
         on_output: Callable[[str], None] | None = None,
         secrets: Mapping[str, str] | None = None,
+        redact: Sequence[str] | None = None,
     ) -> Sandbox:
         """The Sandbox that the options describe; UsageError says which of them is wrong."""
         from moonbox.sandbox.sandbox import Sandbox
@@ -96,6 +97,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             on_call=on_call,
             on_output=on_output,
             secrets=secrets,
+            redact=redact,
         )
 
     def project(self) -> Config | None:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from moonbox.cli.output import is_terminal, print_error, print_json, print_note, report_error, save_media
+from moonbox.cli.output import (
+    is_terminal,
+    print_error,
+    print_json,
+    print_note,
+    report_error,
+    save_media,
+    show_tracebacks,
+)
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
@@ -35,8 +43,15 @@ def run_alone(file: str | None, expression: str | None, workers: ProcessSource) 
         return report_error(error)
 
 
-def run_script(script: Script, options: RunOptions, inputs: Mapping[str, Any], *, as_json: bool = False) -> int:
-    """Run it and show what came of it; the exit status."""
+def run_script(
+    script: Script,
+    options: RunOptions,
+    inputs: Mapping[str, Any],
+    *,
+    as_json: bool = False,
+    traceback: bool = False,
+) -> int:
+    """Run it and show what came of it; the exit status. `traceback`: also how the code of its tools failed."""
     live = _LiveOutput() if not as_json else None
     finished = _execute(script, options, inputs, live)
     if live is not None:
@@ -45,6 +60,8 @@ def run_script(script: Script, options: RunOptions, inputs: Mapping[str, Any], *
         print_json(finished.to_dict())
     else:
         show_run(finished, script, recorded=options.trail is not None, printed=live is not None and live.used)
+    if traceback:
+        show_tracebacks(finished)
     save_media(finished)
     if finished.error is None:
         return 0

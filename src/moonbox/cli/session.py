@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
     from moonbox.cli.run_options import RunOptions
+    from moonbox.config import Config
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.repl import Repl
@@ -72,6 +73,7 @@ class Session:
                 audit=self._latest,
                 on_output=on_output and self._beside_line(on_output),
                 secrets=None if config is None else config.secrets,
+                redact=None if config is None else _redacted_fields(config),
             )
             self._closing.callback(self.sandbox.close)
             if config is not None:
@@ -126,6 +128,12 @@ class Session:
         self._closing.close()
 
 
+def _redacted_fields(config: Config) -> Sequence[str] | None:
+    from moonbox.project.sections import read_audit
+
+    return read_audit(config).redact or None
+
+
 class _LatestRun:
     """A sink that remembers the latest run and passes every run on to the trail, if there is one."""
 
@@ -145,6 +153,10 @@ class _LatestRun:
     def close(self) -> None:
         if self.trail is not None:
             self.trail.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the trail can do."""
+        return getattr(self.trail, name)
 
 
 class CallLine:

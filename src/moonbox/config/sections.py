@@ -60,7 +60,7 @@ class AuditSettings:
     fsync: bool = False
     """Wait for the disk after each run, so that a run survives a loss of power."""
     redact: tuple[str, ...] = ()
-    """Names of fields whose values are never recorded."""
+    """Names of fields whose values are not recorded; [redaction](../audit.md#redaction) says where they are hidden."""
     max_bytes: Annotated[int, Field(ge=0)] = 1_000_000_000
     """Past this size the oldest runs are deleted; 0 keeps everything."""
     max_runs: Annotated[int, Field(ge=0)] = 0

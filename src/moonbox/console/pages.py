@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from starlette.exceptions import HTTPException
 
 from moonbox.audit.query import RunFilter, RunSummary, labels_of
-from moonbox.audit.reports import compare
+from moonbox.audit.records import RUN_STATES
+from moonbox.audit.reports import compare, tracebacks
 from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
 from moonbox.console.rendering import as_json, sample
 from moonbox.errors import MoonboxError
@@ -77,7 +78,7 @@ async def playground(service: Service, request: Request, script: str) -> dict[st
 async def runs(service: Service, request: Request, _: str) -> dict[str, Any]:
     given = {name: request.query_params.get(name, "")[:1000] for name in _RUN_FILTERS}
     where = RunFilter(
-        ok={"ok": True, "failed": False}.get(given["state"]),
+        state=given["state"] if given["state"] in RUN_STATES else None,
         text=given["q"] or None,
         kind=given["kind"] or None,
         tool=given["tool"] or None,
@@ -92,6 +93,7 @@ async def runs(service: Service, request: Request, _: str) -> dict[str, Any]:
         "filters": given,
         "filtered": any(given.values()),
         "kinds": _KINDS,
+        "states": RUN_STATES,
         "tools": sorted(tool.path for tool in service.sandbox.toolbox)[:500],
     }
 
@@ -107,6 +109,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
         "neighbours": {"earlier": earlier, "later": later},
         "timeline": as_json({"run": record.id, **report["timeline"]}),
         "usage": _usage(record),
+        "tracebacks": tracebacks(record),
         "media": as_json([] if service.workbench is None else service.workbench.media_of(record.id)),
         "model": report["model"],
         "economy": report["economy"],

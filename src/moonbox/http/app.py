@@ -14,13 +14,14 @@ from starlette.routing import Route
 
 from moonbox._version import __version__
 from moonbox.audit.query import RunFilter, labels_of
+from moonbox.audit.records import RUN_STATES
 from moonbox.audit.reports import compare
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
 from moonbox.http.playground import run_report
-from moonbox.http.requests import Refused, failure, flag, json_object, number, of_script, of_tool, text
+from moonbox.http.requests import Refused, choice, failure, flag, json_object, number, of_script, of_tool, text
 from moonbox.http.workbench import routes as workbench_routes
 from moonbox.sandbox.approvals import hint_names
 from moonbox.values import to_jsonable
@@ -183,11 +184,11 @@ class _Api:
     async def list_runs(self, request: Request) -> Response:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
         where: dict[str, Any] = {name: text(request, name) for name in ("kind", "tool", "repl", "language")}
-        where |= {"ok": flag(request, "ok"), "text": text(request, "q")}
+        where |= {"ok": flag(request, "ok"), "state": choice(request, "state", RUN_STATES), "text": text(request, "q")}
         try:
             where["labels"] = labels_of(request.query_params.getlist("label"))
         except UsageError as problem:
-            raise Refused(400, "invalid_arguments", str(problem)) from None
+            raise Refused(400, "invalid", str(problem)) from None
         before = text(request, "before")
         if offset and before is None:
             runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)
@@ -228,10 +229,11 @@ class _Api:
         return JSONResponse(comparison.to_dict())
 
     async def _find(self, id: str) -> Run:
+        """A run as every client may see it: tracebacks of tools are on the console's page alone."""
         run = await asyncio.to_thread(self._service.find, id)
         if run is None:
             raise Refused(404, "unknown_run", "unknown run id")
-        return run
+        return run.without_details()
 
     async def openapi(self, _: Request) -> Response:
         return JSONResponse(document(self._service.tools(), workbench=self._service.workbench is not None))

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from moonbox._version import __version__
+from moonbox.audit.records import RUN_STATES
 
 _ERROR: dict[str, Any] = {
     "type": "object",
@@ -50,15 +51,8 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[st
 
 
 def _api() -> dict[str, Any]:
-    filters = [
-        _text("kind"),
-        _text("tool"),
-        _text("repl"),
-        _text("language"),
-        _text("label"),
-        _text("q"),
-        _text("before"),
-    ]
+    filters = [_text(name) for name in ("kind", "tool", "repl", "language", "label", "q", "before")]
+    states = {"name": "state", "in": "query", "required": False, "schema": {"enum": list(RUN_STATES)}}
     ok = {"name": "ok", "in": "query", "required": False, "schema": {"type": "boolean"}}
     index = {"name": "index", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}
     report = {"timeline": _OBJECT, "model": _OBJECT, "economy": _OBJECT}
@@ -75,7 +69,7 @@ def _api() -> dict[str, Any]:
             "listRuns",
             "The latest runs",
             {"runs": _OBJECTS},
-            [_query("limit", 500), _query("offset", 10**9), ok, *filters],
+            [_query("limit", 500), _query("offset", 10**9), ok, states, *filters],
         ),
         "/runs/{id}": _get("getRun", "The complete record of a run", {"id": _STRING}, [_ID]),
         "/runs/{id}/report": _get("getReport", "What a page shows of a run", report, [_ID]),

@@ -314,7 +314,8 @@ def run_report(run: Run) -> dict[str, Any]:
 
 def timeline_of(run: Run) -> dict[str, Any]:
     """When each call came, waited and worked."""
-    return {"started": run.started, "wall": run.usage.wall, "calls": [call_dict(call) for call in run.calls]}
+    calls = [call_dict(call) for call in run.calls]
+    return {"started": run.started, "wall": run.usage.wall, "running": run.running, "calls": calls}
 
 
 def call_dict(call: Call) -> dict[str, Any]:

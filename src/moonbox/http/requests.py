@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import JSONResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
 
     from moonbox.errors import ScriptError
@@ -75,6 +77,14 @@ def text(request: Request, name: str) -> str | None:
     if given is not None and len(given) > _LONGEST:
         raise Refused(400, "invalid", f"{name} must have at most {_LONGEST:,} characters")
     return given or None
+
+
+def choice(request: Request, name: str, known: Sequence[str]) -> str | None:
+    """One of these words of the query."""
+    given = text(request, name)
+    if given is not None and given not in known:
+        raise Refused(400, "invalid_arguments", f"{name} must be one of {', '.join(known)}")
+    return given
 
 
 def flag(request: Request, name: str) -> bool | None:

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox.audit.query import RunSummary
+from moonbox.audit.sinks import SinkAround
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, EventStream, TrailWatch
@@ -162,18 +163,16 @@ class Workbench:
             self.events.publish(Event("answered", change.to_dict()))
 
 
-class _ToldSink:
+class _ToldSink(SinkAround):
     """A sink that tells of each run once it is kept."""
 
     def __init__(self, inner: Sink, tell: Callable[[Run], None]) -> None:
-        self._inner, self._tell = inner, tell
+        super().__init__(inner)
+        self._tell = tell
 
     def write(self, run: Run) -> None:
-        self._inner.write(run)
+        super().write(run)
         self._tell(run)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def routes(workbench: Workbench) -> list[Route]:

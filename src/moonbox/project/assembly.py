@@ -298,7 +298,8 @@ def _open_scripts(
     context = {tool.name: _context_function(tool) for tool in built_in}
     audit = None if sink is None else SharedSink(sink)
     with config.naming_file():
-        return closing.enter_context(ScriptLibrary(settings, audit=audit, context=context))
+        redact = read_audit(config).redact or None
+        return closing.enter_context(ScriptLibrary(settings, audit=audit, redact=redact, context=context))
 
 
 def script_library(config: Any, **options: Any) -> ScriptLibrary:

@@ -13,6 +13,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.reports import tracebacks
+from moonbox.audit.sinks import SinkAround
 from moonbox.config.sections import STATE_FOLDER
 from moonbox.errors import MissingExtra, MoonboxError, UsageError
 from moonbox.project.assembly import assemble
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.audit.records import Run
-    from moonbox.audit.sinks import Sink
     from moonbox.config import Config
     from moonbox.config.sections import ServeSettings
     from moonbox.http.app import Service
@@ -323,27 +324,30 @@ def _watcher(inform: Callable[[CallEntry], None]) -> Callable[[CallEntry], None]
 
 def _log_call(entry: CallEntry, level: int) -> None:
     ended = time.monotonic() if entry.ended is None else entry.ended
-    fields = {"tool": entry.tool, "status": entry.status, "ms": round((ended - entry.received) * 1000)}
+    ms = round((ended - entry.received) * 1000)
+    fields = {"run": entry.run_id, "tool": entry.tool, "status": entry.status, "ms": ms}
     if entry.error is not None:
         fields["error"] = entry.error.code  # the message is in the record, where fields are redacted
     _CALLS.log(level, "call", extra={"fields": fields})
 
 
-class _LoggedSink:
+class _LoggedSink(SinkAround):
     """A sink that logs each run before it passes it on."""
-
-    def __init__(self, inner: Sink) -> None:
-        self._inner = inner
 
     def write(self, run: Run) -> None:
         level = logging.INFO if run.error is None else logging.WARNING
         if _RUNS.isEnabledFor(level):
             _log_run(run, level)
-        self._inner.write(run)
+        if _CALLS.isEnabledFor(logging.DEBUG):
+            _log_tracebacks(run)
+        super().write(run)
 
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else the sink can do."""
-        return getattr(self._inner, name)
+
+def _log_tracebacks(run: Run) -> None:
+    """From the record, where fields are redacted."""
+    for call, text in tracebacks(run):
+        fields = {"run": run.id, "call": call.index, "tool": call.tool, "traceback": text}
+        _CALLS.debug("traceback", extra={"fields": fields})
 
 
 def _log_run(run: Run, level: int) -> None:

@@ -64,7 +64,9 @@ class CallEntry:
         batch: int,
         size: int,
         failures_before: int = 0,
+        run_id: str = "",
     ) -> None:
+        self.run_id = run_id
         self.id = call_id
         """The worker's number for it."""
         self.target = target
@@ -114,21 +116,22 @@ class CallEntry:
         """It has its answer."""
         if self.ended is None:
             self.ended = monotonic()
-        self.status, self.packed = status, packed
-        if error is not None:
-            self.error = CallError(error.code, error.message, error.retryable, error.data, error.detail)
+        self.status, self.packed, self.error = status, packed, _call_error(error)
 
-    def to_call(self) -> Call:
-        """The record as it is now."""
+    def to_call(self, result: CallResult | None = None) -> Call:
+        """The record as it is now, or as it will be with this result."""
+        status, packed, error = (self.status, self.packed, self.error)
+        if result is not None:
+            status, packed, error = (*result[:2], _call_error(result[2]))
         ended = monotonic() if self.ended is None else self.ended
         began = ended if self.began is None else self.began
         return Call(
             index=self.index,
             tool=self.tool,
             arguments=self.arguments,
-            status=self.status,
-            packed=self.packed,
-            error=self.error,
+            status=status,
+            packed=packed,
+            error=error,
             started=self.started,
             queued=began - self.received,
             duration=max(0.0, ended - began),  # its timeout may pass in the moment in which it begins
@@ -141,6 +144,10 @@ class CallEntry:
             retry_of=self.retry_of,
             batch=self.batch,
         )
+
+
+def _call_error(error: ToolError | None) -> CallError | None:
+    return None if error is None else CallError(error.code, error.message, error.retryable, error.data, error.detail)
 
 
 def _are_named(arguments: list[Any]) -> bool:

@@ -98,6 +98,7 @@ class CallLedger:
             batch=batch,
             size=size,
             failures_before=len(self._failed),
+            run_id=self._record.id,
         )
         entries.append(entry)
         self.open[call_id] = entry

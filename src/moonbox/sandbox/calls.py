@@ -6,6 +6,7 @@ suspends, so that `run_to_end` drives it from an ordinary thread; the asyncio on
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -130,19 +131,23 @@ class CallPath:
         running: RunningCall | None = None
         active = self.media.activate()
         try:
-            target = self.prepare(entry)
-            running = entry.running = self._setup.running_calls.enter(entry)
-            if isinstance(target, HostFunction):
-                result = await self._call_function(target, entry, run, executor)
-            else:
-                result = await self._call_tool(target, entry, run, executor)
-            entry.ended = monotonic()
-            return "ok", self._setup.clean_result(result), None
-        except BaseException as problem:
-            entry.ended = monotonic()
-            if type(problem).__name__ == "CancelledError" and executor.cancelling:
-                raise
-            return failure(self._setup.clean_error(to_tool_error(problem, entry.tool)))
+            try:
+                target = self.prepare(entry)
+                running = entry.running = self._setup.running_calls.enter(entry)
+                if isinstance(target, HostFunction):
+                    packed = await self._call_function(target, entry, run, executor)
+                else:
+                    packed = await self._call_tool(target, entry, run, executor)
+                entry.ended = monotonic()
+                result: CallResult = "ok", self._setup.clean_result(packed), None
+            except BaseException as problem:
+                entry.ended = monotonic()
+                if type(problem).__name__ == "CancelledError" and executor.cancelling:
+                    raise
+                result = failure(self._setup.clean_error(to_tool_error(problem, entry.tool)))
+            if run.intents is not None:
+                await self._write_end(result, entry, run, executor)
+            return result
         finally:
             if running is not None:
                 entry.running = None  # no cycle is left for the garbage collector
@@ -206,6 +211,13 @@ class CallPath:
         if intents is not None:
             await executor.invoke(lambda: intents.start(entry, run.head), entry, is_async=False)
         return await executor.invoke(call, entry, is_async=True)
+
+    async def _write_end(self, result: CallResult, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
+        """Write down what came of a call, unless it was refused before anything could begin."""
+        intents = run.intents
+        if intents is not None and entry.running is not None:
+            with suppress(ToolError):  # no thread could be started: in the trail, the call stays in flight
+                await executor.invoke(lambda: intents.end(entry, run.head, result), entry, is_async=False)
 
     async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Packed:
         middleware = self._setup.middleware

@@ -61,7 +61,7 @@ class Sandbox:
     approve        asked before a call of a tool whose policy is "approve"; sync or async
     middleware     Middleware(before=…, after=…) around every tool call
     audit          a Sink, or where to keep the trail: a path ending in .db or .jsonl
-    redact         names of fields whose values never reach the trail
+    redact         names of fields whose values the trail hides
     secrets        names and values that tools may use but no result, error or record may contain
     require        layers of the jail without which it does not start, such as ("seccomp", "landlock")
     check          look at each script first, and do not run one that cannot work

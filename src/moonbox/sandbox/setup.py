@@ -118,7 +118,10 @@ class Setup:
     def write(self, run: Run) -> None:
         """Write the run's record to the trail, before its result is returned."""
         if self.sink is not None:
-            self.sink.write(run if self.redactor is None else self.redactor.redact(run))
+            from moonbox.audit.failures import writing
+
+            with writing(run):
+                self.sink.write(run if self.redactor is None else self.redactor.redact(run))
 
     def clean_result(self, packed: Packed) -> Packed:
         """What a tool returned, without secrets: a script could spell them in ways that are not recognised."""

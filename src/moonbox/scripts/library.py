@@ -25,7 +25,7 @@ from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
@@ -61,7 +61,8 @@ class LoadedScript:
 class ScriptLibrary:
     """Tool scripts as tools. A script that is broken, endless or hostile costs its own tool and nothing else.
 
-    `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values.
+    `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `audit` and
+    `redact` are those of a Sandbox.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class ScriptLibrary:
         *,
         sandbox: Sandbox | None = None,
         audit: Sink | None = None,
+        redact: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
         make_api: Callable[..., HostApi] | None = None,
     ) -> None:
@@ -79,7 +81,7 @@ class ScriptLibrary:
         self.toolbox = Toolbox()
         self._own = sandbox is None
         self._closing = contextlib.ExitStack()
-        self._sandbox = sandbox or Sandbox(audit=audit)
+        self._sandbox = sandbox or Sandbox(audit=audit, redact=redact)
         self._context = dict(context or {})
         self._make_api = make_api
         self._lock = threading.Lock()

@@ -5,7 +5,7 @@ need not decode it; `parse_json=False` turns that off. Text that is anything els
 
 A failure is a code and a bounded message. A ToolError says what its author wrote. Of any other exception the
 script sees its class and text, at most 500 characters, with absolute paths cut to their last part and credentials
-replaced by `***`; the traceback goes into `ToolError.detail`, which only the audit trail holds.
+replaced by `***`; the traceback of the tool's own code goes into `ToolError.detail`, which is for the developer alone.
 
     exception                                             code          retryable
     TimeoutError, and classes named …Timeout…             timeout       yes
@@ -36,6 +36,8 @@ from moonbox.tools.document import Document, accepts, kind_of
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from moonbox.tools.tool import Tool
 
 LONGEST_MESSAGE = 500
@@ -193,7 +195,8 @@ def _no_constant(name: str) -> Any:
 def _complete(error: ToolError, tool: str | None) -> None:
     """What the tool's author left out of a ToolError, or put in that cannot cross."""
     error.tool = error.tool or tool
-    error.detail = error.detail or _detail(error)
+    if error.detail is None and _own_frames(error) is not None:  # otherwise moonbox itself refused the call
+        error.detail = _detail(error)
     error.message = str(error.message)
     try:
         error.data = plain(error.data)
@@ -245,13 +248,22 @@ def _text(error: BaseException) -> str:
 
 
 def _detail(error: BaseException) -> str:
+    """The traceback from the first frame of the tool's own code on, without moonbox's frames before it."""
     try:
         from traceback import format_exception  # slow to load
 
-        text = "".join(format_exception(error))
+        text = "".join(format_exception(type(error), error, _own_frames(error) or error.__traceback__))
     except Exception:  # noqa: BLE001 - as above: formatting calls the exception's own code
         text = type(error).__name__
     return text if len(text) <= _LONGEST_DETAIL else text[:2_000] + "\n…\n" + text[-_LONGEST_DETAIL + 2_000 :]
+
+
+def _own_frames(error: BaseException) -> TracebackType | None:
+    """The frames of a traceback from the first that is not moonbox's; None where all are."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] == "moonbox":
+        frames = frames.tb_next
+    return frames
 
 
 def _bounded(text: str) -> str:

@@ -18,12 +18,13 @@ for (const block of $$("[data-source]")) {
 
 for (const place of $$("[data-timeline]")) new Timeline(place).show(JSON.parse(place.dataset.timeline));
 
+const WITHOUT_VALUE = { ok: "The script returned no value.", running: "The script is still running." };
 const value = $("#values");
 if (value?.dataset.run) {
   get(path("runs", value.dataset.run))
     .then((run) => {
       const views = runView(run.values, JSON.parse(value.dataset.media));
-      value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, run.error ? "The script failed before it returned a value." : "The script returned no value.")]));
+      value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, WITHOUT_VALUE[run.state] ?? "The script failed before it returned a value.")]));
     })
     .catch((problem) => value.replaceChildren(h("p", { class: "bad-text" }, problem.message)));
 }
@@ -33,4 +34,6 @@ for (const [letter, relation, text] of [["[", "prev", "Earlier run of the same s
 }
 key("o", "Open the script in the playground", () => $("#open-in-playground")?.click() ?? false);
 
-shell();
+const head = $("[data-shown]");
+const hasEnded = (run) => head?.dataset.state === "running" && run.id === head.dataset.shown && run.state !== "running";
+shell({ run: (run) => hasEnded(run) && location.reload() });

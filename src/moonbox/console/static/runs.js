@@ -13,13 +13,15 @@ const MOST_LIVE = 200;
 const values = () => Object.fromEntries(new FormData(filters));
 
 function row(run) {
-  const failed = run.failed_calls ? ` (${count(run.failed_calls)} not ok)` : "";
+  const doubt = run.state === "running" ? "running" : "in doubt";
+  const parts = [[run.failed_calls, "failed"], [run.open_calls, doubt]].filter(([number]) => number).map(([number, what]) => `${count(number)} ${what}`);
+  const failed = parts.length ? ` (${parts.join(", ")})` : "";
   const address = `/console/runs/${encodeURIComponent(run.id)}`;
   return h(
     "tr",
-    { "data-run": run.id },
+    { "data-run": run.id, "data-state": run.state },
     h("td", {}, h("input", { type: "checkbox", name: "compare", value: run.id, "aria-label": `Compare ${run.title || run.id}` })),
-    h("td", {}, h("span", { class: `state ${run.ok ? "good" : "bad"}` }, run.ok ? "ok" : run.kind)),
+    h("td", {}, h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ?? run.state)),
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
     h("td", { class: "right", "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls) + failed),
     h("td", { class: "right" }, seconds(run.wall)),
@@ -33,16 +35,17 @@ const known = (id) => $(`tr[data-run="${CSS.escape(id)}"]`, body);
 function matches(run) {
   const { state, kind, tool, repl, language, label, q, before } = values();
   if (tool || label || q || before || new URLSearchParams(location.search).get("before")) return false; // only the server can tell
-  if (state === "ok" && !run.ok) return false;
-  if (state === "failed" && run.ok) return false;
-  return (!kind || run.kind === kind) && (!repl || run.repl === repl) && (!language || run.language === language);
+  return (!state || run.state === state) && (!kind || run.kind === kind) && (!repl || run.repl === repl) && (!language || run.language === language);
 }
 
 function arrived(run) {
-  if (known(run.id) || !matches(run)) return;
+  const before = known(run.id);
+  if (before?.dataset.state === run.state) return;
+  if (!matches(run)) return before?.remove();
   const line = row(run);
   line.classList.add("new");
-  body.prepend(line);
+  if (before) before.replaceWith(line);
+  else body.prepend(line);
   while (body.rows.length > MOST_LIVE) body.lastElementChild.remove();
   $("#nothing").hidden = true;
   $("#runs").hidden = false;
@@ -50,9 +53,7 @@ function arrived(run) {
 
 async function load(cursor) {
   more.disabled = true;
-  const { state, ...rest } = values();
-  const ok = state === "ok" ? "true" : state === "failed" ? "false" : "";
-  const page = await get("/runs" + query({ ...rest, ok, before: cursor, limit: 50 }));
+  const page = await get("/runs" + query({ ...values(), before: cursor, limit: 50 }));
   body.append(...page.runs.filter((run) => !known(run.id)).map(row));
   offer(page);
   more.disabled = false;

@@ -7,7 +7,7 @@ import { tree } from "./value.js";
 const ROW = 24;
 const MOST_ROWS = 400;
 const WIDEST = 64;
-const WORDS = { ok: "ok", error: "failed", denied: "denied", timeout: "timed out", cancelled: "cancelled", in_flight: "running" };
+const WORDS = { ok: "ok", error: "failed", denied: "denied", timeout: "timed out", cancelled: "cancelled", in_flight: "running", in_doubt: "in doubt, may have taken effect" };
 
 export class Timeline {
   /** `run` is the id under which a call's arguments and result are found; empty while the run goes on. */
@@ -16,6 +16,7 @@ export class Timeline {
     this.zoom = 1;
     this.calls = [];
     this.run = "";
+    this.running = false;
     this.cache = new Map();
     this.first = 0;
     this.asking = new Set(); // calls that wait for a person now
@@ -46,15 +47,15 @@ export class Timeline {
     return h("div", { class: "tl-legend" }, item("wait", "waiting"), item("ask", "asking a person"), item("ok", "working"), item("bad", "not ok"));
   }
 
-  /** {started, wall, calls: [{index, tool, status, started, queued, duration, batch, retry_of, approval}]} */
-  show({ run = "", started = 0, wall = 0, calls = [] }) {
+  /** {started, wall, running, calls: [{index, tool, status, started, queued, duration, batch, retry_of, approval}]} */
+  show({ run = "", started = 0, wall = 0, running = false, calls = [] }) {
     if (run !== this.run || !run) {
       this.asking.clear();
       this.cache.clear();
       this.first = 0;
       this.card.hidden = true;
     }
-    Object.assign(this, { run, started, wall, calls });
+    Object.assign(this, { run, started, wall, running, calls });
     this.draw();
   }
 
@@ -105,6 +106,10 @@ export class Timeline {
     return parts.join(" · ");
   }
 
+  words({ status }) {
+    return WORDS[status === "in_flight" && this.run && !this.running ? "in_doubt" : status] ?? status;
+  }
+
   name(call) {
     return h("div", { class: "tl-name", title: call.tool }, h("span", { class: "dim" }, `${call.index} `), call.retry_of ? "↻ " : "", call.tool);
   }
@@ -143,7 +148,7 @@ export class Timeline {
     const kind = asks ? "ask" : call.status === "ok" ? "ok" : call.status === "in_flight" ? "going" : "bad";
     const work = call.status === "in_flight" ? Math.max(call.duration, span - offset - wait) : call.duration;
     const asked = call.approval ? "ask" : "wait";
-    const text = `${call.index}. ${call.tool}: ${WORDS[call.status] ?? call.status}, ${seconds(wait)} waiting, ${seconds(call.duration)} working${call.approval ? `, approval: ${call.approval}` : ""}${call.retry_of ? `, retry of call ${call.retry_of}` : ""}`;
+    const text = `${call.index}. ${call.tool}: ${this.words(call)}, ${seconds(wait)} waiting, ${seconds(call.duration)} working${call.approval ? `, approval: ${call.approval}` : ""}${call.retry_of ? `, retry of call ${call.retry_of}` : ""}`;
     const open = () => this.open(call);
     const row = s(
       "g",
@@ -210,7 +215,7 @@ export class Timeline {
     if (this.wanted !== call.index) return; // the pointer went on to another call meanwhile
     whole = this.cache.get(call.index) ?? whole;
     const facts = [
-      WORDS[call.status] ?? call.status,
+      this.words(call),
       `${seconds(call.queued)} waiting`,
       `${seconds(call.duration)} working`,
       call.approval && `approval: ${call.approval}${call.approval_by ? ` by ${call.approval_by}` : ""}${call.approval_reason ? ` (${call.approval_reason})` : ""}`,

@@ -312,13 +312,13 @@ class Resources:
         if uri.startswith(RUNS) and (run := uri.removeprefix(RUNS)) in self._runs.get(client.owner, {}):
             with contextlib.suppress(UsageError, AuditError):
                 record = await asyncio.to_thread(self._trail.get, run)
-                contents = TextResourceContents(uri=uri, mime_type=_JSON, text=record.to_json())
+                contents = TextResourceContents(uri=uri, mime_type=_JSON, text=record.without_details().to_json())
                 return ReadResourceResult(contents=[contents])
         return None
 
 
 def _run_resource(summary: RunSummary) -> Resource:
-    ended = "ok" if summary.ok else f"failed ({summary.kind})"
+    ended = f"failed ({summary.kind})" if summary.kind else summary.state
     return Resource(
         uri=RUNS + summary.id,
         name=f"run {summary.id[:8]}",
