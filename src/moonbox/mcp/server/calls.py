@@ -23,9 +23,12 @@ from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.notifications import CallProgress, Relay
 from moonbox.mcp.server.questions import (
     NO_ANSWER,
+    NO_CLIENT,
+    answer_form,
     approval_question,
     approval_unavailable,
     decision,
+    form_answer,
     on_loop,
     request_client,
     send_log,
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.sandbox.decisions import Answer, ToolCall
 
     DirectName = Callable[[str], str | None]
 
@@ -172,6 +175,12 @@ class Call:
             return NO_ANSWER
         finally:
             del self._questions[key]
+
+    async def answer(self, call: ToolCall) -> Answer:
+        """Let the person answer a call of a client-side tool."""
+        if not self._client.elicits:
+            return NO_CLIENT
+        return form_answer(call, await self._ask(answer_form(call)))
 
     # The Caller: from here on, methods are called in any thread
 
