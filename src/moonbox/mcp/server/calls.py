@@ -78,6 +78,7 @@ class Call:
         self.id = secrets.token_urlsafe(16)
         self.owner = client.owner
         self.client = client.id
+        self.modern = client.modern
         self.wants_progress = client.wants_progress
         self.log_level = client.log_level
         self.opens_addresses = client.supports("elicitation/create", "url")

@@ -157,7 +157,7 @@ class StandaloneCaller:
     def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
         self._client = client
         self._loop = loop
-        self.client, self.owner = client.id, client.owner
+        self.client, self.owner, self.modern = client.id, client.owner, client.modern
         self.opens_addresses = not client.modern and client.supports("elicitation/create", "url")
 
     async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
