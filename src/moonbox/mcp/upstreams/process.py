@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
 from moonbox.mcp.streams import MessageReader, MessageWriter
-from moonbox.mcp.upstreams.errors import ConnectionLost
+from moonbox.mcp.upstreams.errors import ConnectionLost, with_last_output
 from moonbox.tools.results import scrub
 from moonbox.wording import visible
 
@@ -110,7 +110,7 @@ class ServerProcess:
         status = None if self._process is None else self._process.status
         reason = self._reason or ("it closed its output" if status is None else _describe_status(status))
         last = self.output.last_line() if not self._reason and (status is None or status > 0) else ""
-        return f"{reason}; its last output: {last}" if last else reason
+        return with_last_output(reason, last)
 
     # The pipes
 
