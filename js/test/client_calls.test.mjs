@@ -133,10 +133,23 @@ test("a function that answers them", () =>
     },
   }));
 
+test("the model sees it directly unless a function answers it", () =>
+  within(async (mode, box) => {
+    const shown = (made) => made.definitions("anthropic").map((item) => item.name);
+    assert.deepEqual(shown(mode), ["lua_repl", "pick"]);
+    assert.match(mode.description, /pick/);
+    assert.deepEqual(shown(new CodeMode(box, {}, { client_calls: () => "a" })), ["lua_repl"]);
+    const direct = new CodeMode(box, {}, { can_pause: false });
+    assert.deepEqual([shown(direct), direct.description.includes("pick")], [["lua_repl", "pick"], false]);
+    assert.match(await direct.handle("lua_repl", code("return tools.pick{of = {'a'}}")), /call the tool 'pick' directly/);
+    await direct.close();
+  }));
+
 test("where nothing can wait the call fails", () =>
   within(async (mode, box) => {
-    const nobody = /this tool is answered by the client, and nothing here asks it; go on without it/;
+    const nobody = /this tool is answered by the client, and nothing asks the client here/;
     assert.match(await mode.handle("lua_repl", code("return tools.pick{of = {'a'}}")), nobody);
+    assert.match(await mode.handle("pick", { of: ["a"] }), nobody);
     assert.equal((await box.run("return tools.pick{of = {'a'}}")).error.code, "client_unavailable");
     assert.throws(() => tool({ name: "pick", policy: "approve" }), ToolDefinitionError);
   }));

@@ -181,6 +181,14 @@ test("a run by itself has no Repl to speak of", async () => {
   await box.close();
 });
 
+test("the hint names the call that took the time", async () => {
+  const wait = tool({ name: "wait", call: () => new Promise(() => undefined) });
+  await within({ tools: [wait], limits: { timeout: 0.5 } }, async (repl) => {
+    const { error } = await repl.run("local x = 1\nreturn tools.wait{}");
+    assert.match(error.hint, /^the call of 'wait' on line 2 took \d\.\d of \d\.\d seconds: ask it for less, or go on without it$/);
+  });
+});
+
 test("a tool's own timeout, and an aborted run", () => {
   const control = new AbortController();
   const tools = [

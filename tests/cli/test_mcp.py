@@ -84,6 +84,20 @@ def test_list_as_json_and_of_one_server(moonbox: Moonbox, configured: Path) -> N
     assert unknown.stderr.startswith("error: unknown MCP server 'fils'; did you mean 'files'?")
 
 
+def test_list_shows_what_a_server_that_failed_wrote(moonbox: Moonbox, tmp_path: Path) -> None:
+    log = "/home/someone/.npm/_logs/2026-11-17T16_10_01_123Z-debug-0.log"
+    lines = ["npm error code E404", "npm error 404 Not Found", f"npm error A complete log can be found in: {log}"]
+    script = "; ".join(f"echo '{line}' >&2" for line in lines)
+    (tmp_path / "moonbox.toml").write_text(
+        f'[mcp.servers.loud]\ncommand = "sh"\nargs = ["-c", "{script}; exit 1"]\n'
+        '[mcp.servers.absent]\ncommand = "no-such-program"\n'
+    )
+    shown = moonbox("mcp", "list").stdout
+    assert "it exited with status 1" in shown and shown.count("complete log") == 1
+    assert "loud wrote:\n" + "".join(f"   | {line}\n" for line in lines) in shown
+    assert "absent wrote" not in shown
+
+
 def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     read = moonbox("mcp", "call", "files.read_text_file", f"path={tmp_path}/a.txt", "head=1")

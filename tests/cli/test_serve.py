@@ -204,7 +204,7 @@ def test_requests_runs_and_calls_are_logged_over_stdio(moonbox: Moonbox, form: s
     done = moonbox("serve", "--tools", "kit", "-v", "--log-format", form, input=lines)
     assert done.returncode == 0, done.stderr
     if form == "json":
-        logged = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+        logged = [json.loads(line) for line in done.stderr.splitlines()]
         assert all(line["time"].endswith("+00:00") for line in logged)
         assert {"method": "tools/call"}.items() <= next(x for x in logged if x.get("method") == "tools/call").items()
         assert any(line["logger"] == "moonbox.calls" and line["tool"] == "add" for line in logged)
@@ -319,12 +319,27 @@ def test_requests_runs_and_calls_are_logged_over_http(
     answer = httpx.post(f"{match[1]}/run?key=hidden", json=script, timeout=30)
     assert answer.status_code == 200, answer.text
     process.send_signal(signal.SIGTERM)
-    logged = [json.loads(line) for line in [*kept, *process.stderr] if line.startswith("{")]
+    logged = [json.loads(line) for line in [*kept, *process.stderr]]
     by_logger = {line["logger"]: line for line in logged}
     assert {"method": "POST", "path": "/run", "status": 200}.items() <= by_logger["moonbox.http"].items()
     assert by_logger["moonbox.calls"]["tool"] == "add"
     assert by_logger["moonbox.runs"]["result"] == "ok"
     assert "hidden" not in json.dumps(logged)
+
+
+def test_as_json_everything_on_standard_error_is_json(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import sys, warnings\nfrom moonbox import tool\nprint('printed')\nsys.stderr.write('one\\ntwo')\n"
+        "warnings.warn('careful')\n@tool\ndef f() -> int: return 1\n"
+    )
+    done = moonbox("serve", "--tools", "loud", "--log-format", "json", input="")
+    logged = [json.loads(line) for line in done.stderr.splitlines()]
+    said = [line["message"] for line in logged]
+    assert said[:3] == ["printed", "one", "two" + said[2][3:]] and any("careful" in line for line in said)
+    wrong = moonbox("serve", "--tools", "nowhere", "--log-format", "json", input="")
+    assert wrong.returncode == 2
+    [line] = [json.loads(line) for line in wrong.stderr.splitlines()]
+    assert line["level"] == "ERROR" and "nowhere" in line["message"]
 
 
 def test_a_log_format_that_is_unknown(moonbox: Moonbox) -> None:

@@ -157,12 +157,26 @@ def test_a_function_that_answers_them() -> None:
             CodeMode(box, client_calls="pick")  # type: ignore[arg-type]
 
 
-def test_where_nothing_can_wait_the_call_fails(mode: CodeMode) -> None:
-    nobody = "this tool is answered by the client, and nothing here asks it; go on without it"
-    reply = mode.reply("lua_repl", code("return tools.pick{of = {'a'}}"))
-    assert reply.is_error and nobody in reply.text and reply.paused is None
-    run = mode.sandbox.run("return tools.pick{of = {'a'}}")
+def test_the_model_sees_it_directly_unless_a_function_answers_it(mode: CodeMode) -> None:
+    assert [item.name for item in mode.neutral_definitions()] == ["lua_repl", "pick"]
+    assert "pick" in mode.description, "scripts reach it too, where the caller can wait"
+    assert paused(mode.handle("pick", {"of": ["a"]})).resume(["a"]) == "a"
+    with CodeMode(mode.sandbox, client_calls=lambda call: "b") as answered:
+        assert [item.name for item in answered.neutral_definitions()] == ["lua_repl"]
+
+
+def test_where_nothing_can_wait_the_model_calls_it_directly(mode: CodeMode) -> None:
+    source = code("return tools.pick{of = {'a'}}")
+    nobody = "this tool is answered by the client, and nothing asks the client here"
+    for name, arguments in (("lua_repl", source), ("pick", {"of": ["a"]})):
+        reply = mode.reply(name, arguments)
+        assert reply.is_error and nobody in reply.text and reply.paused is None
+    run = mode.sandbox.run(source["source_code"])
     assert run.error is not None and run.error.code == "client_unavailable"
+    with CodeMode(mode.sandbox, can_pause=False) as direct:
+        assert [item.name for item in direct.neutral_definitions()] == ["lua_repl", "pick"]
+        assert "pick" not in direct.description
+        assert "call the tool 'pick' directly, outside a script" in direct.handle("lua_repl", source)
 
 
 def test_a_client_side_tool_cannot_ask_for_approval() -> None:

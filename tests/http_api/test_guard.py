@@ -39,7 +39,34 @@ def test_pages_of_other_origins_are_refused(guarded: str) -> None:
     for origin, status in (("https://evil.example", 403), ("null", 403), ("https://good.example", 200)):
         answer = httpx.get(f"{guarded}/tools/list", headers={**GOOD, "origin": origin})
         assert answer.status_code == status
-        assert "access-control-allow-origin" not in answer.headers
+        assert answer.headers.get("access-control-allow-origin") == (origin if status == 200 else None)
+
+
+def preflight(url: str, origin: str, headers: str = "authorization, content-type", **more: str) -> httpx.Response:
+    asked = {"access-control-request-method": "POST", "access-control-request-headers": headers}
+    return httpx.options(url, headers={"origin": origin, **asked, **more})
+
+
+def test_pages_of_configured_origins_may_ask_before_they_send(guarded: str) -> None:
+    good = preflight(f"{guarded}/run", "https://good.example")
+    assert (good.status_code, good.headers["access-control-allow-origin"]) == (200, "https://good.example")
+    assert "access-control-allow-credentials" not in good.headers, "no page uses the cookie of the console"
+    for refused in (
+        preflight(f"{guarded}/run", "https://evil.example"),
+        preflight(f"{guarded}/run", "http://localhost:5173"),
+        preflight(f"{guarded}/run", "https://good.example", "x-moonbox-key"),
+        preflight(f"{guarded}/run", "https://good.example", host="evil.example"),
+    ):
+        assert refused.status_code in (400, 403, 421)
+    unread = httpx.get(f"{guarded}/tools/list", headers={**GOOD, "origin": "http://localhost:5173"})
+    assert "access-control-allow-origin" not in unread.headers
+    refused = httpx.get(f"{guarded}/tools/list", headers={"origin": "https://good.example"})
+    assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (401, True)
+
+
+def test_without_configured_origins_no_page_may_ask(address: str) -> None:
+    answer = preflight(f"{address}/tools/list", "http://localhost:5173")
+    assert answer.status_code == 405 and "access-control-allow-origin" not in answer.headers
 
 
 def test_large_bodies_are_refused_also_without_a_length(guarded: str) -> None:

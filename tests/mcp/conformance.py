@@ -27,8 +27,10 @@ __all__ = ["CLIENT_SCENARIOS", "SERVER_RUNS", "expected", "run_clients", "run_se
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "mcp-conformance.md"
-SERVER_RUNS = ("alone", "everything", "everything-earlier", "moonbox")
-"""The everything-server by itself; moonbox before it, in the current and in the earlier protocol; moonbox by itself."""
+SERVER_RUNS = ("alone", "everything", "everything-earlier", "everything-both", "moonbox")
+"""The everything-server by itself; moonbox before it, in the current protocol, before one of the earlier protocol, and
+before one of both that asks its client only in the earlier one; moonbox by itself."""
+_FLAGS = {"everything-earlier": ["--legacy"], "everything-both": ["--asks"]}
 CLIENT_SCENARIOS = (
     *("initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"),
     *("auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2", "auth/metadata-var3", "auth/basic-cimd"),
@@ -112,11 +114,11 @@ def server_for(run: str, folder: Path) -> Iterator[str]:
         if run == "moonbox":
             yield stack.enter_context(_moonbox("", folder))
             return
-        earlier = ["--legacy"] if run.endswith("earlier") else []
-        command = program(HERE / "everything_server.py", "http", "0", *earlier)
+        command = program(HERE / "everything_server.py", "http", "0", *_FLAGS.get(run, ()))
         url = stack.enter_context(_process(command, folder, "stdout"))
         if run != "alone":
-            url = stack.enter_context(_moonbox(_BEHIND.format(url=url), folder))
+            protocol = 'protocol = "current"\n' if run == "everything" else ""
+            url = stack.enter_context(_moonbox(_BEHIND.format(url=url) + protocol, folder))
         yield url.replace("127.0.0.1", "localhost")
 
 

@@ -3,7 +3,8 @@
 python tests/mcp/everything_server.py http PORT     streamable HTTP at /mcp; PORT 0 takes a free one and prints it
 python tests/mcp/everything_server.py stdio
 
-With --legacy it speaks only the earlier protocols, which have a handshake.
+With --legacy it speaks only the earlier protocols, which have a handshake. With --asks it speaks both, and sends its
+questions as requests of its own in both, as servers do that were written for the earlier ones: the SDK's own example.
 """
 
 from __future__ import annotations
@@ -448,7 +449,7 @@ class _InputRequired(Exception):
 
 
 async def _ask(ctx: Any, request: Any, kind: Any) -> Any:
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and "--asks" not in sys.argv:
         if "question" not in ctx.answers:
             raise _InputRequired(request)
         return ctx.answers["question"]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CONFIG = f"""
 [serve]
 tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
+origins = ["https://app.example"]
 max_calls = 4
 max_waiting = 4
 """
@@ -91,6 +92,28 @@ def test_pages_of_other_sites_are_kept_out(url: str) -> None:
     )
     assert plain.status_code == 400
     assert "access-control-allow-origin" not in foreign.headers
+
+
+def test_pages_of_configured_origins_use_it(url: str) -> None:
+    page, wanted = (
+        {"Origin": "https://app.example"},
+        "authorization, content-type, mcp-session-id, mcp-protocol-version",
+    )
+    asked = {
+        **page,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": f"{wanted}, last-event-id, mcp-method, mcp-param-region",
+    }
+    allowed = httpx2.options(url, headers=asked)
+    assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (200, page["Origin"])
+    assert {"DELETE", "GET", "POST"} <= set(allowed.headers["access-control-allow-methods"].split(", "))
+    for origin in ("https://evil.example", "http://localhost:5173"):
+        assert httpx2.options(url, headers={**asked, "Origin": origin}).status_code in (400, 403)
+    opened = _post(url, **page, **bearer("alice"))
+    assert opened.headers["access-control-allow-origin"] == page["Origin"]
+    assert {"Mcp-Session-Id", "WWW-Authenticate"} <= set(opened.headers["access-control-expose-headers"].split(", "))
+    refused = _post(url, **page)
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, page["Origin"])
 
 
 def test_a_call_without_a_state_has_a_repl_of_its_own(as_: Any) -> None:

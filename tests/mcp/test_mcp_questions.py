@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from tests.mcp.mcp_driver import Driver
 
 TOOLS = """
-from moonbox import tool
+from moonbox import Tool, tool
+
+pick = Tool.from_schema(
+    name="pick",
+    description="Let the user pick a number.",
+    parameters={"type": "object", "properties": {"below": {"type": "integer"}}, "required": ["below"]},
+    returns={"type": "integer"},
+)
+page = Tool.from_schema(name="page", returns={"type": "object", "properties": {"rows": {"type": "array"}}})
 
 @tool(policy="approve")
 def delete(name: str, force: bool = False) -> str:
@@ -121,7 +129,7 @@ def unable(
 
 def test_a_script_waits_for_the_person(able: Session, person: Person) -> None:
     asked = person.will(YES)
-    assert list(able.tools()) == ["lua_repl"]
+    assert list(able.tools()) == ["lua_repl", "page", "pick"]
     assert able.value("local a = tools.delete{name = 'a.txt', force = true} return a .. '!'") == "a.txt is gone!"
     assert asked[0].message == (
         "Allow a call of the tool 'delete'?\nDelete something.\n  name = \"a.txt\"\n  force = true"
@@ -180,6 +188,24 @@ def test_the_clock_stands_still_while_the_person_thinks(able: Session, person: P
     assert asked[1].message.startswith("The MCP server 'everything' asks: ")
 
 
+def test_a_person_answers_a_client_side_tool(able: Session, person: Person) -> None:
+    four = ElicitResult(action="accept", content={"answer": 4})
+    rows = ElicitResult(action="accept", content={"answer": '{"rows": [1, 2]}'})
+    asked = person.will(four, NO, rows, YES)
+    assert text(able.call("pick", {"below": 9})) == "4"
+    assert asked[0].message == "The tool 'pick' is answered by you.\nLet the user pick a number.\n  below = 9"
+    assert asked[0].requested_schema["properties"]["answer"]["type"] == "integer"
+    assert "a person declined to answer" in text(able.call("pick", {"below": 1}))
+    assert able.call("page").structured_content == {"rows": [1, 2]}, "what does not fit into a form is written as JSON"
+    assert "the client sent an invalid answer" in text(able.call("pick", {"below": 9}))
+    assert "below" in text(able.call("pick", {"below": "x"})) and len(asked) == 4, "nobody is asked a wrong question"
+    assert "call the tool 'pick' directly" in text(able.lua("return tools.pick{below = 9}"))
+
+
+def test_a_client_that_cannot_be_asked_answers_itself(unable: Session) -> None:
+    assert "answer the call in your own program" in text(unable.call("pick", {"below": 9}))
+
+
 def test_an_answer_that_is_an_error_is_a_refusal(able: Session, person: Person) -> None:
     person.will(ErrorData(code=-1, message="the window was closed"))
     if able.version.startswith("2026"):  # there the client itself gives up the call
@@ -234,7 +260,7 @@ def test_a_paused_call_cannot_be_continued_by_guessing(able: Session) -> None:
 
 
 def test_a_client_that_cannot_ask_is_told_of_the_direct_tool(unable: Session) -> None:
-    assert list(unable.tools()) == ["lua_repl", "delete"]
+    assert list(unable.tools()) == ["lua_repl", "delete", "page", "pick"]
     refused = unable.lua("return tools.delete{name = 'a'}")
     assert refused.is_error
     assert (
@@ -255,7 +281,7 @@ def test_a_direct_call_is_asked_about_where_that_is_possible(driver: Driver, tmp
     person = Person()
     asked = person.will(NO, YES)
     with opened(driver, tmp_path, "", "auto", elicitation_callback=person.elicit) as session:
-        assert list(session.tools()) == ["lua_repl", "delete"]
+        assert list(session.tools()) == ["lua_repl", "delete", "page", "pick"]
         declined = session.call("delete", {"name": "a"})
         assert declined.is_error
         assert text(declined) == "denied (delete, approval_denied): a person declined this call"

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from moonbox.config.mcp import ServerSettings
+from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.upstreams.manager import Upstreams
 from tests.mcp.mcp_driver import ACCEPT, SECONDS, http_server, moonbox
 from tests.mcp.revision_server import MODERN, REVISIONS, VERSION_KEY
 from tests.programs import program
@@ -181,3 +184,31 @@ def test_clients_over_http_reach_servers_of_every_revision(
     with http_server(env=env, cwd=tmp_path) as url, httpx.Client(timeout=SECONDS) as http:
         for revision in REVISIONS[1:]:  # the first has another transport
             check(HttpClient(revision, url, http), servers)
+
+
+BOTH = program(SERVER.with_name("everything_server.py"), "stdio")
+
+
+@pytest.mark.parametrize(
+    ("server", "protocol", "clients", "spoken"),
+    [
+        (BOTH, "auto", "current", "2026-07-28"),
+        (BOTH, "auto", "earlier", "2025-11-25"),
+        (BOTH, "auto", "mixed", "2025-11-25"),  # one process for all: clients of both protocols can be asked
+        (BOTH, "current", "earlier", "2026-07-28"),
+        (BOTH, "earlier", "current", "2025-11-25"),
+        (program(SERVER, "stdio", MODERN), "auto", "earlier", MODERN),
+        (program(SERVER, "stdio", "2025-03-26"), "auto", "current", "2025-03-26"),
+        (program(SERVER, "stdio", MODERN), "earlier", "current", 'protocol = "earlier" rules out the other protocol'),
+        (program(SERVER, "stdio", "2025-03-26"), "current", "earlier", 'protocol = "current" rules out the other'),
+    ],
+)
+def test_a_server_of_both_protocols_is_spoken_to_in_that_of_the_client(
+    server: list[str], protocol: Any, clients: Any, spoken: str
+) -> None:
+    command, *arguments = server
+    settings = ServerSettings(name="it", command=command, args=tuple(arguments), protocol=protocol)
+    with Upstreams([settings]).start(ClientFeatures(elicitation=True, clients=clients)) as upstreams:
+        assert upstreams.wait(100)
+        status = upstreams.status("it")
+        assert status.protocol == spoken or spoken in status.reason

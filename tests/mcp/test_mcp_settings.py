@@ -167,6 +167,9 @@ def test_strangers_are_not_served_without_a_token() -> None:
         ServeSettings(host="0.0.0.0").check_address()
     ServeSettings(host="0.0.0.0", token="x" * 16).check_address()
     ServeSettings(host="::1").check_address()
+    for origin in ("*", "app.example", "https://app.example/", "https://*.example", "null"):
+        with pytest.raises(ConfigError, match="must be an origin such as"):
+            ServeSettings(origins=(origin,))
 
 
 def test_host_names_are_those_of_this_machine_unless_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -248,3 +249,39 @@ def test_garbage_is_collected_after_an_answer_that_did_not_fit() -> None:
         assert failed.error.limit == "memory"
         after = repl.run(garbage)
         assert (after.value, after.usage.peak_memory < 4 << 20) == (1, True)
+
+
+@tool
+async def wait(name: str) -> str:
+    """Answers never."""
+    await asyncio.Event().wait()
+    return name
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "line"),
+    [
+        ("lua", "local a = tools.text{size = 1}\nlocal b = tools.wait{name = a}\nreturn b", 2),
+        (
+            "lua",
+            "parallel{\n  function() return tools.text{size = 1} end,\n  function() return tools.wait{name = 'b'} end}",
+            3,
+        ),
+        ("rhai", "let a = tools::text(1);\ntools::wait(a)", 2),
+    ],
+)
+def test_the_hint_names_the_call_that_took_the_time(language: str, source: str, line: int) -> None:
+    with Sandbox([text, wait], limits=Limits(timeout=0.5), language=language) as box:
+        error = box.run(source).error
+    assert error is not None and error.limit == "time" and error.hint is not None
+    assert error.hint.startswith(f"the call of 'wait' on line {line} took ")
+    assert error.hint.endswith(" seconds: ask it for less, or go on without it")
+
+
+def test_the_hint_names_no_call_that_took_only_a_part_of_the_time() -> None:
+    with Sandbox([text], limits=Limits(timeout=0.5)) as box:
+        error = box.run("tools.text{size = 1}\nwhile true do end").error
+    assert (
+        error is not None
+        and error.hint == "it was at line 2; the loop of line 2 never ends: add a break or a condition"
+    )

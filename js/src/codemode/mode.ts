@@ -57,6 +57,8 @@ export interface CodeModeOptions {
   /** Seconds after which a conversation that is not used ends. */
   idle_seconds?: number | null;
   max_conversations?: number;
+  /** Whether you resume what pauses; with false, only the model calls client-side tools, directly. */
+  can_pause?: boolean;
   /** Answers calls of client-side tools, sync or async; then nothing pauses. */
   client_calls?: ClientCalls;
 }
@@ -142,7 +144,8 @@ export class CodeMode {
     if (this.clientCalls !== null && typeof this.clientCalls !== "function") {
       throw new UsageError(`client_calls must be a function that answers a call, not ${shorten(this.clientCalls)}`);
     }
-    this.routes = new Routes(sandbox.toolbox, this.settings.keep_visible, this.settings.approvals);
+    const clientTools = this.clientCalls !== null ? "hidden" : options.can_pause === false ? "direct" : "kept";
+    this.routes = new Routes(sandbox.toolbox, this.settings.keep_visible, this.settings.approvals, clientTools);
     this.codeTool = new CodeTool(this.settings, this.texts, this.routes, sandbox.limits, this.count);
   }
 

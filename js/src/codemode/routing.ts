@@ -1,6 +1,7 @@
 /**
  * Routing: which tools scripts reach, and which the model calls directly. One predicate decides both. What scripts do not
- * reach is direct, and so is what `keep_visible` names, which scripts reach all the same.
+ * reach is direct, and so is what `keep_visible` names, which scripts reach all the same. Client-side tools are direct
+ * unless a function answers them; scripts reach them if the caller can pause.
  */
 
 import type { Run } from "../audit/records.js";
@@ -11,6 +12,9 @@ import { safeAlias } from "../tools/naming.js";
 import type { Tool } from "../tools/tool.js";
 import { Toolbox } from "../tools/toolbox.js";
 import { isObject } from "../values.js";
+
+/** Client-side tools without a function: only scripts reach them, or the model too, or only the model. */
+export type ClientTools = "hidden" | "kept" | "direct";
 
 const LONGEST_LINE = 10_000;
 const NAMED = /\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not found: (\w+)/;
@@ -37,6 +41,7 @@ export class Routes {
     private readonly source: Toolbox,
     private readonly keepVisible: readonly string[],
     private readonly approvals: boolean,
+    private readonly clientTools: ClientTools = "kept",
   ) {
     for (const name of keepVisible) {
       if (!isPattern(name) && !source.has(name)) throw new UsageError(`keep_visible: ${unknown("tool", name, source.paths())}`);
@@ -49,9 +54,11 @@ export class Routes {
     if (this.source.revision === this.seen) return false;
     this.seen = this.source.revision;
     const isKept = (tool: Tool): boolean =>
+      (tool.answered_by_caller && this.clientTools === "kept") ||
       this.keepVisible.some((name) => (isPattern(name) ? fits(tool.path, name) || fits(tool.name, name) : name === tool.path));
     const tools = [...this.source];
-    const reached = tools.filter((tool) => isEligible(tool, this.approvals));
+    const isDirect = (tool: Tool): boolean => tool.answered_by_caller && this.clientTools === "direct";
+    const reached = tools.filter((tool) => isEligible(tool, this.approvals) && !isDirect(tool));
     this.kept = new Set(reached.filter(isKept).map((tool) => tool.path));
     this.direct = tools.filter((tool) => !reached.includes(tool) || this.kept.has(tool.path));
     const hidden = reached.map(withoutNarration);

@@ -1,5 +1,7 @@
 /** Limits that ended a run: what was exceeded, by the number, and what to do about it in any language. */
 
+import type { Call } from "../audit/records.js";
+import type { ScriptError } from "../errors.js";
 import type { Limits } from "../limits.js";
 
 /** The message of a stop: the engine's own where it has one. */
@@ -32,6 +34,26 @@ export function limitMessage(limit: string, reported: string, limits: Limits): s
       return "the run was cancelled";
   }
   return "the run was stopped";
+}
+
+/** The part of a run's time from which on one call is what took it. */
+const NEARLY_ALL = 0.8;
+
+/** The error of a run out of time; its hint names the call that took nearly all of the time, if one did. */
+export function nameSlowCall(error: ScriptError, source: string, calls: readonly Call[], spent: number): ScriptError {
+  const slowest = calls.reduce<Call | null>((found, call) => (found !== null && found.duration >= call.duration ? found : call), null);
+  if (error.limit !== "time" || slowest === null || slowest.duration < NEARLY_ALL * spent) return error;
+  const line = lineNaming(slowest.tool, source) ?? (slowest.status === "in_flight" ? error.line : null);
+  const where = line === null ? "" : ` on line ${line}`;
+  const seconds = `${Math.min(slowest.duration, spent).toFixed(1)} of ${spent.toFixed(1)} seconds`;
+  return error.with({ hint: `the call of '${slowest.tool}'${where} took ${seconds}: ask it for less, or go on without it` });
+}
+
+/** The only line of the script that names the tool. */
+function lineNaming(tool: string, source: string): number | null {
+  const name = new RegExp(`\\b${tool.slice(tool.lastIndexOf(".") + 1).replace(/[^A-Za-z0-9]/g, ".")}\\b`);
+  const lines = source.split("\n").flatMap((text, index) => (name.test(text) ? [index + 1] : []));
+  return lines.length === 1 ? lines[0]! : null;
 }
 
 /** What to change in the script. */

@@ -4,6 +4,7 @@ import { short } from "../audit/compact.js";
 import { Run } from "../audit/records.js";
 import { ScriptError, ToolError } from "../errors.js";
 import { explain } from "../explain/explain.js";
+import { nameSlowCall } from "../explain/limits.js";
 import type { EngineError } from "../explain/report.js";
 import { discoveryBudget, filled } from "../languages.js";
 import { REASON, REASON_NAMES, type Done, type Report } from "../protocol.js";
@@ -389,7 +390,9 @@ export class Execution implements RunInfo {
   }
 
   private record(): Run {
-    const { done, error, options, values } = this;
+    const { done, options, values } = this;
+    const calls = this.entries.map((entry) => entry.to_call());
+    const error = this.error && nameSlowCall(this.error, options.source, calls, this.clock.elapsed());
     const kept = done?.kept && options.repl_id ? filled(this.calls.settings.language.texts.kept, { number: options.number }) : "";
     return new Run({
       id: options.run_id,
@@ -398,7 +401,7 @@ export class Execution implements RunInfo {
       values,
       output: decoded(this.output),
       output_cut: done?.cut ?? 0,
-      calls: this.entries.map((entry) => entry.to_call()),
+      calls,
       usage: {
         wall: this.clock.elapsed(),
         cpu: done?.cpu ?? 0,

@@ -79,7 +79,7 @@ export function tool(options: ToolOptions): Tool {
 
 /** Stands for the function of a client-side tool. */
 function unanswered(): never {
-  throw new ToolError("this tool is answered by the client, and nothing here asks it; go on without it", { code: "client_unavailable" });
+  throw new ToolError("this tool is answered by the client, and nothing asks the client here; a program answers it with client_calls", { code: "client_unavailable" });
 }
 
 export class Tool {

@@ -49,7 +49,7 @@ class Adapter:
         if not isinstance(source, Sandbox):
             source = self._own_box = Sandbox(source)
         try:
-            self.mode = self._own_mode = CodeMode(source, **settings)
+            self.mode = self._own_mode = CodeMode(source, can_pause=False, **settings)
         except BaseException:
             self.close()
             raise

@@ -55,6 +55,10 @@ def list_servers(
             typer.echo(_NONE)
         else:
             console().print(_table(statuses))
+            for status in statuses:
+                if status.said and status.state != "ready":
+                    typer.echo(f"{_line(status.name)} wrote:")
+                    _show_last_lines(status)
 
 
 @app.command("call")
@@ -261,11 +265,15 @@ def _table(statuses: Sequence[Status]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from moonbox.mcp.upstreams.errors import LAST_OUTPUT
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("server", "state", "tools", "protocol", "start", "command or address", "notes"):
         table.add_column(column, justify="right" if column in ("tools", "start") else "left", overflow="fold")
     for status in statuses:
         why = status.reason or "; ".join(status.problems)
+        if status.said:  # which is shown below
+            why = why.partition(LAST_OUTPUT)[0]
         if status.login is not None:
             why = "; ".join([f"logged in{mcp_manage.login_note(status.login)}", *([why] if why else [])])
         table.add_row(
@@ -280,6 +288,8 @@ def _table(statuses: Sequence[Status]) -> Any:
     return table
 
 
+_LAST_LINES, _LONGEST_LINE = 10, 2_000
+"""Of what a server that failed wrote: the last lines explain it, and often name a file that says more."""
 _COLOURS = {"ready": "green", "failed": "red", "retrying": "red", "starting": "yellow", "off": "dim"}
 
 
@@ -294,10 +304,14 @@ def _diagnose(status: Status) -> None:
     else:
         typer.echo(f"{mark} {_line(status.name)}: {_line(status.reason or status.why())}")
         typer.echo(f"   command or address: {_line(status.where)}")
-        for line in status.said.splitlines()[-5:]:
-            typer.echo(f"   | {_line(line)}")
+        _show_last_lines(status)
     for problem in status.problems:
         typer.echo(f"   - {_line(problem)}")
+
+
+def _show_last_lines(status: Status) -> None:
+    for line in [line for line in status.said.splitlines() if line.strip()][-_LAST_LINES:]:
+        typer.echo(f"   | {visible(line[:_LONGEST_LINE], keep='')}")
 
 
 def _line(text: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import io
 import json
 import logging
 import os
 import sys
+import threading
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -198,6 +200,8 @@ def _log(verbose: int, form: str) -> _Formatter:
     handler = logging.StreamHandler(sys.stderr)
     formatter = JsonFormatter() if form == "json" else TextFormatter()
     handler.setFormatter(formatter)
+    if form == "json":
+        sys.stderr = _JsonLines(handler)
     logging.basicConfig(handlers=[handler], level=level)
     if verbose < 2:
         for noisy in ("mcp", "client", "httpx2", "httpcore2"):
@@ -239,6 +243,43 @@ class JsonFormatter(_Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps({**line, **_fields(record)}, default=str)
+
+
+class _JsonLines(io.TextIOBase):
+    """Standard error where everything is JSON: each line that is written to it becomes a line of the log."""
+
+    def __init__(self, handler: logging.StreamHandler[Any]) -> None:
+        self._handler = handler
+        self._begun = ""
+        self._lock = threading.Lock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._log(line)
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._handler.stream.fileno())
+
+    def close(self) -> None:
+        """Written at the end of the process: a line that has no end."""
+        if not self.closed and self._begun:
+            self.write("\n")
+        super().close()
+
+    def _log(self, line: str) -> None:
+        word, _, rest = line.partition(": ")
+        level = {"error": logging.ERROR, "note": logging.INFO}.get(word)
+        message = line if level is None else rest
+        if message.strip():
+            about = {"name": "moonbox.stderr", "levelno": level or logging.INFO, "msg": message}
+            about["levelname"] = logging.getLevelName(about["levelno"])
+            self._handler.handle(logging.makeLogRecord(about))
 
 
 def _word(value: Any) -> str:

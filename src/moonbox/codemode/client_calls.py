@@ -20,12 +20,9 @@ if TYPE_CHECKING:
     from moonbox.sandbox.stepped import Pause
 
     Answers = Mapping[int, Any] | Sequence[Any] | Answer
+    Respond = Callable[[ToolCall], Any | Awaitable[Any]]
     Place = Callable[[], AbstractContextManager["Reply | None"]]
     """Where something that waited may go on: entered around it, and gives the reply where that is not possible."""
-
-_NO_CLIENT = Answer.error(
-    "this tool is answered by the client, and nothing here asks it; go on without it", code="client_unavailable"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +101,13 @@ class Paused(str):
         """Like `resume`, with the Run and whether it failed."""
         given = self._by_id(answers)
         with self._place() as refused:
-            return refused or self._owner.drive(lambda: _resume(self._step, given), self._place, pause=True)
+            return refused or self._owner.drive(lambda: _resume(self._step, given), self._place)
 
     async def areply(self, answers: Answers) -> Reply:
         """The same, awaited."""
         given = self._by_id(answers)
         with self._place() as refused:
-            return refused or await self._owner.adrive(lambda: _resume(self._step, given), self._place, pause=True)
+            return refused or await self._owner.adrive(lambda: _resume(self._step, given), self._place)
 
     def cancel(self) -> None:
         """Give the script up; the conversation stays usable."""
@@ -132,7 +129,7 @@ class ClientCalls:
 
     def __init__(
         self,
-        respond: Callable[[ToolCall], Any | Awaitable[Any]] | None,
+        respond: Respond | None,
         *,
         finished: Callable[[Run], Reply],
         lost: Callable[[Exception], Reply],
@@ -142,55 +139,60 @@ class ClientCalls:
         self._respond = respond
         self._finished, self._lost = finished, lost
 
-    def drive(self, start: Callable[[], Run | Step], place: Place, *, pause: bool) -> Reply:
+    @property
+    def answered(self) -> bool:
+        """Whether a function answers the calls; otherwise they pause."""
+        return self._respond is not None
+
+    def drive(self, start: Callable[[], Run | Step], place: Place) -> Reply:
         """Answer what the client is asked, or pause there; moonbox runs the other calls of a batch itself."""
         try:
             step = start()
             while not isinstance(step, Run):
                 mine = _mine(step)
-                if mine and pause and self._respond is None:
+                if mine and self._respond is None:
                     return _waiting(Paused.at(step, mine, place, self))
-                step = _resume(step, {call.id: self._ask(call) for call in mine})
+                step = _resume(step, {call.id: _ask(self._respond, call) for call in mine})
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
 
-    async def adrive(self, start: Callable[[], Run | Step], place: Place, *, pause: bool) -> Reply:
+    async def adrive(self, start: Callable[[], Run | Step], place: Place) -> Reply:
         """The same, awaited."""
         try:
             step = await asyncio.to_thread(start)
             while not isinstance(step, Run):
                 mine = _mine(step)
-                if mine and pause and self._respond is None:
+                if mine and self._respond is None:
                     return _waiting(Paused.at(step, mine, place, self))
-                values = await asyncio.gather(*(self._aask(call) for call in mine))
+                values = await asyncio.gather(*(_aask(self._respond, call) for call in mine))
                 answers = {call.id: value for call, value in zip(mine, values, strict=True)}
                 step = await asyncio.to_thread(_resume, step, answers)
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
 
-    def _ask(self, call: ToolCall) -> Any:
-        if self._respond is None:
-            return _NO_CLIENT
-        try:
-            value = self._respond(call)
-        except Exception as problem:  # noqa: BLE001 - whatever the client raises becomes the script's error
-            return _failed(problem, call)
-        if not inspect.isawaitable(value):
-            return value
-        if inspect.iscoroutine(value):
-            value.close()
-        return _failed(UsageError("client_calls is asynchronous: use ahandle, areply or an adapter's arun"), call)
 
-    async def _aask(self, call: ToolCall) -> Any:
-        if self._respond is None:
-            return _NO_CLIENT
-        try:
-            value = self._respond(call)
-            return await value if inspect.isawaitable(value) else value
-        except Exception as problem:  # noqa: BLE001 - as above
-            return _failed(problem, call)
+def _ask(respond: Respond | None, call: ToolCall) -> Any:
+    assert respond is not None
+    try:
+        value = respond(call)
+    except Exception as problem:  # noqa: BLE001 - whatever the client raises becomes the script's error
+        return _failed(problem, call)
+    if not inspect.isawaitable(value):
+        return value
+    if inspect.iscoroutine(value):
+        value.close()
+    return _failed(UsageError("client_calls is asynchronous: use ahandle, areply or an adapter's arun"), call)
+
+
+async def _aask(respond: Respond | None, call: ToolCall) -> Any:
+    assert respond is not None
+    try:
+        value = respond(call)
+        return await value if inspect.isawaitable(value) else value
+    except Exception as problem:  # noqa: BLE001 - as above
+        return _failed(problem, call)
 
 
 def _waiting(paused: Paused) -> Reply:

@@ -57,7 +57,8 @@ class CodeMode:
 
     In place of a Sandbox, give what `Sandbox(tools=…)` takes: `CodeMode([get_expenses])`.
     `settings` are those of `CodeModeSettings`: keep_visible, full_schemas, mode, approvals, name, parameter, …
-    `client_calls` answers calls of client-side tools, sync or async; without it `handle` returns a Paused for them.
+    `client_calls` answers calls of client-side tools, sync or async; without it `handle` returns a Paused for them, and
+    the model may call them directly. With `can_pause=False` scripts do not reach them: nobody resumes a Paused.
     `later` are namespaces whose tools come later, so that `keep_visible` may name tools that are not there yet.
     """
 
@@ -70,6 +71,7 @@ class CodeMode:
         max_conversations: int = _MOST_CONVERSATIONS,
         later: Collection[str] = (),
         client_calls: Callable[[ToolCall], Any] | None = None,
+        can_pause: bool = True,
         **settings: Any,
     ) -> None:
         check_callbacks(count_tokens=count_tokens)
@@ -83,17 +85,14 @@ class CodeMode:
             sandbox.toolbox,
             keep_visible=self.settings.keep_visible,
             approvals=self.settings.approvals,
+            client_tools="hidden" if client_calls is not None else "kept" if can_pause else "direct",
             later=later,
         )
         self._code_tool = CodeTool(self.settings, self._texts, self._routes, sandbox.limits, self._count)
         self._reader = CallReader(self._code_tool, self._routes, self._texts)
         self.sessions: Sessions[Repl] = Sessions(_close, most=max_conversations, idle_seconds=idle_seconds)
         """The Repl of each conversation."""
-        self._client_calls = ClientCalls(
-            client_calls,
-            finished=self._answer,
-            lost=self._lost,
-        )
+        self._client_calls = ClientCalls(client_calls, finished=self._answer, lost=self._lost)
         self._view: View | None = None
         self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
         self._sizes = sandbox.toolbox.learned.sizes()
@@ -195,21 +194,20 @@ class CodeMode:
         prepared = self._reader.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
-        if not isinstance(prepared, str):
-            tool, given = prepared
-            if tool.answered_by_caller:
-                step = self._direct_step
-                return self._client_calls.drive(lambda: step(tool, given, options), _anywhere, pause=pause)
+        asks = pause or self._client_calls.answered
         try:
             if not isinstance(prepared, str):
-                return self._answer(self.sandbox.call(prepared[0].path, prepared[1], **options))
+                tool, given = prepared
+                if tool.answered_by_caller and asks:
+                    return self._client_calls.drive(lambda: self._direct_step(tool, given, options), _anywhere)
+                return self._answer(self.sandbox.call(tool.path, given, **options))
             with self.sessions.use(conversation, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
-                if not self._routes.has_client_tools:
+                if not (self._routes.has_client_tools and asks):
                     return self._answer(repl.run(prepared, **options))
                 place = self._place(conversation, repl)
-                return self._client_calls.drive(lambda: repl.start(prepared, **options), place, pause=pause)
+                return self._client_calls.drive(lambda: repl.start(prepared, **options), place)
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
 
@@ -221,21 +219,20 @@ class CodeMode:
         prepared = self._reader.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
-        if not isinstance(prepared, str):
-            tool, given = prepared
-            if tool.answered_by_caller:
-                step = self._direct_step
-                return await self._client_calls.adrive(lambda: step(tool, given, options), _anywhere, pause=pause)
+        asks = pause or self._client_calls.answered
         try:
             if not isinstance(prepared, str):
-                return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1], **options))
+                tool, given = prepared
+                if tool.answered_by_caller and asks:
+                    return await self._client_calls.adrive(lambda: self._direct_step(tool, given, options), _anywhere)
+                return self._answer(await self.sandbox.acall(tool.path, given, **options))
             with self.sessions.use(conversation, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
-                if not self._routes.has_client_tools:
+                if not (self._routes.has_client_tools and asks):
                     return self._answer(await repl.arun(prepared, **options))
                 place = self._place(conversation, repl)
-                return await self._client_calls.adrive(lambda: repl.start(prepared, **options), place, pause=pause)
+                return await self._client_calls.adrive(lambda: repl.start(prepared, **options), place)
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
 

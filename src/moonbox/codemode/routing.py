@@ -1,7 +1,8 @@
 """Routing: which tools scripts reach, and which the model calls directly. One predicate decides both.
 
-What scripts do not reach is direct, and so is what `keep_visible` names, which scripts reach all the same. A script
-that calls one of the model's own tools gets an error with what to do instead.
+What scripts do not reach is direct, and so is what `keep_visible` names, which scripts reach all the same. Client-side
+tools are direct unless a function answers them; scripts reach them if the caller can pause. A script that calls one of
+the model's own tools gets an error with what to do instead.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
     from moonbox.tools.tool import Tool
 
+ClientTools = Literal["hidden", "kept", "direct"]
+"""Client-side tools without a function: only scripts reach them, or the model too, or only the model."""
 _LONGEST_LINE = 10_000
 """Of what is looked through for each direct tool: a script may be one line of megabytes."""
 _NAMED = re.compile(r"\((?:field|global|method) '([^']*)'\)|(?:Function|Module) not found: (\w+)")
@@ -53,12 +56,14 @@ class Routes:
         *,
         keep_visible: Collection[str] = (),
         approvals: bool = False,
+        client_tools: ClientTools = "kept",
         later: Collection[str] = (),
     ) -> None:
         self._source = toolbox
         self._kept = frozenset(name for name in keep_visible if not is_pattern(name))
         self._patterns = tuple(name for name in keep_visible if is_pattern(name))
         self._approvals = approvals
+        self._client_tools = client_tools
         self._seen = -1
         self._direct: tuple[Tool, ...] = ()
         self._has_client_tools = False
@@ -72,8 +77,13 @@ class Routes:
                 raise ConfigError(f"keep_visible: {unknown('tool', name, toolbox.paths())}")
         self.update()
 
+    def _is_reached(self, tool: Tool) -> bool:
+        if tool.answered_by_caller and self._client_tools == "direct":
+            return False
+        return is_eligible(tool, approvals=self._approvals)
+
     def _is_kept(self, tool: Tool) -> bool:
-        if tool.path in self._kept:
+        if tool.path in self._kept or (tool.answered_by_caller and self._client_tools == "kept"):
             return True
         # A pattern names tools by their path or, in any namespace, by their own name.
         return any(fnmatchcase(tool.path, pattern) or fnmatchcase(tool.name, pattern) for pattern in self._patterns)
@@ -85,7 +95,7 @@ class Routes:
             return False
         self._seen = revision
         tools = list(self._source)
-        reached = [tool for tool in tools if is_eligible(tool, approvals=self._approvals)]
+        reached = [tool for tool in tools if self._is_reached(tool)]
         hidden = {tool.path: _without_narration(tool) for tool in reached}
         self.kept = frozenset(tool.path for tool in reached if self._is_kept(tool))
         self._direct = tuple(tool for tool in tools if tool.path not in hidden or tool.path in self.kept)

@@ -125,6 +125,8 @@ class ServerSettings:
     """How to log in to it, where that needs more than `moonbox mcp login`: the table `[mcp.servers.<name>.oauth]`."""
     transport: Transport | None = None
     """stdio, http (streamable HTTP) or sse (its predecessor); by default stdio for a command and http for a url."""
+    protocol: Literal["auto", "current", "earlier"] = "auto"
+    """current (since 2026), or earlier (with a handshake); auto: the client's own, where the server speaks both."""
     enabled: bool = True
     """Whether the server is used at all."""
     lazy: bool = False

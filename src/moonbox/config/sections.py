@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from moonbox.config.file import Config
 
 _SHORTEST_TOKEN = 16
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +282,7 @@ class ServeSettings:
     hosts: tuple[str, ...] = ()
     """Further Host headers that are accepted, besides the address itself and the loopback names."""
     origins: tuple[str, ...] = ()
-    """Further web origins whose pages may use the server, besides its own and, without the console, this machine's."""
+    """Web origins whose pages may use the server (CORS), such as `http://localhost:5173`; they need tokens as usual."""
     max_calls: int = 16
     """Calls of one client at the same time; further ones wait."""
     max_waiting: int = 1_000
@@ -321,6 +322,9 @@ class ServeSettings:
         for name in ("max_waiting", "wait_seconds", "resume_seconds", "start_wait"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")
+        for origin in self.origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise ConfigError(f"origins: {origin!r} must be an origin such as 'https://app.example:8443'")
         if not 0 <= self.port <= 65_535:
             raise ConfigError(f"port must be from 0 to 65535, not {self.port}")
         for token in (self.token, *self.tokens.values()):

@@ -28,7 +28,9 @@ class Access:
     hosts: tuple[str, ...] = LOOPBACK_NAMES
     """Host headers that are answered (with any port): a page on another site cannot reach us by rebinding a name."""
     origins: tuple[str, ...] = ()
-    """Origins whose pages may send requests, besides our own and, without a `browser`, all of this machine."""
+    """Origins whose pages may send requests and read the answers, besides our own.
+
+    Without a `browser`, pages of this machine may send requests too, as a proxy does; they cannot read the answers."""
     max_body: int = 1_000_000
     browser: BrowserAccess | None = None
     """Signed-in browsers may send requests too; unless it is public, every request needs a token or a sign-in."""
@@ -42,12 +44,13 @@ class Access:
 
 
 class Guard:
-    """ASGI middleware: checks Host, Origin and token, and bounds the body."""
+    """ASGI middleware: checks Host, Origin and token, answers CORS preflights, and bounds the body."""
 
     def __init__(self, app: Any, access: Access) -> None:
         self._app, self._access = app, access
         callers = guard.Callers(frozenset(access.hosts), frozenset(access.origins))
-        self._guard = guard.Guard(self._bounded, callers.check, self._check_page, self._check_token, self._check_length)
+        checked = guard.Guard(self._bounded, self._check_page, self._check_token, self._check_length)
+        self._guard = guard.Guard(guard.with_cors(checked, access.origins), callers.check)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)

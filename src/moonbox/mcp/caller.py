@@ -27,6 +27,10 @@ class Caller(Protocol):
         """Who owns its runs and media."""
 
     @property
+    def modern(self) -> bool:
+        """Whether it speaks the current protocol."""
+
+    @property
     def wants_progress(self) -> bool: ...
 
     @property

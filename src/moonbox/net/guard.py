@@ -1,10 +1,10 @@
-"""Checks of incoming requests: the Host and Origin headers, for every server of moonbox."""
+"""Checks of incoming requests: the Host and Origin headers, and CORS, for every server of moonbox."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +81,25 @@ class Guard:
                     await refusal(scope, receive, send)
                     return
         await self._app(scope, receive, send)
+
+
+def with_cors(app: Any, origins: Collection[str], *, headers: Collection[str] = ("Authorization",)) -> Any:
+    """The application, with CORS for pages of these origins: they may send the headers and read the answers.
+
+    Cookies are not allowed: a page of another origin needs a token where the server needs one.
+    """
+    if not origins:
+        return app
+    from starlette.middleware.cors import CORSMiddleware
+
+    return CORSMiddleware(
+        app,
+        allow_origins=tuple(origins),
+        allow_methods=("GET", "POST", "DELETE"),
+        allow_headers=headers,
+        allow_private_network=True,
+        expose_headers=("Mcp-Session-Id", "MCP-Protocol-Version", "WWW-Authenticate", "Retry-After"),
+    )
 
 
 def header_values(scope: Scope, name: bytes) -> list[str]:

@@ -372,4 +372,5 @@ def _open_mode(config: Config, sandbox: Sandbox, settings: CodeModeSettings, ser
     from moonbox.codemode.mode import CodeMode
 
     with in_section(config, "codemode"):
-        return CodeMode.from_config(sandbox, vars(settings), later=[server.name for server in servers])
+        later = [server.name for server in servers]
+        return CodeMode.from_config(sandbox, vars(settings), later=later, can_pause=False)

@@ -222,6 +222,8 @@ class Execution:
                     report.kind, report.message, limit=report.limit, frames=tuple(report.frames), extra=report.extra
                 )
             )
+        if error is not None and error.limit == "time":
+            error = self.record.name_slow_call(error)
         return self.conclude(tuple(report.values) if report is not None and error is None else (), error)
 
     def conclude(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST_SHOWN = 10_000
 _MOST_NOTES = 100
+_NEARLY_ALL = 0.8
+"""The part of a run's time from which on one call is what took it."""
 
 
 class RunRecord:
@@ -128,6 +130,18 @@ class RunRecord:
         if found not in self.notes and len(self.notes) < _MOST_NOTES:
             self.notes = (*self.notes, found)
 
+    def name_slow_call(self, error: ScriptError) -> ScriptError:
+        """The error of a run out of time; its hint names the call that took nearly all of the time, if one did."""
+        calls, spent = [entry.to_call() for entry in self.entries], self.clock.elapsed()
+        slowest = max(calls, key=lambda call: call.duration, default=None)
+        if slowest is None or slowest.duration < _NEARLY_ALL * spent:
+            return error
+        line = _line_naming(slowest.tool, self.source) or (error.line if slowest.status == "in_flight" else None)
+        where = f" on line {line}" if line is not None else ""
+        seconds = f"{min(slowest.duration, spent):.1f} of {spent:.1f} seconds"
+        hint = f"the call of '{slowest.tool}'{where} took {seconds}: ask it for less, or go on without it"
+        return error.with_(hint=hint)
+
     def finish(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The Run with these values or this error."""
         report, media = self.report, self.calls.media
@@ -164,3 +178,12 @@ class RunRecord:
             limits=self.calls.limits,
             labels=self.labels,
         )
+
+
+def _line_naming(tool: str, source: str) -> int | None:
+    """The only line of the script that names the tool."""
+    import re  # only for a run out of time
+
+    name = re.compile(rf"\b{re.sub('[^A-Za-z0-9]', '.', tool.rpartition('.')[2])}\b")
+    lines = [number for number, text in enumerate(source.splitlines(), 1) if name.search(text)]
+    return lines[0] if len(lines) == 1 else None

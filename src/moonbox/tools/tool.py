@@ -275,8 +275,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 def _nobody(arguments: dict[str, Any]) -> Any:
     """Stands for the function of a client-side tool."""
     raise ToolError(
-        "this tool is answered by the client: run the script with repl.start, or handle the model's call with "
-        "CodeMode.handle",
+        "this tool is answered by the client, and nothing asks the client here; a program answers it with "
+        "client_calls, CodeMode.handle or repl.start",
         code="client_unavailable",
     )
 

@@ -23,9 +23,12 @@ from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.notifications import CallProgress, Relay
 from moonbox.mcp.server.questions import (
     NO_ANSWER,
+    NO_CLIENT,
+    answer_form,
     approval_question,
     approval_unavailable,
     decision,
+    form_answer,
     on_loop,
     request_client,
     send_log,
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.sandbox.decisions import Answer, ToolCall
 
     DirectName = Callable[[str], str | None]
 
@@ -75,6 +78,7 @@ class Call:
         self.id = secrets.token_urlsafe(16)
         self.owner = client.owner
         self.client = client.id
+        self.modern = client.modern
         self.wants_progress = client.wants_progress
         self.log_level = client.log_level
         self.opens_addresses = client.supports("elicitation/create", "url")
@@ -172,6 +176,12 @@ class Call:
             return NO_ANSWER
         finally:
             del self._questions[key]
+
+    async def answer(self, call: ToolCall) -> Answer:
+        """Let the person answer a call of a client-side tool."""
+        if not self._client.elicits:
+            return NO_CLIENT
+        return form_answer(call, await self._ask(answer_form(call)))
 
     # The Caller: from here on, methods are called in any thread
 

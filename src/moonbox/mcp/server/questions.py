@@ -26,12 +26,12 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from moonbox.errors import Denied
-from moonbox.sandbox.decisions import Decision
+from moonbox.sandbox.decisions import Answer, Decision
 from moonbox.tools.signature import first_sentence
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     from mcp_types import CallToolResult, InputRequest, InputResponse
 
@@ -40,26 +40,23 @@ if TYPE_CHECKING:
     from moonbox.sandbox.decisions import ToolCall
 
 NO_ANSWER = ErrorData(code=INVALID_REQUEST, message="no answer in time")
+NO_CLIENT = Answer.error(
+    "this tool is answered by the client, and this client cannot be asked: answer the call in your own program, or "
+    "declare the capability elicitation",
+    code="client_unavailable",
+)
 _MAX_ARGUMENT_CHARS = 1_500
 _MAX_ARGUMENTS = 20
+_FIELD_TYPES = ("string", "number", "integer", "boolean")
+_FIELD_KEYS = ("type", "enum", "minimum", "maximum", "minLength", "maxLength", "description")
+"""What a field of a form may have, of a tool's result schema."""
 _STANDALONE_SECONDS = 60.0
 
 
 def approval_question(call: ToolCall) -> ElicitRequest:
     """A form: accepting it allows the call, declining or dismissing it does not."""
-    lines = [f"Allow a call of the tool '{visible(call.tool, keep='')}'?"]
-    description = first_sentence(call.definition.description) if call.definition is not None else ""
-    if description:
-        lines.append(visible(description, keep=""))
-    if call.changed:
-        lines.append(f"Its definition has changed since you allowed all its calls: {', '.join(call.changed)}.")
-    arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
-    order = call.definition.parameter_names if call.definition is not None else ()
-    arguments = {name: arguments[name] for name in dict.fromkeys([*order, *arguments]) if name in arguments}
-    for name, value in list(arguments.items())[:_MAX_ARGUMENTS]:
-        lines.append(f"  {visible(str(name), keep='')} = {_argument(value)}")
-    if len(arguments) > _MAX_ARGUMENTS:
-        lines.append(f"  … and {len(arguments) - _MAX_ARGUMENTS} more arguments that are not shown")
+    changed = f"Its definition has changed since you allowed all its calls: {', '.join(call.changed)}."
+    message = _described(call, "Allow a call of the tool '{}'?", [changed] if call.changed else [])
     properties: dict[str, Any] = {}
     if call.repl_id:  # a direct call is not part of a conversation
         properties["always"] = {
@@ -68,7 +65,7 @@ def approval_question(call: ToolCall) -> ElicitRequest:
             "default": False,
         }
     schema = {"type": "object", "properties": properties}
-    return ElicitRequest(params=ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema))
+    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
 
 
 def decision(answer: ElicitResult, by: str) -> Decision:
@@ -88,6 +85,63 @@ def approval_unavailable(call: ToolCall, direct: str | None) -> Denied:
     )
 
 
+def answer_form(call: ToolCall) -> ElicitRequest:
+    """A form in which a person answers the call of a client-side tool."""
+    field = _field(call)
+    if field is None:
+        field = {"type": "string", "title": "The result as JSON", "description": json.dumps(_returns(call))[:500]}
+    schema = {"type": "object", "properties": {"answer": field}, "required": ["answer"]}
+    message = _described(call, "The tool '{}' is answered by you.")
+    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
+
+
+def form_answer(call: ToolCall, response: Any) -> Answer:
+    """The answer in a form that came back."""
+    if isinstance(response, ErrorData):
+        return Answer.error(f"the client did not answer: {response.message}", code="client_unavailable")
+    if not isinstance(response, ElicitResult) or response.action != "accept":
+        return Answer.error("a person declined to answer this call", code="denied")
+    answer = (response.content or {}).get("answer")
+    if answer is None:
+        return Answer.error("the client sent an invalid answer", code="invalid")
+    if _field(call) is not None:
+        return Answer.value(answer)
+    try:
+        return Answer.value(json.loads(str(answer)))
+    except ValueError:
+        return Answer.error("the answer is not valid JSON", code="invalid")
+
+
+def _returns(call: ToolCall) -> Any:
+    return None if call.definition is None else call.definition.returns
+
+
+def _field(call: ToolCall) -> dict[str, Any] | None:
+    """The result as a field of a form, which can only be a single value; None if it is more than that."""
+    returns = _returns(call)
+    if not isinstance(returns, dict):
+        return {"type": "string"}
+    kind = returns.get("type")
+    return {key: returns[key] for key in _FIELD_KEYS if key in returns} if kind in _FIELD_TYPES else None
+
+
+def _described(call: ToolCall, question: str, more: Sequence[str] = ()) -> str:
+    """The question with what a person needs to know of the call."""
+    lines = [question.format(visible(call.tool, keep=""))]
+    description = first_sentence(call.definition.description) if call.definition is not None else ""
+    if description:
+        lines.append(visible(description, keep=""))
+    lines += more
+    arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+    order = call.definition.parameter_names if call.definition is not None else ()
+    arguments = {name: arguments[name] for name in dict.fromkeys([*order, *arguments]) if name in arguments}
+    for name, value in list(arguments.items())[:_MAX_ARGUMENTS]:
+        lines.append(f"  {visible(str(name), keep='')} = {_argument(value)}")
+    if len(arguments) > _MAX_ARGUMENTS:
+        lines.append(f"  … and {len(arguments) - _MAX_ARGUMENTS} more arguments that are not shown")
+    return "\n".join(lines)
+
+
 def _argument(value: Any) -> str:
     text = visible(json.dumps(value, ensure_ascii=False, default=str), keep="")
     hidden = len(text) - _MAX_ARGUMENT_CHARS
@@ -103,7 +157,7 @@ class StandaloneCaller:
     def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
         self._client = client
         self._loop = loop
-        self.client, self.owner = client.id, client.owner
+        self.client, self.owner, self.modern = client.id, client.owner, client.modern
         self.opens_addresses = not client.modern and client.supports("elicitation/create", "url")
 
     async def forward(self, request: InputRequest) -> InputResponse | ErrorData:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from moonbox.codemode.mode import CodeMode
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.manager import Upstreams
+    from moonbox.mcp.upstreams.protocols import Clients
 
     Request = ServerRequestContext[Any, Any]
 
@@ -217,7 +218,7 @@ class UpstreamStarter:
 
     async def start_for_all(self, *, owners: bool) -> None:
         """`owners`: clients are told apart by their tokens."""
-        await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True, shared=owners))
+        await self._start(ClientFeatures(sampling=True, elicitation=True, roots=True, shared=owners, clients="mixed"))
 
     async def wait(self) -> None:
         """Give servers that are still starting some time, counted from the first request."""
@@ -256,13 +257,15 @@ def _client_features(context: Request, caller: Callable[[], Caller | None]) -> C
             capabilities = ClientCapabilities.model_validate(declared, by_name=False)
         except ValidationError:
             capabilities = None
+    clients: Clients = "current" if Client.of(context).modern else "earlier"
     if capabilities is None:
-        return ClientFeatures(caller=caller)
+        return ClientFeatures(caller=caller, clients=clients)
     return ClientFeatures(
         sampling=capabilities.sampling is not None,
         elicitation=capabilities.elicitation is not None,
         roots=capabilities.roots is not None,
         caller=caller,
+        clients=clients,
     )
 
 

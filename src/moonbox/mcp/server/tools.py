@@ -279,7 +279,9 @@ class ToolRunner:
             run = await self._mode.sandbox.acall(tool.path, params.arguments or {})
             reply = Reply(run.for_model(self._mode.settings.max_chars), not run.ok, run)
         else:
-            reply = await self._mode.areply(params.name, params.arguments or {})
+            reply = await self._mode.areply(params.name, params.arguments or {}, pause=True)
+            if reply.paused is not None:  # a client-side tool
+                reply = await reply.paused.areply([await call.answer(waiting) for waiting in reply.paused.calls])
         self._record(client, reply)
         listed = view.find(params.name)
         structured = listed is not None and listed.output_schema is not None

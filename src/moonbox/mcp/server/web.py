@@ -105,7 +105,9 @@ def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
         message = "too many requests from this client or address; try again later"
         return guard.Refusal(429, "too_many_requests", message, {"Retry-After": str(math.ceil(wait))})
 
-    return guard.Guard(app, callers.check, check_rate)
+    # Any header: arguments of tools may be bound to headers of their own (Mcp-Param-*).
+    rated = guard.with_cors(guard.Guard(app, check_rate), settings.origins, headers=("*",))
+    return guard.Guard(rated, callers.check)
 
 
 class _Endpoint:

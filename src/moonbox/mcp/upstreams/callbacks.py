@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mcp_types import InputRequest, InputResponse, LoggingMessageNotificationParams
 
     from moonbox.mcp.caller import Caller
+    from moonbox.mcp.upstreams.protocols import Clients
     from moonbox.secrets import SecretRedactor
 
     Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
@@ -54,6 +55,8 @@ class ClientFeatures:
     roots: bool = False
     shared: bool = False
     """Several owners use the servers: what one of them makes a server write is not shown to the others."""
+    clients: Clients = "current"
+    """The protocol that the clients speak."""
     caller: Callable[[], Caller | None] = lambda: None
     """The client to ask while no call is in progress; None if there is none."""
 

@@ -13,7 +13,6 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import (
     HEADER_MISMATCH,
     LOG_LEVEL_META_KEY,
-    UNSUPPORTED_PROTOCOL_VERSION,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -49,13 +48,14 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
 from moonbox.mcp.upstreams.callbacks import sdk_callbacks
 from moonbox.mcp.upstreams.offers import all_pages, list_offers
 from moonbox.mcp.upstreams.process import ServerProcess
+from moonbox.mcp.upstreams.protocols import negotiate, protocols_for
 from moonbox.mcp.upstreams.tools import MAX_TOOLS
 from moonbox.mcp.upstreams.web import WebServer
 
@@ -361,7 +361,7 @@ def make_transport(settings: ServerSettings, auth: httpx2.Auth | None = None) ->
 async def connect(
     transport: Transport, features: ClientFeatures, answer: Answer, log: Log | None = None
 ) -> AsyncIterator[Connection]:
-    """Start or reach the server and agree on a protocol.
+    """Start or reach the server and agree on a protocol that suits it and its clients.
 
     `answer` gets what the server asks, within `features`; `log` gets its log messages.
     """
@@ -375,24 +375,5 @@ async def connect(
             **sdk_callbacks(features, answer, log),
         )
         async with connection.session:
-            await _negotiate(connection.session)
+            await negotiate(connection.session, protocols_for(transport.settings, features.clients))
             yield connection
-
-
-async def _negotiate(session: ClientSession) -> None:
-    """Agree on the newest protocol: by discovery if the server supports it, otherwise by the handshake."""
-    for attempt in (1, 2):
-        try:
-            await session.discover()
-        except (MCPError, ValidationError, RuntimeError):
-            pass  # the server does not know discovery, or knows only earlier protocols
-        else:
-            return
-        try:
-            await session.initialize()
-        except MCPError as problem:
-            # A server that was slow to start may have answered the discovery too late, and now accepts nothing else.
-            if problem.code != UNSUPPORTED_PROTOCOL_VERSION or attempt == 2:
-                raise
-        else:
-            return

@@ -18,6 +18,7 @@ from moonbox.wording import visible
 if TYPE_CHECKING:
     from moonbox.mcp.upstreams.connection import Transport
 
+LAST_OUTPUT = "; its last output: "
 _SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
 """What the SDK says for an HTTP status; the status itself says more."""
 _RESOURCE_NOT_FOUND = -32002
@@ -114,8 +115,12 @@ def start_failure(problem: BaseException, transport: Transport, seconds: float) 
         return transport.end_reason()
     else:
         reason = describe(problem, transport.refusal)
-    last = transport.output.last_line()
-    return f"{reason}; its last output: {last}" if last else reason
+    return with_last_output(reason, transport.output.last_line())
+
+
+def with_last_output(reason: str, line: str) -> str:
+    """The reason for which a server is not available, with the last line that it wrote."""
+    return f"{reason}{LAST_OUTPUT}{line}" if line else reason
 
 
 def lost_during_call(name: str, transport: Transport, problem: BaseException, *, harmless: bool) -> ToolError:

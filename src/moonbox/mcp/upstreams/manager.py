@@ -13,6 +13,7 @@ from moonbox.errors import ClosedError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER, OwnedMedia
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
+from moonbox.mcp.upstreams.protocols import EarlierConnections
 from moonbox.mcp.upstreams.tools import ResultSchemas, result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.sandbox.threads import LoopThread
@@ -21,9 +22,10 @@ from moonbox.suggest import unknown
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     from mcp_types import (
+        CallToolResult,
         CompleteRequestParams,
         CompleteResult,
         GetPromptRequestParams,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from mcp_types import Tool as McpTool
 
     from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.upstreams.connection import Connection
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.status import Status, Timing
     from moonbox.mcp.upstreams.tools import ToolCache
@@ -63,7 +66,8 @@ class Upstreams:
     ) -> None:
         self.media = OwnedMedia()
         """Where images, audio and files are kept."""
-        hide = SecretRedactor(secrets)
+        common: Any = {"timing": timing, "logins": logins, "hide": SecretRedactor(secrets)}
+        self._earlier = EarlierConnections(lambda own: Upstream(own, invoke=self._invoke, spare=True, **common))
         self._schemas = ResultSchemas()
         self._thread = LoopThread()
         self._home: asyncio.AbstractEventLoop | None = None
@@ -88,9 +92,7 @@ class Upstreams:
                 offers_changed=self._forget_directory,
                 resource_updated=self._resource_updated,
                 cache=cache,
-                timing=timing,
-                logins=logins,
-                hide=hide,
+                **common,
             )
             self._upstreams[settings.name] = upstream
             self.toolbox.follow(upstream.toolbox)
@@ -170,7 +172,7 @@ class Upstreams:
     async def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, self._earlier.stop(), return_exceptions=True)
 
     def __enter__(self) -> Upstreams:
         return self.start()
@@ -256,7 +258,7 @@ class Upstreams:
             raise ToolError(self._unknown_offer("prompt", params.name, self.directory.prompts), code="unknown_prompt")
         upstream, prompt = entry
         own = params.model_copy(update={"name": prompt.name})
-        return await self._at_home(upstream.request(prompt.name, lambda connection: connection.get_prompt(own)))
+        return await self._request(upstream, prompt.name, lambda connection: connection.get_prompt(own))
 
     async def read_resource(self, params: ReadResourceRequestParams, *, granted: bool = False) -> ReadResourceResult:
         """A resource by its public address; `granted`: only if scripts may have it."""
@@ -267,7 +269,7 @@ class Upstreams:
             raise ToolError(self._unknown_offer("resource", uri, known), code="unknown_resource")
         upstream, inner = entry
         own = params.model_copy(update={"uri": inner})
-        result = await self._at_home(upstream.request(inner, lambda connection: connection.read_resource(own)))
+        result = await self._request(upstream, inner, lambda connection: connection.read_resource(own))
         if inner == uri:
             return result
         contents = [
@@ -307,7 +309,8 @@ class Upstreams:
 
     async def set_log_level(self, level: LoggingLevel) -> None:
         """Ask all servers for log messages of this level and above."""
-        work = [upstream.set_log_level(level) for upstream in self._upstreams.values()]
+        upstreams = (*self._upstreams.values(), *self._earlier.upstreams)
+        work = [upstream.set_log_level(level) for upstream in upstreams]
         if self._home is None:
             for upstream in self._upstreams.values():
                 upstream.log_level = level
@@ -342,11 +345,21 @@ class Upstreams:
     async def _invoke(self, upstream: Upstream, tool: McpTool, arguments: dict[str, Any]) -> Any:
         """Call the tool on the servers' loop; the result is checked and converted on the caller's."""
         self._running_home()
-        result = await self._at_home(upstream.call(tool, arguments))
+
+        async def call() -> CallToolResult:
+            return await (await self._earlier.for_caller(upstream)).call(tool, arguments)
+
+        result = await self._at_home(call())
         if (caller := CALLER.get()) is not None:
             caller.received(result)
         self._schemas.check(f"{upstream.settings.name}.{tool.name}", tool, result)
         return result_value(result, tool.output_schema, self.media)
+
+    async def _request(self, upstream: Upstream, what: str, work: Callable[[Connection], Awaitable[T]]) -> T:
+        async def request() -> T:
+            return await (await self._earlier.for_caller(upstream)).request(what, work)
+
+        return await self._at_home(request())
 
     def _running_home(self) -> asyncio.AbstractEventLoop:
         if self._home is None or self._closed or self._home.is_closed():

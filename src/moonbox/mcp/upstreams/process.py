@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
 from moonbox.mcp.streams import MessageReader, MessageWriter
-from moonbox.mcp.upstreams.errors import ConnectionLost
+from moonbox.mcp.upstreams.errors import ConnectionLost, with_last_output
 from moonbox.tools.results import scrub
 from moonbox.wording import visible
 
@@ -59,7 +59,7 @@ class ServerProcess:
     """Starts the server, carries its messages, and ends it together with everything that it started."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._throttle = Throttle(UNREQUESTED_PER_SECOND)
         self._expected = 0  # responses that we wait for, which are not throttled
         self._process: _Process | None = None
@@ -79,7 +79,7 @@ class ServerProcess:
         mark = token_hex(16)
         self._process = process = await self._started(mark)
         guard = Guard(process.pid, mark)
-        reader = MessageReader(self._read, self._parse, self._reading_ended, max_line=self._settings.max_message)
+        reader = MessageReader(self._read, self._parse, self._reading_ended, max_line=self.settings.max_message)
         writer = MessageWriter(self._write, self._count)
         watchers = [asyncio.create_task(self._read_stderr(process)), asyncio.create_task(self._watch(process))]
         try:
@@ -92,7 +92,7 @@ class ServerProcess:
 
     async def _started(self, mark: str) -> _Process:
         """The process; a start that is cancelled is waited for all the same, so that the process can be ended."""
-        starting = asyncio.ensure_future(_start(self._settings, mark))
+        starting = asyncio.ensure_future(_start(self.settings, mark))
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -110,7 +110,7 @@ class ServerProcess:
         status = None if self._process is None else self._process.status
         reason = self._reason or ("it closed its output" if status is None else _describe_status(status))
         last = self.output.last_line() if not self._reason and (status is None or status > 0) else ""
-        return f"{reason}; its last output: {last}" if last else reason
+        return with_last_output(reason, last)
 
     # The pipes
 

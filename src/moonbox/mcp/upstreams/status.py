@@ -106,19 +106,20 @@ def server_icons(info: Implementation | None) -> tuple[dict[str, Any], ...]:
 class AvailabilityLog:
     """Says when a server is lost and when it is back: once each, however often it is tried in between."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, *, quiet: bool = False) -> None:
         self._server = server
+        self._quiet = quiet
         self._lost = False
 
     def ready(self, status: Status) -> None:
         about = {"server": self._server, "tools": status.tools, "seconds": status.seconds}
         log.info("server ready", extra={"fields": about})
-        if self._lost:
+        if self._lost and not self._quiet:
             log.warning("the MCP server '%s' is available again", self._server)
             self._lost = False
 
     def lost(self, reason: str) -> None:
-        level = logging.DEBUG if self._lost else logging.WARNING
+        level = logging.DEBUG if self._lost or self._quiet else logging.WARNING
         log.log(level, "the MCP server '%s' is not available: %s", self._server, reason)
         self._lost = True
 

@@ -56,6 +56,7 @@ class Upstream:
         timing: Timing | None = None,
         logins: LoginStore | None = None,
         hide: SecretRedactor | None = None,
+        spare: bool = False,
     ) -> None:
         self.settings = settings
         self._hide = hide or SecretRedactor()
@@ -84,7 +85,7 @@ class Upstream:
         self._status_changed = asyncio.Event()
         self._health_check: asyncio.Task[None] | None = None
         self._used_at, self._stopped_idle = 0.0, False
-        self._availability = AvailabilityLog(settings.name)
+        self._availability = AvailabilityLog(settings.name, quiet=spare)
 
     @property
     def pid(self) -> int | None:

@@ -38,7 +38,7 @@ class WebServer:
     def __init__(
         self, settings: ServerSettings, auth: httpx2.Auth | None = None, *, lookup: NameLookup | None = None
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._auth = auth
         self._lookup = lookup or NameLookup()
         self._reason = ""
@@ -51,7 +51,7 @@ class WebServer:
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[TransportStreams]:
-        settings = self._settings
+        settings = self.settings
         assert settings.url is not None
         if settings.kind == "sse":
             async with sse_client(
@@ -92,8 +92,8 @@ class WebServer:
         The request goes to an address that was checked: the name is not resolved again. TLS verifies the certificate
         of the name, so no other request may use the connection.
         """
-        oauth, url = self._settings.oauth, request.url
-        configured = (self._settings.url, None if oauth is None else oauth.issuer)
+        oauth, url = self.settings.oauth, request.url
+        configured = (self.settings.url, None if oauth is None else oauth.issuer)
         own = [httpx2.URL(text) for text in configured if text is not None]
         if is_loopback(own[0].host):
             return  # a server on this machine is trusted with this machine
@@ -124,7 +124,7 @@ class WebServer:
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             response.stream = PacedStream(response.stream, Throttle(BYTES_PER_SECOND))
         else:
-            response.stream = _Bounded(response.stream, self._settings.max_message)
+            response.stream = _Bounded(response.stream, self.settings.max_message)
 
 
 def _refusal(status: int) -> str:
