@@ -77,6 +77,17 @@ def test_list_and_check(project: Path) -> None:
     assert "broken" in moonbox(project, "tool", "list").stdout
 
 
+def test_a_script_is_listed_and_tested_under_the_name_of_its_tool(project: Path) -> None:
+    (project / "tools" / "file.lua").write_text(
+        "tool = {name = 'own'}\nfunction tool.execute() return context.tool end\n"
+    )
+    assert [item["name"] for item in json.loads(moonbox(project, "tool", "list", "--json").stdout)] == ["own", "hello"]
+    for given in ("own", "tools/file.lua"):
+        assert moonbox(project, "tool", "test", given).stdout == "own\n"
+    done = moonbox(project, "tool", "test", "file")
+    assert (done.returncode, done.stderr) == (2, "error: tools/file.lua defines the tool 'own'; use that name\n")
+
+
 def test_nothing_is_overwritten(project: Path) -> None:
     for arguments in (["init"], ["tool", "init", "hello"]):
         done = moonbox(project, *arguments)
@@ -84,10 +95,18 @@ def test_nothing_is_overwritten(project: Path) -> None:
         assert "exists already; nothing was changed" in done.stderr
 
 
-def test_names_that_a_script_cannot_write_are_refused(tmp_path: Path) -> None:
-    done = moonbox(tmp_path, "tool", "init", "odd-name")
-    assert done.returncode == 2
-    assert "invalid tool name 'odd-name'" in done.stderr
+def test_a_new_tool_may_have_every_name_that_a_tool_may_have(project: Path) -> None:
+    assert moonbox(project, "tool", "init", "my-tool").returncode == 0
+    assert moonbox(project, "tool", "test", "my-tool", "--param", "name=x").stdout == '{"count":1,"text":"Hello, x!"}\n'
+    run = moonbox(project, "run", "-e", "return tools.my_tool{name = 'y'}.text")
+    assert (run.stdout, run.stderr) == ("Hello, y!\n", "")
+
+
+@pytest.mark.parametrize("name", ["a/b", "../up", "", " x", "a.b", 'quo"te', ".hidden"])
+def test_names_that_a_tool_or_its_file_cannot_have_are_refused(tmp_path: Path, name: str) -> None:
+    done = moonbox(tmp_path, "tool", "init", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: invalid tool name {name!r}; use letters, digits, - and _\n"
 
 
 def test_init_elsewhere_says_where_to_go_on(tmp_path: Path) -> None:

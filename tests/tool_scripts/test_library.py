@@ -55,7 +55,7 @@ def test_a_file_in_the_folder_is_a_tool(tmp_path: Path) -> None:
 
 def test_the_configured_key_is_the_name_and_further_keys_are_config(tmp_path: Path) -> None:
     toml = '[tools.script.hello]\npath = "tools/greet.lua"\nword = "${GREETING}"\nother = "${NOPE:-x}"\nlist = [1, 2]\n'
-    with library(tmp_path, toml, {"greet.lua": GREET}) as lib:
+    with library(tmp_path, toml, {"greet.lua": GREET.replace('name = "greet", ', "")}) as lib:
         assert lib.toolbox.paths() == ("hello",)
         run = lib.execute("hello", lib.toolbox["hello"].bind({"who": "me"}))
         assert run.value == {"text": "me me ", "config": {"word": "hi", "other": "x", "list": [1, 2]}, "count": 1}
@@ -221,21 +221,43 @@ def test_toolbox_from_scripts(tmp_path: Path) -> None:
 NAMED = 'tool = {name = "own_name"} function tool.execute(params, context) return context.tool end'
 
 
-def test_the_name_in_the_script_counts_in_a_folder_and_the_table_s_in_the_configuration(tmp_path: Path) -> None:
+def test_a_script_in_a_folder_has_one_name_everywhere(tmp_path: Path) -> None:
+    denied = 'tool = {name = "own_name"} function tool.execute() return env.get("HOME") end'
     with library(tmp_path, files={"file_name.lua": NAMED}) as lib:
         assert lib.toolbox.paths() == ("own_name",)
-        assert lib.toolbox["own_name"].call({}) == "own_name"
-    toml = '[tools.script.table_name]\npath = "tools/file_name.lua"\n'
-    with library(tmp_path, toml, {}) as lib:
-        assert lib.toolbox.paths() == ("table_name",)
+        assert [script.settings.name for script in lib.scripts] == ["own_name"]
+        assert lib.execute("own_name", {}).value == "own_name"
+        (tmp_path / "tools" / "file_name.lua").write_text(denied)
+        assert lib.refresh()
+        with pytest.raises(ToolError, match=r"under \[tools\.script\.own_name\]$"):
+            lib.toolbox["own_name"].call({})
+
+
+def test_a_table_and_its_script_must_agree_on_the_name(tmp_path: Path) -> None:
+    with library(tmp_path, '[tools.script.own_name]\npath = "tools/file_name.lua"\n', {"file_name.lua": NAMED}) as lib:
+        assert lib.toolbox.paths() == ("own_name",)
+    with library(tmp_path, '[tools.script.other]\npath = "tools/file_name.lua"\n') as lib:
+        assert lib.toolbox.paths() == ()
+        assert [script.problem for script in lib.scripts] == [
+            "[tools.script.other] runs file_name.lua, whose tool.name is 'own_name'; use one name: "
+            "rename the table to [tools.script.own_name], or change or remove tool.name"
+        ]
 
 
 def test_two_scripts_of_one_name(tmp_path: Path) -> None:
+    toml = '[tools]\nfolders = ["tools"]\n[tools.script.own_name]\npath = "third.lua"\n'
+    (tmp_path / "third.lua").write_text(NAMED)
     with library(tmp_path, files={"a.lua": NAMED, "b.lua": NAMED}) as lib:
         assert lib.toolbox.paths() == ("own_name",)
-        assert [script.problem for script in lib.scripts] == [
-            None,
-            "b.lua: another tool script is called 'own_name'; rename one of them",
+        taken = f"{tmp_path}/tools/b.lua and {tmp_path}/tools/a.lua both define the tool 'own_name'; rename one of them"
+        assert [script.problem for script in lib.scripts] == [None, taken]
+        (tmp_path / "tools" / "a.lua").unlink()
+        assert lib.refresh()
+        assert [script.problem for script in lib.scripts] == [None]
+    with library(tmp_path, toml) as lib:
+        assert [(script.settings.path.name, script.problem is None) for script in lib.scripts] == [
+            ("third.lua", True),
+            ("b.lua", False),
         ]
 
 

@@ -261,24 +261,26 @@ def _all_with_examples(config: Config) -> ToolsSettings:
 
 
 def _settings_for(path: Path, config: Config) -> ToolsSettings:
-    """The one script: with its grants if it is configured, else without any."""
+    """The script of this name or path: with its grants if it is configured, else without any."""
     from moonbox.project.sections import read_tools
     from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 
-    configured = read_tools(config)
-    for item in configured.scripts:
+    for item in read_tools(config).scripts:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))
-    for folder in configured.folders:
-        if (folder / f"{path}.lua").is_file():
-            path = folder / f"{path}.lua"
-    if not path.is_file():
-        names = [item.name for item in configured.scripts]
-        names += [file.stem for folder in configured.folders for file in sorted(folder.glob("*.lua"))]
-        files = [str(path.with_name(file.name)) for file in sorted(path.parent.glob("*.lua"))] if path.suffix else []
-        hint = suggestion(str(path), [*names, *files]) or "; `moonbox tool list` lists the configured ones"
-        raise UsageError(f"unknown tool script '{path}'{hint}")
-    return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
+    if path.is_file():
+        return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
+    scripts = [script.settings for script in _library(config)]
+    for item in scripts:
+        if item.name == str(path):
+            return ToolsSettings((item,))
+    for item in scripts:
+        if item.path.stem == str(path):
+            raise UsageError(f"{_relative(item.path)} defines the tool '{item.name}'; use that name")
+    files = [str(path.with_name(file.name)) for file in sorted(path.parent.glob("*.lua"))] if path.suffix else []
+    names = [item.name for item in scripts]
+    hint = suggestion(str(path), [*names, *files]) or "; `moonbox tool list` lists the configured ones"
+    raise UsageError(f"unknown tool script '{path}'{hint}")
 
 
 def _library(config: Config) -> tuple[LoadedScript, ...]:

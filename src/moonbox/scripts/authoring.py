@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.compact import short
 from moonbox.config import FILE_NAME
 from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, UsageError
-from moonbox.languages.language import is_identifier
 from moonbox.scripts.definition import read_source
 from moonbox.suggest import unknown
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 _KEYS = ("name", "params", "result", "error")
 _SHOWN = 200
+_FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 
 
 def write_tool(name: str, folder: Path) -> Path:
     """A commented tool script; never replaces a file."""
-    if not is_identifier(name):
-        raise UsageError(f"invalid tool name {name!r}; use letters, digits and _")
+    if not re.fullmatch(_FILE_NAME, name):
+        raise UsageError(f"invalid tool name {name!r}; use letters, digits, - and _")
     return _write(folder / f"{name}.lua", _template("tool.lua").replace("@NAME@", name))
 
 

@@ -23,13 +23,14 @@ class ScriptSettings:
     """One script: where it is, what it may spend and reach, and its own configuration."""
 
     name: str
+    """The tool's name. Before a script in a folder is loaded, the name of its file."""
     path: Path
     timeout: float = DEFAULT_TIMEOUT
     grants: Grants = field(default_factory=Grants)
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every further key of its table; scripts find it as context.config."""
     configured: bool = False
-    """It has a table of its own, whose name is the tool's; otherwise the script's own name counts."""
+    """It has a table of its own, which has the tool's name."""
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values of variables, by name, that its results and records must not contain."""
     problem: str | None = None

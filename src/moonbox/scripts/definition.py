@@ -54,11 +54,8 @@ class ScriptDefinition:
     policy: Any
 
     @classmethod
-    def from_value(cls, value: Any, name: str | None, file_name: str) -> ScriptDefinition:
-        """From what READ_DEFINITION returned; ToolDefinitionError says what is wrong with it.
-
-        Without a configured `name` the script's own counts, or else the file's.
-        """
+    def from_value(cls, value: Any, settings: ScriptSettings) -> ScriptDefinition:
+        """From what READ_DEFINITION returned; ToolDefinitionError says what is wrong with it."""
         if not isinstance(value, dict) or "problem" in value:
             problem = value.get("problem") if isinstance(value, dict) else "it returned no value"
             raise ToolDefinitionError(
@@ -66,7 +63,7 @@ class ScriptDefinition:
                 "and function tool.execute(params, context)"
             )
         return cls(
-            name=name or _own_name(value, file_name),
+            name=_name(value, settings),
             description=_text(value, "description"),
             version=_text(value, "version"),
             parameters=parameters_schema(value.get("parameters")),
@@ -76,10 +73,16 @@ class ScriptDefinition:
         )
 
 
-def _own_name(value: Mapping[str, Any], file_name: str) -> str:
-    name = value.get("name", file_name)
+def _name(value: Mapping[str, Any], settings: ScriptSettings) -> str:
+    """`tool.name`, by default the name of the table or of the file. A table must have the same name."""
+    name = value.get("name", settings.name)
     if not isinstance(name, str):
         raise ToolDefinitionError(f"tool.name must be text, not {name!r}")
+    if settings.configured and name != settings.name:
+        raise ToolDefinitionError(
+            f"[tools.script.{settings.name}] runs {settings.path.name}, whose tool.name is {name!r}; use one name: "
+            f"rename the table to [tools.script.{name}], or change or remove tool.name"
+        )
     return check_name(name)
 
 

@@ -18,6 +18,7 @@ from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
+from moonbox.suggest import unknown
 from moonbox.tools.function import Context  # noqa: TC001 - read at run time: a tool that takes it is given it
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
@@ -83,7 +84,8 @@ class ScriptLibrary:
         self._context = dict(context or {})
         self._make_api = make_api
         self._lock = threading.Lock()
-        self._scripts: dict[str, LoadedScript] = {}
+        self._loaded: dict[str, LoadedScript] = {}  # by `_key`
+        self._scripts: tuple[LoadedScript, ...] = ()
         self.refresh()
 
     @classmethod
@@ -106,33 +108,30 @@ class ScriptLibrary:
     @property
     def scripts(self) -> tuple[LoadedScript, ...]:
         """Every script, with its tool or its problem."""
-        return tuple(self._scripts.values())
+        return self._scripts
 
     def refresh(self) -> bool:
         """Load new and changed scripts, drop removed ones; whether there were any."""
         with self._lock:
-            wanted = self._wanted()
-            changed = False
-            for name in [name for name in self._scripts if name not in wanted]:
-                del self._scripts[name]
-                changed = True
-            for name, settings in wanted.items():
-                before = self._scripts.get(name)
-                if before is not None and before.settings == settings and before.stamp == file_stamp(settings.path):
-                    continue
-                loaded = self._load(settings)
-                if loaded.problem is not None and before is not None:
-                    # Calls of it then report the problem, not an unknown tool.
-                    loaded = replace(loaded, definition=before.definition, tool=before.tool)
-                self._scripts[name] = loaded
-                changed = True
-            if changed:
-                self._publish()
-            return changed
+            before, loaded = self._loaded, {}
+            for key, settings in self._wanted().items():
+                known = before.get(key)
+                unchanged = known is not None and known.stamp == file_stamp(settings.path)
+                loaded[key] = known if known is not None and unchanged else self._load(key, settings, known)
+            if loaded.keys() == before.keys() and all(before[key] is script for key, script in loaded.items()):
+                return False
+            self._loaded = loaded
+            self._publish()
+            return True
 
     def execute(self, name: str, arguments: Mapping[str, Any], *, parent: str = "") -> Run:
-        """Run one script's tool with arguments that have been validated; the whole Run. `parent` called it."""
-        return self._execute(self._scripts[name], arguments, parent)
+        """Run the tool of this name with validated arguments; the whole Run. `parent` is the run that called it."""
+        script = next((script for script in self._scripts if script.settings.name == name), None)
+        if script is None:
+            raise ToolError(
+                unknown("tool script", name, [item.settings.name for item in self._scripts]), code="not_found"
+            )
+        return self._execute(script, arguments, parent)
 
     def close(self) -> None:
         if self._own:
@@ -152,32 +151,35 @@ class ScriptLibrary:
     # Finding and loading
 
     def _wanted(self) -> dict[str, ScriptSettings]:
-        """Scripts by name: those in folders first, which a section of their own overrides."""
-        wanted: dict[str, ScriptSettings] = {}
+        """The configured scripts, then those in folders that have no table of their own."""
+        wanted = {_key(settings): settings for settings in self.settings.scripts}
+        configured = {settings.path for settings in self.settings.scripts}
         for folder in self.settings.folders:
             if not folder.is_dir():
                 raise ConfigError(f"[tools] folders: {folder} does not exist or is not a folder")
-            for path in sorted(folder.glob("*.lua")):
-                wanted.setdefault(path.stem, ScriptSettings(path.stem, path.resolve()))
-        own = {settings.path for settings in self.settings.scripts}
-        wanted = {name: settings for name, settings in wanted.items() if settings.path not in own}
-        wanted.update({settings.name: settings for settings in self.settings.scripts})
+            for file in sorted(folder.glob("*.lua")):
+                if (path := file.resolve()) not in configured:
+                    wanted[str(file)] = ScriptSettings(file.stem, path)
         return wanted
 
-    def _load(self, settings: ScriptSettings) -> LoadedScript:
+    def _load(self, key: str, settings: ScriptSettings, before: LoadedScript | None) -> LoadedScript:
+        """Load a script. If it is broken, it keeps the tool that it was `before`, whose calls report the problem."""
         stamp = file_stamp(settings.path)
-        source = ""
-        if settings.problem is not None:
-            return LoadedScript(settings, source, stamp, problem=settings.problem)
+        error, source = None, ""
         try:
+            if settings.problem is not None:
+                raise ToolDefinitionError(settings.problem)
             source = read_source(settings.path)
             definition, enclosed = self._define(settings, source)
-            tool = self._make_tool(settings, definition, source)
-        except _BrokenScript as problem:
-            return LoadedScript(settings, source, stamp, problem=str(problem), error=problem.error)
+            named = replace(settings, name=definition.name)
+            tool = self._make_tool(key, named, definition, source)
+            return LoadedScript(named, source, stamp, definition, tool, enclosed=enclosed)
         except MoonboxError as problem:
-            return LoadedScript(settings, source, stamp, problem=str(problem))
-        return LoadedScript(settings, source, stamp, definition, tool, enclosed=enclosed)
+            error = problem.error if isinstance(problem, _BrokenScript) else None
+            broken = LoadedScript(settings, source, stamp, problem=str(problem), error=error)
+        if before is None:
+            return broken
+        return replace(broken, settings=before.settings, definition=before.definition, tool=before.tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> tuple[ScriptDefinition, bool]:
         # No check, because the host functions are absent here. No record, because this is not a call.
@@ -190,15 +192,14 @@ class ScriptLibrary:
             run = repl.run(READ_DEFINITION)
             if run.error is not None:
                 raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
-            name = settings.name if settings.configured else None
-            definition = ScriptDefinition.from_value(run.value, name, settings.name)
+            definition = ScriptDefinition.from_value(run.value, settings)
             # Compiled, and ended before its first statement.
             follows = repl.run(f"do return end {source}\n{_EXECUTE}").error is None
             return definition, not follows or _SHADOWED.search(source) is not None
 
-    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
+    def _make_tool(self, key: str, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
-            return self._value(settings.name, arguments, context.run_id if context is not None else "")
+            return self._value(self._loaded.get(key), arguments, context.run_id if context is not None else "")
 
         return Tool.from_schema(
             name=definition.name,
@@ -213,30 +214,33 @@ class ScriptLibrary:
         )
 
     def _publish(self) -> None:
-        tools: dict[str, Tool] = {}
-        for key, item in self._scripts.items():
-            if item.tool is None:
-                continue
-            if item.tool.path in tools:
-                taken = (
-                    f"{item.settings.path.name}: another tool script is called '{item.tool.path}'; rename one of them"
+        """Offer the tools. Of two scripts that define the same tool, the first has it."""
+        scripts: list[LoadedScript] = []
+        named: dict[str, LoadedScript] = {}
+        for script in self._loaded.values():
+            first = named.setdefault(script.settings.name, script) if script.tool is not None else script
+            if first is not script:
+                files, name = f"{script.settings.path} and {first.settings.path}", script.settings.name
+                script = replace(
+                    script, tool=None, problem=f"{files} both define the tool '{name}'; rename one of them"
                 )
-                self._scripts[key] = replace(item, tool=None, problem=taken)
-                continue
-            tools[item.tool.path] = item.tool
+            scripts.append(script)
+        self._scripts = tuple(scripts)
         for path in self.toolbox.paths():
-            if path not in tools:
+            if path not in named:
                 self.toolbox.remove(path)
-        self.toolbox.add(list(tools.values()), replace=True)
+        self.toolbox.add([script.tool for script in named.values()], replace=True)
 
     # Executing
 
-    def _value(self, name: str, arguments: Mapping[str, Any], parent: str) -> Any:
+    def _value(self, script: LoadedScript | None, arguments: Mapping[str, Any], parent: str) -> Any:
         """The tool's result; a failed run becomes a ToolError."""
-        run = self.execute(name, arguments, parent=parent)
+        if script is None:
+            raise ToolError("the file of this tool was removed", code="unavailable")
+        run = self._execute(script, arguments, parent)
         if run.error is None:
             return run.value
-        raise _tool_error(run.error, name, self._scripts[name].settings.path.name)
+        raise _tool_error(run.error, script.settings.name, script.settings.path.name)
 
     def _execute(self, script: LoadedScript, arguments: Mapping[str, Any], parent: str) -> Run:
         """In a fresh environment: load the script, then call tool.execute.
@@ -246,25 +250,29 @@ class ScriptLibrary:
         settings = script.settings
         if script.tool is None or script.problem is not None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
-        name = script.tool.name
         section = f"tools.script.{settings.name}"
 
         def described(run: Run) -> Run:
             # The line that calls tool.execute is not in the file.
             error = None if run.error is None else without_line(run.error, script.source.count("\n") + 2)
-            return structs.replace(run, parent=parent, tool=name, error=error)
+            return structs.replace(run, parent=parent, tool=settings.name, error=error)
 
         with script_repl(
             self._sandbox, settings, section=section, make_api=self._make_api, before_write=described
         ) as repl:
             repl.define("params", dict(arguments))
             repl.define("context.config", dict(settings.config))
-            repl.define("context.tool", name)
+            repl.define("context.tool", settings.name)
             for key, value in self._context.items():
                 repl.define(f"context.{key}", value)
             if not script.enclosed:
                 return repl.run(f"{script.source}\n{_EXECUTE}")
             return repl.run(f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}")
+
+
+def _key(settings: ScriptSettings) -> str:
+    """What stays the same when the script changes: its table, or its path if it has none."""
+    return settings.name if settings.configured else str(settings.path)
 
 
 def _tool_error(error: ScriptError, tool: str, file: str) -> ToolError:
