@@ -138,7 +138,10 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         (["latin.lua"], "error: 'latin.lua' is not UTF-8 (byte 4 is 0xe9)\n"),
         (["compiled.lua"], "error: 'compiled.lua' is compiled Lua; only source text can be run\n"),
         ([], "error: a script is required: a file, - for standard input, or -e SCRIPT\n"),
-        (["summary.lua", "-e", "1"], "error: use either a file or -e, not both\n"),
+        (
+            ["summary.lua", "-e", "1"],
+            "error: use either a file or -e, not both; to give the script a value: --set NAME=summary.lua\n",
+        ),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
         (
             ["-e", "1", "--features", "io"],

@@ -176,6 +176,34 @@ def test_watching(project: Path) -> None:
         assert watching.wait(30) == 0
 
 
+def test_a_time_limit_names_the_setting_that_sets_it(project: Path) -> None:
+    (project / "tools" / "slow.lua").write_text("tool = {}\nfunction tool.execute() while true do end end\n")
+    (project / "moonbox.toml").write_text('[tools.script.slow]\npath = "tools/slow.lua"\ntimeout = 0.2\n')
+    done = moonbox(project, "tool", "test", "slow")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "limit: timeout under [tools.script.slow] sets it"
+    (project / "tools" / "slow.lua").write_text("tool = {}\nfunction tool.execute() return ('x'):rep(1e9) end\n")
+    assert "limit:" not in moonbox(project, "tool", "test", "slow").stderr, "no setting changes this one"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("return function() end", "two.lua: runtime error: value is a function, which cannot leave the script"),
+        ("error('wrong', 2)", "two.lua: runtime error: wrong"),
+        ("return nil .. 1", "two.lua:2: runtime error: attempt to concatenate a nil value"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["", "\n", "\nreturn 1\n"])
+def test_lines_that_the_file_does_not_have_are_not_shown(project: Path, body: str, says: str, ending: str) -> None:
+    (project / "two.lua").write_text(f"tool = {{}}\nfunction tool.execute() {body} end{ending}")
+    done = moonbox(project, "tool", "test", "two.lua")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == says
+    assert not {"3", "4", "5"} & {line.split("|")[0].strip() for line in done.stderr.splitlines()}
+    assert "tool.execute(params, context)" not in done.stderr
+
+
 def test_a_missing_grant_is_told_without_advice_for_a_model(project: Path) -> None:
     (project / "tools" / "reads.lua").write_text("tool = {}\nfunction tool.execute() return fs.read('data/x') end\n")
     done = moonbox(project, "tool", "test", "reads")

@@ -238,10 +238,11 @@ def test_a_table_and_its_script_must_agree_on_the_name(tmp_path: Path) -> None:
         assert lib.toolbox.paths() == ("own_name",)
     with library(tmp_path, '[tools.script.other]\npath = "tools/file_name.lua"\n') as lib:
         assert lib.toolbox.paths() == ()
-        assert [script.problem for script in lib.scripts] == [
+        [script] = lib.scripts
+        assert script.problem == (
             "[tools.script.other] runs file_name.lua, whose tool.name is 'own_name'; use one name: "
             "rename the table to [tools.script.own_name], or change or remove tool.name"
-        ]
+        )
 
 
 def test_two_scripts_of_one_name(tmp_path: Path) -> None:
@@ -343,12 +344,26 @@ def test_a_traceback_names_lines_of_the_file_only(tmp_path: Path, body: str, tra
     assert (caught.value.detail or "").splitlines()[3:] == traceback.splitlines()
 
 
+@pytest.mark.parametrize("call", ["search('x')", "get('a:b')", "sources()"])
+def test_without_a_knowledge_base_its_functions_say_what_to_configure(tmp_path: Path, call: str) -> None:
+    script = f"tool = {{}} function tool.execute(params, context) return context.{call} end"
+    with library(tmp_path, files={"find.lua": script}) as lib, pytest.raises(ToolError) as caught:
+        lib.toolbox["find"].call({})
+    assert caught.value.message == (
+        f"context.{call.partition('(')[0]} needs a knowledge base; "
+        "add [knowledge.sources.NAME] to moonbox.toml and run `moonbox sync`"
+    )
+    assert (caught.value.code, caught.value.retryable) == ("unavailable", False)
+
+
 def test_scripts_find_the_knowledge_base_wherever_they_are_loaded(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("# Lunch\n\nSoup at noon.")
     toml = '[tools]\nfolders = ["tools"]\n[knowledge.sources.notes]\nconnector = "filesystem"\npath = "notes"\n'
     (tmp_path / "tools").mkdir()
-    script = "tool = {} function tool.execute(params, context) return context.search('soup')[1].title end"
+    script = (
+        "tool = {} function tool.execute(params, context) return context.get(context.search('soup')[1].id).body end"
+    )
     (tmp_path / "tools" / "find.lua").write_text(script)
     (tmp_path / "moonbox.toml").write_text(toml)
     config = Config.load(tmp_path / "moonbox.toml")
@@ -356,7 +371,7 @@ def test_scripts_find_the_knowledge_base_wherever_they_are_loaded(tmp_path: Path
         base.sync("notes")
     box = Toolbox.from_scripts(tmp_path / "moonbox.toml")
     try:
-        assert box["find"].call({}) == "Lunch"
+        assert box["find"].call({}) == "# Lunch\n\nSoup at noon."
     finally:
         box.library.close()
 

@@ -113,6 +113,8 @@ def _tidy_parameters(params: list[Any]) -> None:
 def _tidy_argument(argument: Any) -> None:
     """Its name says what it is; brackets and dots are put around it where it is used."""
     vars(argument)["display_type_rich"] = lambda ctx: None
+    if argument.hidden:
+        vars(argument)["get_usage_pieces"] = lambda ctx: []
     if argument.metavar is not None:
         argument.metavar = argument.metavar.replace("...", "").strip("[]")
 

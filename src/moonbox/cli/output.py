@@ -13,6 +13,8 @@ from moonbox.errors import MoonboxError, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
     from rich.text import Text
 
@@ -26,7 +28,7 @@ _PIPED_WIDTH = 160
 # Compiled when they are first used, for an error.
 _SOURCE_LINE = r"(\s*\d* \| )(.*)"
 _PLACE = r" \(line \d+, position \d+\)\Z"
-_LIMIT_OPTIONS = {
+LIMIT_OPTIONS: Mapping[str, str] = {
     "time": "--timeout TIME",
     "calls": "--max-calls N",
     "operations": "--max-operations N",
@@ -37,6 +39,7 @@ _LIMIT_OPTIONS = {
     "depth": "--max-depth N",
     "source": "--max-source BYTES",
 }
+"""For each limit, the option of `run` and `repl` that sets it."""
 _DENIALS = {
     "approval_denied": "you denied the call of '{tool}'{reason}",
     "approval_unavailable": "the tool '{tool}' needs your approval, and there is no terminal to ask you on",
@@ -183,9 +186,18 @@ def _write_plain(value: Any) -> None:
         sys.stdout.write(plain_text(value) + "\n")
 
 
-def show_error(error: ScriptError, *, language: str, name: str | None = None) -> None:
-    """What went wrong, on stderr: where and what, the line with a caret, the calls that led there, the hint."""
-    console(stderr=True).print(_error_text(error, language, name), soft_wrap=True)
+def show_error(
+    error: ScriptError, *, language: str, name: str | None = None, limits: Mapping[str, str] = LIMIT_OPTIONS
+) -> None:
+    """What went wrong, on stderr: where and what, the line with a caret, the calls that led there, the hint.
+
+    `limits` says for each limit what sets it.
+    """
+    text = _error_text(error, language, name)
+    if error.limit in limits:
+        text.append("\nlimit: ", "bold green")
+        text.append(f"{limits[error.limit]} sets it")
+    console(stderr=True).print(text, soft_wrap=True)
 
 
 def summary(run: Run) -> str:
@@ -217,9 +229,6 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     if error.hint and error.kind != "denied":  # what to do instead is advice for a model
         text.append("\nhint: ", "bold green")
         text.append(visible(error.hint))
-    if error.limit in _LIMIT_OPTIONS:
-        text.append("\nlimit: ", "bold green")
-        text.append(f"{_LIMIT_OPTIONS[error.limit]} sets it")
     return text
 
 

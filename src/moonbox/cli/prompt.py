@@ -167,6 +167,8 @@ class Names:
     """Table → member → a few words about it."""
     documented: tuple[str, ...] = ()
     """What `docs[…]` answers."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """The types of globals that scripts have defined."""
 
     @classmethod
     def of(cls, sandbox: Sandbox) -> Names:
@@ -175,8 +177,10 @@ class Names:
 
         language = language_named(sandbox.language)
         names = cls(documented=tuple(sandbox.docs.names()))
+        tools_table = language.tool_name("x").startswith("tools.")
         for name, text in language.docs.items():
-            names.add(name, text.partition("\n")[0])
+            if name != "tools" or tools_table:  # in Rhai it is documented, but it is not a variable
+                names.add(name, text.partition("\n")[0])
         for table, members in language.libraries(sandbox.lua_features).items():
             for member in members:
                 names.add(f"{table}.{member}", "")
@@ -201,7 +205,14 @@ class Names:
 
     def with_globals(self, defined: Mapping[str, str]) -> Names:
         """The same names, and globals that scripts have defined since."""
-        return Names({**self.members, "": {**self.members.get("", {}), **defined}}, self.documented)
+        return Names({**self.members, "": {**self.members.get("", {}), **defined}}, self.documented, defined)
+
+    def may_be_string(self, path: str) -> bool:
+        """Whether the value may be a string, as far as it is known."""
+        if path in self.kinds:
+            return self.kinds[path] == "string"
+        table, _, name = path.rpartition(".")
+        return name not in self.members.get(table, {})
 
 
 class ScriptCompleter(Completer):
@@ -218,7 +229,7 @@ class ScriptCompleter(Completer):
             return self._of_command(text)
         line = document.current_line_before_cursor
         key = _DOCS_KEY.search(line)
-        if key is not None:
+        if key is not None and "docs" in self.names.members.get("", {}):
             ending = f"{key[1]}]"
             return _matching(dict.fromkeys(self.names.documented, ""), key[2], ending)
         word = _PATH.search(line)
@@ -232,9 +243,9 @@ class ScriptCompleter(Completer):
         return _matching(dict.fromkeys(self.names.documented, ""), argument[1] if argument else "\0")
 
     def _of_word(self, word: str) -> Iterator[Completion]:
-        _, colon, method = word.partition(":")
-        if colon:  # a value's methods are those of strings, the only values that have any
-            return _matching(self.names.members.get("string", {}), method)
+        value, colon, method = word.partition(":")
+        if colon:  # only strings have methods
+            return _matching(self.names.members.get("string", {}) if self.names.may_be_string(value) else {}, method)
         table, _, beginning = word.rpartition(".")
         offered = self.names.members.get(table, {})
         if not table:

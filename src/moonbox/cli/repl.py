@@ -73,8 +73,7 @@ def _converse(session: Session) -> None:
     from moonbox.cli.prompt import Names, Prompt, ScriptCompleter
 
     language = language_named(session.sandbox.language)
-    names = Names.of(session.sandbox)
-    completer = ScriptCompleter(names, language.keywords, COMMANDS)
+    completer = ScriptCompleter(Names.of(session.sandbox), language.keywords, COMMANDS)
     prompt = Prompt(language.name, completer, language.completeness())
     locals_before = _Locals()
     _greet(session)
@@ -90,13 +89,11 @@ def _converse(session: Session) -> None:
         try:
             if text.startswith(":"):
                 _do(text, session)
-                completer.names = names.with_globals(session.repl.globals())
             else:
                 run = session.run(text)
                 _show(run, session)
-                defined = session.repl.globals()
-                completer.names = names.with_globals(defined)
-                locals_before.explain(run, defined)
+                locals_before.explain(run, session.repl.globals())
+            completer.names = Names.of(session.sandbox).with_globals(session.repl.globals())
         except _Quit:
             return
         except KeyboardInterrupt:

@@ -25,6 +25,7 @@ The exit status is 0 for success, 1 for a script that failed, 2 for wrong use, 1
 @with_run_options
 def run(
     file: Annotated[str | None, argument(metavar="FILE|-", help="The script; - is standard input.")] = None,
+    surplus: Annotated[list[str] | None, argument(hidden=True)] = None,
     *,
     expression: Annotated[str | None, option("--expr", "-e", metavar="SCRIPT", help="The script itself.")] = None,
     as_json: Annotated[bool, flag("--json", help="Print the whole record of the run as JSON.")] = False,
@@ -55,6 +56,8 @@ def run(
     terminal, as plain text and JSON in a pipe. Errors, and what your tools
     print, go to standard error.
     """
+    if surplus:
+        raise UsageError(f"unexpected argument '{surplus[0]}'; to give the script a value: --set NAME={surplus[0]}")
     if file == "-" and input_file == "-":
         raise UsageError("standard input is either the script or the input, not both")
     script = read_script(file, expression, language)

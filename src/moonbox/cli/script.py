@@ -126,7 +126,7 @@ class Script(Struct, frozen=True):
 def read_script(file: str | None, expression: str | None, language: str | None) -> Script:
     """The script that the arguments name; UsageError says in one line why there is none."""
     if file is not None and expression is not None:
-        raise UsageError("use either a file or -e, not both")
+        raise UsageError(f"use either a file or -e, not both; to give the script a value: --set NAME={file}")
     if expression is not None:
         return Script(expression, _language(language, None))
     if file is None:

@@ -164,7 +164,8 @@ def _show_test(run: Run, path: Path, *, as_json: bool) -> bool:
         show_values(run, quote=False)
         sys.stdout.flush()
         if run.error is not None:
-            show_error(run.error, language=run.language, name=_relative(path))
+            limits = {"time": f"timeout under [tools.script.{run.tool}]"}
+            show_error(run.error, language=run.language, name=_relative(path), limits=limits)
     return run.error is None
 
 
@@ -215,7 +216,7 @@ def _show_broken(script: LoadedScript) -> None:
     if script.error is not None:
         from moonbox.languages.registry import DEFAULT_LANGUAGE
 
-        show_error(script.error, language=DEFAULT_LANGUAGE, name=_relative(script.settings.path))
+        show_error(script.error, language=DEFAULT_LANGUAGE, name=_relative(script.settings.path), limits={})
     else:
         print_error(f"{_relative(script.settings.path)}: {script.problem}")
 

@@ -16,12 +16,12 @@ path = "docs"
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 from moonbox.config.reader import check_keys, read, schema
 from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
 from moonbox.config.variables import unset_problem
-from moonbox.errors import ConfigError
+from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.records import EmbeddingError, KnowledgeError
 from moonbox.suggest import unknown
 
@@ -161,6 +161,18 @@ class UnusableEmbedder:
 
     def warm(self) -> None:
         raise EmbeddingError(self.problem)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableKnowledge:
+    """A knowledge base whose path has a variable that is not set: each of its tools reports that."""
+
+    problem: str
+
+    def search(self, *_: Any) -> NoReturn:
+        raise ToolError(self.problem, code="unavailable")
+
+    get = sources = search
 
 
 def _without_unset(data: Any) -> tuple[Any, dict[str, Connector], str | None]:

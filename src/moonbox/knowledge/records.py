@@ -24,6 +24,7 @@ MAX_BODY = 20_000_000
 MAX_TITLE = 500
 MAX_SOURCE_ID = 2_000
 MAX_METADATA = 64_000
+MAX_KEY = 80
 UNSAFE_SCHEMES = ("javascript:", "data:", "vbscript:")
 Mode = Literal["keyword", "semantic", "hybrid"]
 
@@ -64,14 +65,18 @@ class Item:
         """An item from a mapping, as a connector script returns it; unknown keys are refused."""
         if not isinstance(data, Mapping):
             raise UsageError(f"an item must be a table with source_id and body, not {type(data).__name__}")
-        known = [item.name for item in fields(cls)]
-        for key in data:
-            if key not in known:
-                raise UsageError(unknown("key", str(key), known))
+        for message in cls.unknown_keys(data).values():
+            raise UsageError(message)
         for key in ("source_id", "body"):
             if data.get(key) is None:
                 raise UsageError(f"{key} is missing")
         return cls(**{key: value for key, value in data.items() if value is not None})
+
+    @classmethod
+    def unknown_keys(cls, data: Mapping[Any, Any]) -> dict[Any, str]:
+        """The keys that an item cannot have, each with a message."""
+        known = [item.name for item in fields(cls)]
+        return {key: unknown("key", str(key)[:MAX_KEY], known) for key in data if key not in known}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +247,8 @@ class Document(_Record):
     updated_at: str | None
     author: str | None
     metadata: Mapping[str, Any]
+    body: str
     chunks: tuple[Chunk, ...]
-
-    @property
-    def body(self) -> str:
-        return "".join(chunk.text for chunk in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ class SourceInfo(_Record):
     name: str
     configured: bool
     healthy: bool
-    """Its last synchronisation succeeded."""
+    """Its last synchronisation succeeded, and every item could be read."""
     documents: int
     last_sync: str | None
     """When its last synchronisation ended, ISO 8601 in UTC."""

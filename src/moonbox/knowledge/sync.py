@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +27,7 @@ from moonbox.knowledge.records import (
 from moonbox.knowledge.store import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
 from moonbox.knowledge.text import joined
 from moonbox.knowledge.vectors import forget_other_models, model_id, pending, register_model, write_vectors
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +44,7 @@ EMBEDDED_AT_ONCE = 256
 PROGRESS_SECONDS = 0.1
 KEPT_PROBLEMS = 100
 KEPT_RUNS = 50
+KEPT_REASONS = 20
 
 
 def synchronise(
@@ -108,6 +111,7 @@ class _Sync:
     progress: Callable[[Progress], None] | None
     counts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    ignored: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: str | None = None
@@ -180,7 +184,11 @@ class _Sync:
             self.name,
             problems=tuple(self.problems),
             problem_count=numbers.pop("problems"),
-            notes=(*(f"{count:,} skipped: {reason}" for reason, count in self.reasons.most_common(20)), *self.notes),
+            notes=(
+                *(f"{count:,} skipped: {reason}" for reason, count in self.reasons.most_common(KEPT_REASONS)),
+                *(f"ignored in {counted(n, 'item')}: {key}" for key, n in self.ignored.most_common(KEPT_REASONS)),
+                *self.notes,
+            ),
             error=self.error,
             seconds=round(time.monotonic() - self._started, 3),
             documents=documents,
@@ -220,7 +228,7 @@ class _Sync:
 
     def _take_item(self, scanned: Any, salt: str) -> None:
         try:
-            item = scanned if isinstance(scanned, Item) else Item.from_dict(scanned)
+            item = scanned if isinstance(scanned, Item) else Item.from_dict(self._known_keys(scanned))
         except UsageError as error:
             source_id = _name_of(scanned)
             self._seen.add(source_id)
@@ -242,6 +250,16 @@ class _Sync:
             self._batch_chars += len(item.body)
         if len(self._batch) + len(self._fingerprints) >= BATCH_ITEMS or self._batch_chars >= BATCH_CHARS:
             self._flush()
+
+    def _known_keys(self, scanned: Any) -> Any:
+        """The item without its unknown keys, which the report names: a typing error must not lose a document."""
+        if not isinstance(scanned, Mapping):
+            return scanned
+        unknown_keys = Item.unknown_keys(scanned)
+        for message in unknown_keys.values():
+            if message in self.ignored or len(self.ignored) < KEPT_PROBLEMS:
+                self.ignored[message] += 1
+        return {key: value for key, value in scanned.items() if key not in unknown_keys}
 
     def _flush(self) -> None:
         """Write what was gathered, in one short transaction."""

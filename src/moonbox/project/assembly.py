@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
+from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
     read_audit,
@@ -71,7 +72,7 @@ class Assembly:
     @property
     def builtin(self) -> tuple[str, ...]:
         """The tools that come with moonbox."""
-        return ("search", "get", "sources") if self.knowledge is not None else ()
+        return ("search", "get", "sources") if self.config.section("knowledge") else ()
 
     def start(self, seconds: float = 0.0) -> Assembly:
         """Start the MCP servers, without a client to answer their requests, and wait up to `seconds` for them."""
@@ -179,8 +180,7 @@ def _add_own_tools(
     """Everything but the MCP servers."""
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
-    knowledge = _open_knowledge(config, closing)
-    built_in = _knowledge_tools(knowledge)
+    knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
         toolbox.add(built_in)
     scripts = _open_scripts(config, sink, built_in, closing)
@@ -270,20 +270,18 @@ def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
             toolbox.add(load_tools(references, folder=config.folder, option="python:"))
 
 
-def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> KnowledgeBase | None:
-    if not config.section("knowledge"):
-        return None
-    from moonbox.knowledge.base import KnowledgeBase
+def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[KnowledgeBase | None, list[Tool]]:
+    """The knowledge base and its tools. Without the variable that its path needs, only the tools, which report that."""
+    section = config.section("knowledge")
+    if not section:
+        return None, []
+    from moonbox.knowledge.base import KnowledgeBase, knowledge_tools
+    from moonbox.knowledge.config import UnusableKnowledge
 
-    return closing.enter_context(KnowledgeBase.from_config(read_knowledge(config)))
-
-
-def _knowledge_tools(knowledge: KnowledgeBase | None) -> list[Tool]:
-    if knowledge is None:
-        return []
-    from moonbox.knowledge.base import knowledge_tools
-
-    return knowledge_tools(knowledge)
+    if (problem := unset_problem(section.get("path"))) is not None:
+        return None, knowledge_tools(UnusableKnowledge(problem))
+    knowledge = closing.enter_context(KnowledgeBase.from_config(read_knowledge(config)))
+    return knowledge, knowledge_tools(knowledge)
 
 
 def _open_scripts(
@@ -295,10 +293,9 @@ def _open_scripts(
     if not settings.scripts and not settings.folders:
         return None
     # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
-    context = {tool.name: _context_function(tool) for tool in built_in}
     audit = None if sink is None else SharedSink(sink)
     with config.naming_file():
-        return closing.enter_context(ScriptLibrary(settings, audit=audit, context=context))
+        return closing.enter_context(ScriptLibrary(settings, audit=audit, context=_script_context(built_in)))
 
 
 def script_library(config: Any, **options: Any) -> ScriptLibrary:
@@ -312,17 +309,17 @@ def script_library(config: Any, **options: Any) -> ScriptLibrary:
         config = Config.load(config)
     if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
         return ScriptLibrary.from_config(config, **options)
-    from moonbox.knowledge.base import KnowledgeBase
+    with contextlib.ExitStack() as closing:
+        _, tools = _open_knowledge(config, closing)
+        library = ScriptLibrary.from_config(config, context=_script_context(tools), **options)
+        library.closing(closing.pop_all())
+        return library
+    raise AssertionError
 
-    knowledge = KnowledgeBase.from_config(read_knowledge(config))
-    context = {tool.name: _context_function(tool) for tool in _knowledge_tools(knowledge)}
-    try:
-        library = ScriptLibrary.from_config(config, context=context, **options)
-    except BaseException:
-        knowledge.close()
-        raise
-    library.closing(knowledge)
-    return library
+
+def _script_context(built_in: list[Tool]) -> dict[str, Callable[..., Any]]:
+    """The built-in tools as tool scripts find them."""
+    return {tool.name: _context_function(tool) for tool in built_in}
 
 
 def _context_function(tool: Tool) -> Callable[..., Any]:

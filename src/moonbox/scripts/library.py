@@ -7,7 +7,7 @@ import re
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import structs
 
@@ -81,7 +81,7 @@ class ScriptLibrary:
         self._own = sandbox is None
         self._closing = contextlib.ExitStack()
         self._sandbox = sandbox or Sandbox(audit=audit)
-        self._context = dict(context or {})
+        self._context = {name: _needs_knowledge(name) for name in ("search", "get", "sources")} | dict(context or {})
         self._make_api = make_api
         self._lock = threading.Lock()
         self._loaded: dict[str, LoadedScript] = {}  # by `_key`
@@ -268,6 +268,16 @@ class ScriptLibrary:
             if not script.enclosed:
                 return repl.run(f"{script.source}\n{_EXECUTE}")
             return repl.run(f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}")
+
+
+def _needs_knowledge(name: str) -> Callable[..., NoReturn]:
+    """`context.<name>` of a library that has no knowledge base."""
+
+    def refuse(*_: Any) -> NoReturn:
+        todo = "add [knowledge.sources.NAME] to moonbox.toml and run `moonbox sync`"
+        raise ToolError(f"context.{name} needs a knowledge base; {todo}", code="unavailable")
+
+    return refuse
 
 
 def _key(settings: ScriptSettings) -> str:
