@@ -48,6 +48,8 @@ def test_a_tool_is_found_by_its_name_too(project: Path) -> None:
         (["hello", "--param", "name"], "--param must be key=value or one JSON object, not 'name'"),
         (["nothing"], "unknown tool script 'nothing'; `moonbox tool list` lists the configured ones"),
         (["helo"], "unknown tool script 'helo'; did you mean 'hello'?"),
+        (["tools"], "'tools' is a folder; name one of its scripts"),
+        (["moonbox.toml"], "'moonbox.toml' is not a tool script, which ends in .lua"),
         (["tools/helo.lua"], "unknown tool script 'tools/helo.lua'; did you mean 'tools/hello.lua'?"),
     ],
 )

@@ -270,6 +270,8 @@ def _settings_for(path: Path, config: Config) -> ToolsSettings:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))
     if path.is_file():
+        if path.suffix != ".lua":
+            raise UsageError(f"'{path}' is not a tool script, which ends in .lua")
         return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
     scripts = [script.settings for script in _library(config)]
     for item in scripts:
@@ -278,6 +280,8 @@ def _settings_for(path: Path, config: Config) -> ToolsSettings:
     for item in scripts:
         if item.path.stem == str(path):
             raise UsageError(f"{_relative(item.path)} defines the tool '{item.name}'; use that name")
+    if path.is_dir():
+        raise UsageError(f"'{path}' is a folder; name one of its scripts")
     files = [str(path.with_name(file.name)) for file in sorted(path.parent.glob("*.lua"))] if path.suffix else []
     names = [item.name for item in scripts]
     hint = suggestion(str(path), [*names, *files]) or "; `moonbox tool list` lists the configured ones"

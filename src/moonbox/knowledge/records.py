@@ -65,18 +65,18 @@ class Item:
         """An item from a mapping, as a connector script returns it; unknown keys are refused."""
         if not isinstance(data, Mapping):
             raise UsageError(f"an item must be a table with source_id and body, not {type(data).__name__}")
-        for message in cls.unknown_keys(data).values():
+        for message in unknown_keys(data).values():
             raise UsageError(message)
         for key in ("source_id", "body"):
             if data.get(key) is None:
                 raise UsageError(f"{key} is missing")
         return cls(**{key: value for key, value in data.items() if value is not None})
 
-    @classmethod
-    def unknown_keys(cls, data: Mapping[Any, Any]) -> dict[Any, str]:
-        """The keys that an item cannot have, each with a message."""
-        known = [item.name for item in fields(cls)]
-        return {key: unknown("key", str(key)[:MAX_KEY], known) for key in data if key not in known}
+
+def unknown_keys(data: Mapping[Any, Any]) -> dict[Any, str]:
+    """The keys that an item cannot have, each with a message."""
+    known = [item.name for item in fields(Item)]
+    return {key: unknown("key", str(key)[:MAX_KEY], known) for key in data if key not in known}
 
 
 @dataclass(frozen=True, slots=True)

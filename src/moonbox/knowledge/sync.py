@@ -23,6 +23,7 @@ from moonbox.knowledge.records import (
     Total,
     Unchanged,
     iso_time,
+    unknown_keys,
 )
 from moonbox.knowledge.store import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
 from moonbox.knowledge.text import joined
@@ -255,11 +256,11 @@ class _Sync:
         """The item without its unknown keys, which the report names: a typing error must not lose a document."""
         if not isinstance(scanned, Mapping):
             return scanned
-        unknown_keys = Item.unknown_keys(scanned)
-        for message in unknown_keys.values():
+        ignored = unknown_keys(scanned)
+        for message in ignored.values():
             if message in self.ignored or len(self.ignored) < KEPT_PROBLEMS:
                 self.ignored[message] += 1
-        return {key: value for key, value in scanned.items() if key not in unknown_keys}
+        return {key: value for key, value in scanned.items() if key not in ignored}
 
     def _flush(self) -> None:
         """Write what was gathered, in one short transaction."""
