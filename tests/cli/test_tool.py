@@ -90,6 +90,13 @@ def test_a_script_is_listed_and_tested_under_the_name_of_its_tool(project: Path)
     assert (done.returncode, done.stderr) == (2, "error: tools/file.lua defines the tool 'own'; use that name\n")
 
 
+def test_a_run_that_may_use_a_broken_script_says_so(project: Path) -> None:
+    (project / "tools" / "bad-one.lua").write_text("tool = {}")
+    warning = "the tool script bad-one.lua is broken: tool.execute is not a function; "
+    assert moonbox(project, "run", "-e", "return tools.bad_one{}").stderr.startswith(warning)
+    assert moonbox(project, "run", "-e", "return 1").stderr == ""
+
+
 def test_nothing_is_overwritten(project: Path) -> None:
     for arguments in (["init"], ["tool", "init", "hello"]):
         done = moonbox(project, *arguments)

@@ -32,6 +32,7 @@ from moonbox.project.sections import (
     used_servers,
 )
 from moonbox.tools.hints import RISKS
+from moonbox.tools.naming import safe_alias
 
 if TYPE_CHECKING:
     import os
@@ -90,9 +91,7 @@ class Assembly:
 
     def report_broken(self) -> None:
         """Log each tool script that cannot be used, and why."""
-        for script in self.scripts.scripts if self.scripts is not None else ():
-            if script.problem is not None:
-                _LOG.warning("the tool script %s is broken: %s", script.settings.path.name, script.problem)
+        _report_broken(self.scripts)
 
     def close(self) -> None:
         self._closing.close()
@@ -164,7 +163,8 @@ def add_project_tools(
     `sink` records the runs of tool scripts. `wait` is how many seconds the servers have to start; with `sources`, all
     scripts there will be, only those that they use. What is opened is closed with `closing`.
     """
-    _add_own_tools(config, sandbox.toolbox, sink, closing)
+    _, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
+    _report_broken(scripts, sources)
     servers = read_servers(config)
     if sources is not None:
         servers = used_servers(servers, sources, sandbox.toolbox)
@@ -172,6 +172,15 @@ def add_project_tools(
     if upstreams is not None:
         upstreams.start()
         upstreams.wait(wait)
+
+
+def _report_broken(library: ScriptLibrary | None, sources: Sequence[str] | None = None) -> None:
+    """Log each tool script that cannot be used; with `sources`, only those that these scripts name."""
+    for script in library.scripts if library is not None else ():
+        name = script.settings.name
+        used = sources is None or any(word in source for source in sources for word in (name, safe_alias(name)))
+        if script.problem is not None and used:
+            _LOG.warning("the tool script %s is broken: %s", script.settings.path.name, script.problem)
 
 
 def _add_own_tools(
