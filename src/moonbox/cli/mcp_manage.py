@@ -170,7 +170,7 @@ def _confirmed(question: str) -> bool:
     except typer.Abort:
         if sys.stdin.isatty():
             raise
-        typer.echo("", err=True)  # nobody answers
+        typer.echo("", err=True)  # standard input is closed or not a terminal
         return False
 
 

@@ -53,7 +53,7 @@ _STYLE = Style.from_dict(
 
 
 def history_path() -> Path:
-    """The file of the history: beside the audit trail, in the user's folder for state."""
+    """The file of the history, in the same folder as the audit trail."""
     from moonbox.audit.sinks import default_path
 
     return default_path().with_name("repl_history")
@@ -84,7 +84,7 @@ class Prompt:
 
 
 def _continuation(width: int, line: int, wrapped: int) -> AnyFormattedText:
-    """The beginning of a further line; blank where a long line only wraps."""
+    """The prefix of a continuation line; blank for the rest of a long line that wraps."""
     return [("class:continuation", " " * width if wrapped else "." * (width - 2) + "> ")]
 
 
@@ -95,7 +95,7 @@ def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
-            buffer.complete_state = None  # Enter takes the completion, no more
+            buffer.complete_state = None  # Enter only accepts the completion
         elif buffer.text.startswith(":") or not buffer.text.strip() or is_complete(buffer.text):
             _dedent(buffer)
             buffer.validate_and_handle()
@@ -127,7 +127,7 @@ def _indentation(line: str) -> str:
 
 
 def _dedent(buffer: Buffer) -> None:
-    """Move a line that closes a block back to where the block began."""
+    """Align a line that closes a block with the line that opened it."""
     document = buffer.document
     line, row = document.current_line, document.cursor_position_row
     if row == 0 or not _CLOSES.match(line):
@@ -148,7 +148,7 @@ def _lexer(language: str) -> Lexer | None:
 
 
 def _history(path: Path) -> History:
-    """In a file that only its owner can read; in memory where that fails."""
+    """A history in a file that only its owner can read; in memory if the file cannot be used."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))

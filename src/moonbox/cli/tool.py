@@ -128,12 +128,12 @@ def test(
         if watch:
             _watch(path, params or [], chosen)
             return
-        if not _try(path, params or [], chosen, as_json=as_json):
+        if not _run_tests(path, params or [], chosen, as_json=as_json):
             raise typer.Exit(1)
 
 
-def _try(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
-    """Run it, or the examples; whether all went well."""
+def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
+    """Run the script or its examples. Returns whether all succeeded."""
     from moonbox.scripts.authoring import examples_of, run_example
 
     settings = _all_with_examples(config) if path is None else _settings_for(path, config)
@@ -184,8 +184,8 @@ def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
             if now != stamps:
                 stamps = now
                 try:
-                    _try(path, params, config)
-                except MoonboxError as problem:  # a script that is broken now may be whole after the next change
+                    _run_tests(path, params, config)
+                except MoonboxError as problem:  # the next change may repair the script
                     print_error(str(problem))
                 print_note("waiting for changes; Ctrl-C stops")
             time.sleep(_POLL_SECONDS)
@@ -212,7 +212,7 @@ def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run
 
 
 def _show_broken(script: LoadedScript) -> None:
-    """What is wrong with it, as `moonbox run` shows errors."""
+    """Show why a script is broken, in the way `moonbox run` shows errors."""
     if script.error is not None:
         from moonbox.languages.registry import DEFAULT_LANGUAGE
 
@@ -227,7 +227,7 @@ def _relative(path: Path) -> str:
 
 @contextlib.contextmanager
 def _shown_logs() -> Iterator[None]:
-    """While this lasts, what scripts log is shown on standard error."""
+    """Show on standard error what scripts log."""
     logger = logging.getLogger("moonbox.script")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("log.%(levelname)s: %(message)s"))
@@ -244,7 +244,7 @@ def _shown_logs() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _opened(settings: ToolsSettings, config: Config) -> Iterator[ScriptLibrary]:
-    """These scripts, with the context that they find in their project."""
+    """A library of these scripts, with the context of their project."""
     from moonbox.project.assembly import script_library
 
     with script_library(config, settings=settings) as library:

@@ -176,7 +176,7 @@ class UnusableKnowledge:
 
 
 def _without_unset(data: Any) -> tuple[Any, dict[str, Connector], str | None]:
-    """The section without sources and embeddings in which a variable is not set; these sources; why no embeddings."""
+    """The section without the tables that have unset variables, those sources, and the problem of the embeddings."""
     if not isinstance(data, dict):
         return data, {}, None  # the reader says what is wrong with it
     given, unusable = dict(data), {}
@@ -229,7 +229,7 @@ def _resolved(path: Path, base_dir: Path) -> Path:
 
 
 def _tagged(key: str, value: str, inner: dict[str, Any]) -> dict[str, Any]:
-    """A schema with one more key of a fixed value, which tells the alternatives apart."""
+    """A schema with an additional key of a fixed value, which distinguishes the alternatives."""
     return {
         **inner,
         "properties": {key: {"const": value}, **inner.get("properties", {})},

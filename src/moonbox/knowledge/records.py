@@ -45,7 +45,7 @@ class Item:
     format: Literal["markdown", "text"] = "markdown"
     """Whether `#` lines are headings."""
     fingerprint: str | None = None
-    """Tells cheaply whether the item has changed (a modification time, an ETag); the next scan gets it back."""
+    """A cheap way to detect a change, such as a modification time or an ETag. The next scan receives it."""
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the dataclass is frozen
@@ -92,7 +92,7 @@ class Skipped:
 
     source_id: str
     reason: str
-    """The same words for all items of a kind: the report counts them."""
+    """Use the same words for all items of a kind: the report counts equal reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _metadata(value: Any) -> dict[str, Any]:
 
 
 class _Record:
-    """A record that is plain JSON data too."""
+    """A record that can be converted to JSON data."""
 
     __slots__ = ()
 
@@ -306,7 +306,7 @@ class Progress:
     problems: int = 0
     embedded: int = 0
     seconds: float = 0.0
-    """Since the synchronisation began."""
+    """Seconds since the synchronisation started."""
     rate: float = 0.0
     """Items a second in this phase."""
 
@@ -323,7 +323,7 @@ class SyncReport(_Record):
     skipped: int = 0
     """Items left out on purpose (binary, too large, a link to the outside); `notes` says why."""
     embedded: int = 0
-    """Chunks that got a vector."""
+    """Chunks for which a vector was created."""
     problems: tuple[Problem, ...] = ()
     """The items that could not be read: the first hundred of them."""
     problem_count: int = 0

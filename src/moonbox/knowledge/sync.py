@@ -1,4 +1,4 @@
-"""Synchronisation: a source's items brought into the store, as far as they changed."""
+"""Synchronisation: writes the changed items of a source to the store."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def synchronise(
     progress: Callable[[Progress], None] | None = None,
     wait: float = 0.0,
 ) -> SyncReport:
-    """Bring one source up to date. Everything written is complete at any moment: after an interruption, sync again."""
+    """Bring one source up to date. The store is always consistent; after an interruption, the next sync continues."""
     with database.writing() as db:
         db.execute("INSERT OR IGNORE INTO sources (name) VALUES (?)", (name,))
         (source,) = db.execute("SELECT id FROM sources WHERE name = ?", (name,)).fetchone()
@@ -79,7 +79,7 @@ def synchronise(
 
 
 def sync_lock(database: Database, name: str, source: int, wait: float) -> AbstractContextManager[None]:
-    """The right to change a source's documents; raises SyncBusy when another holds it for longer than `wait` s."""
+    """A lock for changes of a source's documents. Raises SyncBusy if it is not free within `wait` seconds."""
 
     def busy() -> SyncBusy:
         with database.reading() as db:
@@ -127,7 +127,7 @@ class _Sync:
     _reported: float = 0.0
 
     def scan(self) -> None:
-        """Take in what the connector yields; when it came to its end, remove what it did not yield."""
+        """Store what the connector yields. After a complete scan, remove the documents that it did not yield."""
         salt = f"{PIPELINE}:{type(self.connector).__name__}:{getattr(self.connector, 'version', '')}:"
         self._load_known()
         unchanged = {
@@ -146,13 +146,13 @@ class _Sync:
             self.error = f"{type(error).__name__}: {error}"
         finally:
             if hasattr(scan, "close"):
-                scan.close()  # a generator holds files and processes, which must not wait for the garbage collector
+                scan.close()  # closes files and processes of a generator now, not at the next garbage collection
         self._flush()
         if self.error is None:
             self._remove([known.document for source_id, known in self._known.items() if source_id not in self._seen])
 
     def embed(self, embedder: Embedder) -> None:
-        """Make vectors for the chunks that have none; what fails is noted, since keyword search does without."""
+        """Create the missing vectors. A failure becomes a note, because keyword search needs no vectors."""
         self._phase_started, self._total = time.monotonic(), None
         try:
             self._embed_pending(embedder)
@@ -263,7 +263,7 @@ class _Sync:
         return {key: value for key, value in scanned.items() if key not in ignored}
 
     def _flush(self) -> None:
-        """Write what was gathered, in one short transaction."""
+        """Write the collected items in one short transaction."""
         if not self._batch and not self._fingerprints:
             return
         with self.database.writing() as db:
@@ -280,7 +280,7 @@ class _Sync:
             self.report_progress("remove", done=self.counts["removed"])
 
     def _embed_pending(self, embedder: Embedder) -> None:
-        """No transaction is open while the model works, and each batch is kept: the next sync continues from there."""
+        """Commits each batch, so that the next sync can continue. No transaction is open while the model works."""
         with self.database.writing() as db:
             forget_other_models(db, self.source, model_id(db, embedder.name))
             chunks = pending(db, self.source)
@@ -312,7 +312,7 @@ def _name_of(scanned: Any) -> str:
 
 def _begin(database: Database, source: int) -> int:
     with database.writing() as db:
-        # This process holds the lock: a run that still counts as running was killed.
+        # This process holds the lock, so a run with the status 'running' was killed.
         db.execute("UPDATE sync_runs SET status = 'interrupted' WHERE source = ? AND status = 'running'", (source,))
         cursor = db.execute(
             "INSERT INTO sync_runs (source, started_at, status, pid) VALUES (?, ?, 'running', ?)",

@@ -1,4 +1,4 @@
-"""The assembly: everything that one configuration describes, made and tied together.
+"""The assembly: creates and connects everything that one configuration describes.
 
 [sandbox]  [limits]  [audit]     the Sandbox and its trail
 [tools]                          tool scripts
@@ -65,7 +65,7 @@ class Assembly:
     knowledge: KnowledgeBase | None
     media: MediaStore | None
     trail: Any
-    """The audit trail, readable; None where none is written."""
+    """The audit trail, if it can be read; otherwise None."""
     sandbox_in: Callable[[str], Sandbox]
     """Makes a further Sandbox with the same tools, for scripts in another language; its maker closes it."""
     _closing: contextlib.ExitStack
@@ -83,7 +83,7 @@ class Assembly:
         return self
 
     def refresh(self) -> bool:
-        """Load tool scripts that have changed; whether there were any."""
+        """Load changed tool scripts. Returns whether there were any."""
         if self.scripts is None or not self.scripts.refresh():
             return False
         self.report_broken()
@@ -213,7 +213,7 @@ def _open_sandbox(
 
     settings, limits, audit = read_sandbox(config), read_limits(config), read_audit(config)
     toolbox = Toolbox()
-    toolbox.follow(Toolbox.of(tools))  # ours to add to, theirs to change
+    toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
@@ -254,7 +254,7 @@ def _open_sink(config: Config) -> Sink | None:
 
 
 def _gate(config: Config, toolbox: Toolbox) -> None:
-    """Leave out the tools that the configuration disables, whoever brings them."""
+    """Leave out the tools that the configuration disables, wherever they come from."""
     settings = read_tools(config)
     if not settings.disabled and settings.max_risk is None:
         return

@@ -109,7 +109,7 @@ class TrustStore:
             self._write({**self.entries(), _key(config.path): trust_hash(config)})
 
     def revoke(self, path: Path) -> bool:
-        """Take an agreement back; whether there was one."""
+        """Revoke an agreement. Returns whether there was one."""
         entries = self.entries()
         if entries.pop(_key(path), None) is None:
             return False

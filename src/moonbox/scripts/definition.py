@@ -1,4 +1,4 @@
-"""Tool scripts: their definition, checked (name, description, version, parameters), and the Repl in which one runs."""
+"""The definition of a tool script (name, description, version, parameters), and the Repl in which a script runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ScriptDefinition:
 
     @classmethod
     def from_value(cls, value: Any, settings: ScriptSettings) -> ScriptDefinition:
-        """From what READ_DEFINITION returned; ToolDefinitionError says what is wrong with it."""
+        """From what READ_DEFINITION returned. Raises ToolDefinitionError if it is invalid."""
         if not isinstance(value, dict) or "problem" in value:
             problem = value.get("problem") if isinstance(value, dict) else "it returned no value"
             raise ToolDefinitionError(
@@ -145,7 +145,7 @@ def _text(value: Mapping[str, Any], key: str) -> str:
 
 
 def read_source(path: Path) -> str:
-    """The text of a script file; ToolDefinitionError says why it cannot be used."""
+    """The text of a script file. Raises ToolDefinitionError if it cannot be used."""
     try:
         # NONBLOCK: opening a named pipe must not wait for a writer.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
@@ -164,7 +164,7 @@ def read_source(path: Path) -> str:
 
 
 def file_stamp(path: Path) -> tuple[int, int]:
-    """What changes when the file does."""
+    """The modification time and size of a file; (0, 0) if it is missing."""
     try:
         status = path.stat()
     except OSError:
@@ -202,6 +202,6 @@ def script_repl(
 
 
 def define_host_functions(target: Repl | Sandbox, api: HostApi) -> None:
-    """Define every host function: the granted ones, and the others, whose refusal names the grant to add."""
+    """Define every host function. A function that is not granted raises an error that names the grant to add."""
     for name, function in {**api.absent, **api.functions}.items():
         target.define(name, function, doc=function.doc)

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
 _EXECUTE = "return tool.execute(params, context)"
 _ENCLOSED = "do local load = function(...) {source}\nend load(...) end"
-"""Inside a function, so that its locals and its return end with it. On one line with it: the numbers of lines stay."""
+"""The script inside a function, which limits the scope of its locals and its return. No line is added before it."""
 _SHADOWED = re.compile(r"^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
-"""Locals that would stand before what the call is given."""
+"""A local variable that would hide an argument of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedScript:
-    """A tool script after loading: with its tool, or with the problem that it has."""
+    """A tool script after loading, with its tool or its problem."""
 
     settings: ScriptSettings
     source: str = ""
@@ -52,15 +52,15 @@ class LoadedScript:
     definition: ScriptDefinition | None = None
     tool: Tool | None = None
     problem: str | None = None
-    """Why it cannot be used now; it may still have the tool that it was before it broke."""
+    """Why the script cannot be used. It may still have the tool of its last working version."""
     error: ScriptError | None = None
-    """What went wrong in the script, where that is the problem."""
+    """The error of the script, if the problem is one."""
     enclosed: bool = False
-    """The call cannot simply follow it: it ends with a return, or has locals of the names that the call uses."""
+    """The call cannot be appended to the source, because it ends with a return or hides the call's arguments."""
 
 
 class ScriptLibrary:
-    """Tool scripts as tools. A script that is broken, endless or hostile costs its own tool and nothing else.
+    """Tool scripts as tools. A broken, endless or hostile script affects only its own tool.
 
     `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values.
     """
@@ -111,7 +111,7 @@ class ScriptLibrary:
         return self._scripts
 
     def refresh(self) -> bool:
-        """Load new and changed scripts, drop removed ones; whether there were any."""
+        """Load new and changed scripts, and remove deleted ones. Returns whether there were any."""
         with self._lock:
             before, loaded = self._loaded, {}
             for key, settings in self._wanted().items():
@@ -139,7 +139,7 @@ class ScriptLibrary:
         self._closing.close()
 
     def closing(self, part: Any) -> None:
-        """Close this part with the library: what its context reaches."""
+        """Close this part, which the context uses, together with the library."""
         self._closing.callback(part.close)
 
     def __enter__(self) -> ScriptLibrary:
@@ -186,14 +186,14 @@ class ScriptLibrary:
         with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=lambda _: None) as repl:
             enclosed = _ENCLOSED.replace("{source}", source)
             run = repl.run(source)
-            # It may return what cannot leave a script, such as its own functions.
+            # The script may return a value that cannot leave it, such as a function.
             if run.error is not None and (run.error.kind != "runtime" or repl.run(enclosed).error is not None):
                 raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
             run = repl.run(READ_DEFINITION)
             if run.error is not None:
                 raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
             definition = ScriptDefinition.from_value(run.value, settings)
-            # Compiled, and ended before its first statement.
+            # Compiles the script with the call, and returns before the first statement.
             follows = repl.run(f"do return end {source}\n{_EXECUTE}").error is None
             return definition, not follows or _SHADOWED.search(source) is not None
 
@@ -209,7 +209,7 @@ class ScriptLibrary:
             hints=Hints.of(definition.hints),
             policy=definition.policy,
             call=call,
-            timeout=settings.timeout + 1.0,  # the script's own limit comes first and says more
+            timeout=settings.timeout + 1.0,  # longer than the script's own limit, whose error says more
             meta={"version": definition.version, "script": str(settings.path), "source": digest(source.encode())},
         )
 
@@ -243,9 +243,9 @@ class ScriptLibrary:
         raise _tool_error(run.error, script.settings.name, script.settings.path.name)
 
     def _execute(self, script: LoadedScript, arguments: Mapping[str, Any], parent: str) -> Run:
-        """In a fresh environment: load the script, then call tool.execute.
+        """Load the script in a new environment and call tool.execute.
 
-        Both in one run: lines of errors are lines of the file, and the trail has one row.
+        One run does both, so that errors have the lines of the file and the trail has one row.
         """
         settings = script.settings
         if script.tool is None or script.problem is not None:
@@ -286,7 +286,7 @@ def _key(settings: ScriptSettings) -> str:
 
 
 def _tool_error(error: ScriptError, tool: str, file: str) -> ToolError:
-    """A failed run as the error of its tool: what the script raised as {code, message, retryable, data} arrives so."""
+    """A failed run's error as a ToolError, with the fields of a raised table {code, message, retryable, data}."""
     line = next((frame.line for frame in error.frames if frame.chunk == "script"), None)
     where = f"{file}:{line}" if line is not None else None
     raised = error.data if error.kind == "runtime" and isinstance(error.data, dict) else {}
