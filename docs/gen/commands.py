@@ -29,8 +29,9 @@ def _command(path: str, command: Any, level: int) -> list[str]:
     parts = [f"{'#' * level} {path}", _text(command)]
     children = getattr(command, "commands", None)
     if children is None:
-        arguments = [item for item in command.params if item.param_type_name == "argument" and not item.hidden]
-        options = [item for item in command.params if item.param_type_name == "option" and not item.hidden]
+        shown = [item for item in command.params if not item.hidden]
+        arguments = [item for item in shown if item.param_type_name == "argument"]
+        options = [item for item in shown if item.param_type_name == "option"]
         words = [path, "[OPTIONS]" if options else "", *(_argument(item) for item in arguments)]
         parts.append(f"Usage: `{' '.join(word for word in words if word)}`")
         explained = [(f"`{_argument(item)}`", item.help or "") for item in arguments if getattr(item, "help", None)]

@@ -111,6 +111,8 @@ def _with_those_below(command):
         (["audit", "lst"], "No such command 'lst'. Did you mean 'list'?"),
         (["run", "-e", "1", "--timeout", "soon"], "'soon' is not a duration; write for example"),
         (["run", "-e", "1", "--max-memory", "1.5"], "'1.5' is not a number of bytes"),
+        (["run", "a.lua", "foo", "7"], "unexpected argument 'foo'; to give the script a value: --set NAME=foo"),
+        (["run", "-e", "1", "foo"], "use either a file or -e, not both; to give the script a value: --set NAME=foo"),
     ],
 )
 def test_slips_are_answered_with_what_is_right(moonbox: Moonbox, args: list[str], said: str) -> None:
@@ -133,6 +135,7 @@ def test_shell_completion(moonbox: Moonbox) -> None:
     [
         ("run --language ", ["lua", "rhai"]),
         ("repl --language r", ["rhai"]),
+        ("check --language l", ["lua"]),
         ("run --features ", ["coroutines", "metatables"]),
         ("run --isolation i", ["inline"]),
         ("run --audit o", ["on", "off"]),

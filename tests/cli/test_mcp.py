@@ -196,3 +196,16 @@ def test_install_refuses_a_broken_configuration(moonbox: Moonbox, tmp_path: Path
     (tmp_path / "moonbox.toml").unlink()
     assert "there is no file x.json" in moonbox("mcp", "install", "--client", "cursor", "--mcp-config", "x.json").stderr
     assert not (tmp_path / ".cursor").exists()
+
+
+@pytest.mark.parametrize("command", ["list", "call x.y", "doctor", "test x", "login x", "logout x"])
+def test_without_the_sdk_every_command_says_what_to_install(moonbox: Moonbox, tmp_path: Path, command: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['mcp'] = None\n")
+    (tmp_path / "moonbox.toml").write_text('[mcp.servers.x]\ncommand = "true"\n')
+    without = {"PYTHONPATH": str(tmp_path)}
+    done = moonbox("mcp", *command.split(), env=without)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: talking to MCP servers needs the package 'mcp'; install it with: pip install 'moonbox[mcp]'\n",
+    )
+    assert moonbox("mcp", "remove", "x", env=without).returncode == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -109,6 +109,32 @@ def test_names(names: Names) -> None:
     assert offered(names, ":") == ["docs", "limits"]
     assert offered(names, ":docs tools.crm") == ["tools.crm.find_customer"]
     assert offered(names.with_globals({"total": "number"}), "tot") == ["total"]
+
+
+def test_methods_are_offered_only_where_a_value_may_have_them(names: Names) -> None:
+    known = names.with_globals({"total": "number", "text": "string", "rows": "table"})
+    assert offered(known, "text:gs") == offered(known, "unknown:gs") == ["gsub"]
+    assert offered(known, "total:gs") == offered(known, "rows:gs") == offered(known, "tools:gs") == []
+    assert offered(known, "print:gs") == offered(known, "tools.crm:gs") == []
+
+
+@pytest.mark.parametrize("language_name", ["lua", "rhai"])
+def test_every_name_that_is_offered_exists(language_name: Any) -> None:
+    def find_customer(name: str) -> str:
+        """Find one."""
+        return name
+
+    with Sandbox({"crm": [find_customer]}, language=language_name) as sandbox, sandbox.repl() as repl:
+        names = Names.of(sandbox)
+        for table, members in names.members.items():
+            for path in (f"{table}.{member}".lstrip(".") for member in members):
+                if language_name == "lua":
+                    assert path == "null" or repl.run(f"return {path} ~= nil").value is True, path
+                else:
+                    error = repl.run(f"{path}()").error
+                    assert error is None or f"unknown function '{path}'" not in error.message, path
+        has_docs = repl.run('docs["print"]').error is None
+        assert ('print"]' in offered(names, 'docs["pr')) is has_docs
 
 
 def test_features_bring_their_names() -> None:

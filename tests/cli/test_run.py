@@ -138,14 +138,20 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         (["latin.lua"], "error: 'latin.lua' is not UTF-8 (byte 4 is 0xe9)\n"),
         (["compiled.lua"], "error: 'compiled.lua' is compiled Lua; only source text can be run\n"),
         ([], "error: a script is required: a file, - for standard input, or -e SCRIPT\n"),
-        (["summary.lua", "-e", "1"], "error: use either a file or -e, not both\n"),
         (
             ["summary.lua", "foo"],
-            "error: a script takes no arguments, got 'foo'; give it a global: --set name=foo\n",
+            "error: a script takes no arguments, got 'foo'; give it a global: --set name=foo
+",
         ),
         (
             ["summary.lua", "city=New York", "b"],
-            "error: a script takes no arguments, got 'city=New York'; give it a global: --set 'city=New York'\n",
+            "error: a script takes no arguments, got 'city=New York'; give it a global: --set 'city=New York'
+",
+        ),
+        (
+            ["summary.lua", "-e", "1"],
+            "error: use either a file or -e, not both; to give the script a value: --set NAME=summary.lua
+",
         ),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
         (

@@ -48,6 +48,8 @@ def test_a_tool_is_found_by_its_name_too(project: Path) -> None:
         (["hello", "--param", "name"], "--param must be key=value or one JSON object, not 'name'"),
         (["nothing"], "unknown tool script 'nothing'; `moonbox tool list` lists the configured ones"),
         (["helo"], "unknown tool script 'helo'; did you mean 'hello'?"),
+        (["tools"], "'tools' is a folder; name one of its scripts"),
+        (["moonbox.toml"], "'moonbox.toml' is not a tool script, which ends in .lua"),
         (["tools/helo.lua"], "unknown tool script 'tools/helo.lua'; did you mean 'tools/hello.lua'?"),
     ],
 )
@@ -77,6 +79,24 @@ def test_list_and_check(project: Path) -> None:
     assert "broken" in moonbox(project, "tool", "list").stdout
 
 
+def test_a_script_is_listed_and_tested_under_the_name_of_its_tool(project: Path) -> None:
+    (project / "tools" / "file.lua").write_text(
+        "tool = {name = 'own'}\nfunction tool.execute() return context.tool end\n"
+    )
+    assert [item["name"] for item in json.loads(moonbox(project, "tool", "list", "--json").stdout)] == ["own", "hello"]
+    for given in ("own", "tools/file.lua"):
+        assert moonbox(project, "tool", "test", given).stdout == "own\n"
+    done = moonbox(project, "tool", "test", "file")
+    assert (done.returncode, done.stderr) == (2, "error: tools/file.lua defines the tool 'own'; use that name\n")
+
+
+def test_a_run_that_may_use_a_broken_script_says_so(project: Path) -> None:
+    (project / "tools" / "bad-one.lua").write_text("tool = {}")
+    warning = "the tool script bad-one.lua is broken: tool.execute is not a function; "
+    assert moonbox(project, "run", "-e", "return tools.bad_one{}").stderr.startswith(warning)
+    assert moonbox(project, "run", "-e", "return 1").stderr == ""
+
+
 def test_nothing_is_overwritten(project: Path) -> None:
     for arguments in (["init"], ["tool", "init", "hello"]):
         done = moonbox(project, *arguments)
@@ -84,10 +104,18 @@ def test_nothing_is_overwritten(project: Path) -> None:
         assert "exists already; nothing was changed" in done.stderr
 
 
-def test_names_that_a_script_cannot_write_are_refused(tmp_path: Path) -> None:
-    done = moonbox(tmp_path, "tool", "init", "odd-name")
-    assert done.returncode == 2
-    assert "invalid tool name 'odd-name'" in done.stderr
+def test_a_new_tool_may_have_every_name_that_a_tool_may_have(project: Path) -> None:
+    assert moonbox(project, "tool", "init", "my-tool").returncode == 0
+    assert moonbox(project, "tool", "test", "my-tool", "--param", "name=x").stdout == '{"count":1,"text":"Hello, x!"}\n'
+    run = moonbox(project, "run", "-e", "return tools.my_tool{name = 'y'}.text")
+    assert (run.stdout, run.stderr) == ("Hello, y!\n", "")
+
+
+@pytest.mark.parametrize("name", ["a/b", "../up", "", " x", "a.b", 'quo"te', ".hidden"])
+def test_names_that_a_tool_or_its_file_cannot_have_are_refused(tmp_path: Path, name: str) -> None:
+    done = moonbox(tmp_path, "tool", "init", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: invalid tool name {name!r}; use letters, digits, - and _\n"
 
 
 def test_init_elsewhere_says_where_to_go_on(tmp_path: Path) -> None:
@@ -155,6 +183,34 @@ def test_watching(project: Path) -> None:
         assert "Goodbye, moon!" in watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
         assert watching.wait(30) == 0
+
+
+def test_a_time_limit_names_the_setting_that_sets_it(project: Path) -> None:
+    (project / "tools" / "slow.lua").write_text("tool = {}\nfunction tool.execute() while true do end end\n")
+    (project / "moonbox.toml").write_text('[tools.script.slow]\npath = "tools/slow.lua"\ntimeout = 0.2\n')
+    done = moonbox(project, "tool", "test", "slow")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "limit: timeout under [tools.script.slow] sets it"
+    (project / "tools" / "slow.lua").write_text("tool = {}\nfunction tool.execute() return ('x'):rep(1e9) end\n")
+    assert "limit:" not in moonbox(project, "tool", "test", "slow").stderr, "no setting changes this one"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("return function() end", "two.lua: runtime error: value is a function, which cannot leave the script"),
+        ("error('wrong', 2)", "two.lua: runtime error: wrong"),
+        ("return nil .. 1", "two.lua:2: runtime error: attempt to concatenate a nil value"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["", "\n", "\nreturn 1\n"])
+def test_lines_that_the_file_does_not_have_are_not_shown(project: Path, body: str, says: str, ending: str) -> None:
+    (project / "two.lua").write_text(f"tool = {{}}\nfunction tool.execute() {body} end{ending}")
+    done = moonbox(project, "tool", "test", "two.lua")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == says
+    assert not {"3", "4", "5"} & {line.split("|")[0].strip() for line in done.stderr.splitlines()}
+    assert "tool.execute(params, context)" not in done.stderr
 
 
 def test_a_missing_grant_is_told_without_advice_for_a_model(project: Path) -> None:

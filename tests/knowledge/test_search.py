@@ -219,6 +219,7 @@ def test_get_gives_the_document_back(filled: Filled) -> None:
         "updated_at": None,
         "author": "Ann",
         "metadata": {"tags": ["a"], "n": 1},
+        "body": body,
     }
 
 

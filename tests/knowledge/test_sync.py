@@ -120,10 +120,25 @@ def test_a_broken_item_is_reported_and_its_old_version_stays(base: KnowledgeBase
         ("b", "body must be a string, not int"),
         ("(an item without source_id)", "source_id is missing"),
         ("(an item without source_id)", "an item must be a table with source_id and body, not str"),
-        ("e", "unknown key 'titel'; did you mean 'title'?"),
     ]
-    assert {hit.source_id for hit in base.search("text")} == {"a", "b", "f"}
+    assert {hit.source_id for hit in base.search("text")} == {"a", "b", "e", "f"}
     assert report.removed == 1
+    [info] = base.sources()
+    assert (info.healthy, info.notes[0]) == (
+        False,
+        "4 items could not be read, first a: cannot be read: Permission denied",
+    )
+
+
+def test_an_unknown_key_is_ignored_and_told(base: KnowledgeBase, listed: Listed) -> None:
+    keys = {"titel": "x", "k" * 5000: 1}
+    listed.scanned = [{"source_id": name, "body": f"{name} text", **keys} for name in ("a", "b")]
+    report = base.sync("notes")
+    assert (report.problems, report.documents) == ((), 2)
+    assert report.notes[0] == "ignored in 2 items: unknown key 'titel'; did you mean 'title'?"
+    assert len(report.notes[1]) < 250
+    [info] = base.sources()
+    assert (info.healthy, info.notes) == (True, report.notes)
 
 
 def test_a_skipped_item_goes_and_is_counted_by_reason(base: KnowledgeBase, listed: Listed) -> None:
@@ -251,7 +266,7 @@ def test_sources_tell_how_they_are(store: Path, listed: Listed) -> None:
             "last_sync": None,
             "notes": ["never synchronised; run: moonbox sync new"],
         }
-        assert (notes.healthy, notes.documents) == (True, 3)
+        assert (notes.healthy, notes.documents) == (False, 3)
         assert notes.notes == ("1 item could not be read, first x: no such luck", "1 skipped: binary file")
         assert notes.last_sync is not None
     with KnowledgeBase(store) as base:

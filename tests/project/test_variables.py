@@ -141,6 +141,20 @@ def test_a_variable_that_is_not_set_costs_only_what_uses_it(project: Path) -> No
             knowledge.search("honey", mode="semantic")
 
 
+def test_without_the_path_of_the_knowledge_base_only_its_tools_fail(project: Path) -> None:
+    (project / "moonbox.toml").write_text('[knowledge]\npath = "${API_TOKEN}/k.db"\n')
+    problem = f"[knowledge] path: {UNSET}"
+    done = moonbox("run", "-e", "1+1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
+    done = moonbox("run", "-e", "return select(2, pcall(tools.search, {query = 'x'})).message")
+    assert (done.returncode, done.stdout) == (0, f"{problem}\n")
+    for command in (["sync"], ["search", "x"], ["get", "a:b"], ["sources"], ["stats"]):
+        done = moonbox(*command)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: moonbox.toml: {problem}\n"), command
+    checks = json.loads(moonbox("doctor", "--json").stdout)["configuration"]
+    assert [check["detail"] for check in checks if not check["active"]] == [problem]
+
+
 def test_a_sync_without_its_embedder_keeps_the_vectors(project: Path) -> None:
     config = Config.load(project / "moonbox.toml")
     embedder = read_knowledge(config).embedder()

@@ -56,7 +56,7 @@ def test_a_file_in_the_folder_is_a_tool(tmp_path: Path) -> None:
 
 def test_the_configured_key_is_the_name_and_further_keys_are_config(tmp_path: Path) -> None:
     toml = '[tools.script.hello]\npath = "tools/greet.lua"\nword = "${GREETING}"\nother = "${NOPE:-x}"\nlist = [1, 2]\n'
-    with library(tmp_path, toml, {"greet.lua": GREET}) as lib:
+    with library(tmp_path, toml, {"greet.lua": GREET.replace('name = "greet", ', "")}) as lib:
         assert lib.toolbox.paths() == ("hello",)
         run = lib.execute("hello", lib.toolbox["hello"].bind({"who": "me"}))
         assert run.value == {"text": "me me ", "config": {"word": "hi", "other": "x", "list": [1, 2]}, "count": 1}
@@ -237,21 +237,44 @@ def test_toolbox_from_scripts(tmp_path: Path) -> None:
 NAMED = 'tool = {name = "own_name"} function tool.execute(params, context) return context.tool end'
 
 
-def test_the_name_in_the_script_counts_in_a_folder_and_the_table_s_in_the_configuration(tmp_path: Path) -> None:
+def test_a_script_in_a_folder_has_one_name_everywhere(tmp_path: Path) -> None:
+    denied = 'tool = {name = "own_name"} function tool.execute() return env.get("HOME") end'
     with library(tmp_path, files={"file_name.lua": NAMED}) as lib:
         assert lib.toolbox.paths() == ("own_name",)
-        assert lib.toolbox["own_name"].call({}) == "own_name"
-    toml = '[tools.script.table_name]\npath = "tools/file_name.lua"\n'
-    with library(tmp_path, toml, {}) as lib:
-        assert lib.toolbox.paths() == ("table_name",)
+        assert [script.settings.name for script in lib.scripts] == ["own_name"]
+        assert lib.execute("own_name", {}).value == "own_name"
+        (tmp_path / "tools" / "file_name.lua").write_text(denied)
+        assert lib.refresh()
+        with pytest.raises(ToolError, match=r"under \[tools\.script\.own_name\]$"):
+            lib.toolbox["own_name"].call({})
+
+
+def test_a_table_and_its_script_must_agree_on_the_name(tmp_path: Path) -> None:
+    with library(tmp_path, '[tools.script.own_name]\npath = "tools/file_name.lua"\n', {"file_name.lua": NAMED}) as lib:
+        assert lib.toolbox.paths() == ("own_name",)
+    with library(tmp_path, '[tools.script.other]\npath = "tools/file_name.lua"\n') as lib:
+        assert lib.toolbox.paths() == ()
+        [script] = lib.scripts
+        assert script.problem == (
+            "[tools.script.other] runs file_name.lua, whose tool.name is 'own_name'; use one name: "
+            "rename the table to [tools.script.own_name], or change or remove tool.name"
+        )
 
 
 def test_two_scripts_of_one_name(tmp_path: Path) -> None:
+    toml = '[tools]\nfolders = ["tools"]\n[tools.script.own_name]\npath = "third.lua"\n'
+    (tmp_path / "third.lua").write_text(NAMED)
     with library(tmp_path, files={"a.lua": NAMED, "b.lua": NAMED}) as lib:
         assert lib.toolbox.paths() == ("own_name",)
-        assert [script.problem for script in lib.scripts] == [
-            None,
-            "b.lua: another tool script is called 'own_name'; rename one of them",
+        taken = f"{tmp_path}/tools/b.lua and {tmp_path}/tools/a.lua both define the tool 'own_name'; rename one of them"
+        assert [script.problem for script in lib.scripts] == [None, taken]
+        (tmp_path / "tools" / "a.lua").unlink()
+        assert lib.refresh()
+        assert [script.problem for script in lib.scripts] == [None]
+    with library(tmp_path, toml) as lib:
+        assert [(script.settings.path.name, script.problem is None) for script in lib.scripts] == [
+            ("third.lua", True),
+            ("b.lua", False),
         ]
 
 
@@ -337,12 +360,26 @@ def test_a_traceback_names_lines_of_the_file_only(tmp_path: Path, body: str, tra
     assert (caught.value.detail or "").splitlines()[3:] == traceback.splitlines()
 
 
+@pytest.mark.parametrize("call", ["search('x')", "get('a:b')", "sources()"])
+def test_without_a_knowledge_base_its_functions_say_what_to_configure(tmp_path: Path, call: str) -> None:
+    script = f"tool = {{}} function tool.execute(params, context) return context.{call} end"
+    with library(tmp_path, files={"find.lua": script}) as lib, pytest.raises(ToolError) as caught:
+        lib.toolbox["find"].call({})
+    assert caught.value.message == (
+        f"context.{call.partition('(')[0]} needs a knowledge base; "
+        "add [knowledge.sources.NAME] to moonbox.toml and run `moonbox sync`"
+    )
+    assert (caught.value.code, caught.value.retryable) == ("unavailable", False)
+
+
 def test_scripts_find_the_knowledge_base_wherever_they_are_loaded(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("# Lunch\n\nSoup at noon.")
     toml = '[tools]\nfolders = ["tools"]\n[knowledge.sources.notes]\nconnector = "filesystem"\npath = "notes"\n'
     (tmp_path / "tools").mkdir()
-    script = "tool = {} function tool.execute(params, context) return context.search('soup')[1].title end"
+    script = (
+        "tool = {} function tool.execute(params, context) return context.get(context.search('soup')[1].id).body end"
+    )
     (tmp_path / "tools" / "find.lua").write_text(script)
     (tmp_path / "moonbox.toml").write_text(toml)
     config = Config.load(tmp_path / "moonbox.toml")
@@ -350,7 +387,7 @@ def test_scripts_find_the_knowledge_base_wherever_they_are_loaded(tmp_path: Path
         base.sync("notes")
     box = Toolbox.from_scripts(tmp_path / "moonbox.toml")
     try:
-        assert box["find"].call({}) == "Lunch"
+        assert box["find"].call({}) == "# Lunch\n\nSoup at noon."
     finally:
         box.library.close()
 

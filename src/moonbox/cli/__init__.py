@@ -18,17 +18,17 @@ def main() -> None:
         status = _status()
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has closed it, as `head` does. Python would complain when it flushes at exit.
+        # The program that reads our output, such as `head`, has closed the pipe. Python would report an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:  # before a command had begun
+    except KeyboardInterrupt:  # before a command started
         status = 130
     sys.exit(status)  # type: ignore[arg-type]  # the value that SystemExit carried is passed on as it was
 
 
 def _script_alone() -> tuple[str | None, str | None] | None:
-    """The file and the script of `moonbox run FILE` and `moonbox run -e SCRIPT`, None for everything else.
+    """The file and the script of `moonbox run FILE` and `moonbox run -e SCRIPT`; None for every other command line.
 
-    Without options, their parser, which is slow to load, is not needed.
+    These two forms have no options, so they do not need the option parser, which is slow to load.
     """
     if os.environ.keys() & {"_MOONBOX_COMPLETE", "MOONBOX_AUDIT"}:
         return None
@@ -45,8 +45,8 @@ def _run_alone(file: str | None, expression: str | None) -> int:
 
     from moonbox.worker.sources import ProcessSource
 
-    gc.disable()  # until everything is loaded, none of which is garbage
-    workers = ProcessSource.started()  # loads while this process does
+    gc.disable()  # while modules are loaded there is no garbage to find
+    workers = ProcessSource.started()  # starts to load in parallel with this process
     try:
         from moonbox.cli.script import run_alone
 

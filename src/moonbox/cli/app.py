@@ -69,7 +69,7 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except MoonboxError as error:  # of every command: one line, without a traceback
+        except MoonboxError as error:  # one line for an error of any command, without a traceback
             raise typer.Exit(report_error(error)) from error
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -93,7 +93,7 @@ _TYPE_WORDS = {"str": "TEXT", "int": "N", "float": "N", "list[str]": "TEXT", "pa
 def _tidy(command: Any) -> Any:
     """The command, and its subcommands, with readable help."""
     _tidy_parameters(command.params)
-    # The option --help is made for a context and then kept.
+    # Typer creates the option --help for the first context and keeps it.
     help_option = command.get_help_option(command.context_class(command, help_option_names=_HELP_NAMES))
     if help_option is not None:
         _tidy_parameters([help_option])
@@ -111,7 +111,7 @@ def _tidy_parameters(params: list[Any]) -> None:
 
 
 def _tidy_argument(argument: Any) -> None:
-    """Its name says what it is; brackets and dots are put around it where it is used."""
+    """Show only the name of the argument. Typer adds brackets and dots in the usage line."""
     vars(argument)["display_type_rich"] = lambda ctx: None
     if argument.hidden:
         vars(argument)["get_usage_pieces"] = lambda ctx: []

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Tools, Wait, argument, flag, option
+from moonbox.cli.options import (
+    START_SECONDS,
+    ConfigFile,
+    Json,
+    McpConfig,
+    Tools,
+    Wait,
+    argument,
+    flag,
+    language_names,
+    option,
+)
 from moonbox.cli.output import console, print_json, print_note
 from moonbox.cli.script import Script, read_script
 
@@ -34,7 +45,8 @@ def check(
     tools: Tools = None,
     *,
     language: Annotated[
-        str | None, option(metavar="NAME", help="Their language; by default that of the suffix.")
+        str | None,
+        option(metavar="NAME", help="Their language; by default that of the suffix.", autocompletion=language_names),
     ] = None,
     strict: Annotated[bool, flag("--strict", help="Count notes as errors.")] = False,
     as_json: Json = False,

@@ -11,7 +11,7 @@ from moonbox.cli.output import console, print_json
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import RenderableType
     from rich.text import Text
@@ -46,9 +46,7 @@ def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
     yield Text(f"moonbox {diagnosis.moonbox}, {diagnosis.python}, {diagnosis.machine}", "bold")
     yield Text("\nrunning scripts", "bold")
     yield _table((diagnosis.isolation, diagnosis.native, diagnosis.fork, diagnosis.interrupt))
-    wanted = [layer for layer in diagnosis.layers if _is_wanted(layer)]
-    active = sum(layer.active for layer in wanted)
-    yield Text(f"\nthe workers' jail ({active} of {len(wanted)} layers active)", "bold")
+    yield Text(f"\nthe workers' jail ({_counts(diagnosis.layers)})", "bold")
     yield _table(diagnosis.layers)
     if diagnosis.configuration:
         yield Text("\nconfiguration", "bold")
@@ -58,9 +56,17 @@ def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
     yield Text("\n" + _verdict(diagnosis), "green" if diagnosis.ok else "bold red")
 
 
-def _is_wanted(layer: Check) -> bool:
-    """Whether workers want it: some layers are left out on purpose, where another does their work."""
-    return layer.active or not layer.detail.startswith("not asked for")
+def _counts(layers: Sequence[Check]) -> str:
+    active = sum(layer.active for layer in layers)
+    missing = len(_missing(layers))
+    counts = ((active, "active"), (len(layers) - active - missing, "not needed"), (missing, "missing"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count)
+
+
+def _missing(layers: Iterable[Check]) -> list[str]:
+    """The layers that are not active, without those that are left out on purpose because another does their work."""
+    left_out = ("not asked for", "not needed")
+    return [layer.name for layer in layers if not layer.active and not layer.detail.startswith(left_out)]
 
 
 def _verdict(diagnosis: Diagnosis) -> str:
@@ -72,10 +78,10 @@ def _verdict(diagnosis: Diagnosis) -> str:
 def _verdict_on_scripts(diagnosis: Diagnosis) -> str:
     if not diagnosis.isolation.active:
         return "Scripts cannot be isolated here: run only scripts that you trust, with --isolation inline."
-    missing = [layer.name for layer in diagnosis.layers if not layer.active and _is_wanted(layer)]
+    missing = _missing(diagnosis.layers)
     if missing:
-        return f"Scripts run in processes of their own. Not active here: {', '.join(missing)}."
-    return "Scripts run in processes of their own, and every layer is active."
+        return f"Scripts run in processes of their own. Missing here: {', '.join(missing)}."
+    return "Scripts run in processes of their own, and every layer that they need is active."
 
 
 def _table(checks: Iterable[Check]) -> RenderableType:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from moonbox.knowledge.records import Hits, Progress, SourceInfo, SyncReport
 
 SHOWN_PROBLEMS = 10
-MARKS = ("\ue000", "\ue001")  # private characters, which no ordinary text holds
+MARKS = ("\ue000", "\ue001")  # characters for private use, which do not occur in ordinary text
 
 _NO_SOURCE = "no sources are configured; add a table [knowledge.sources.<name>] to the configuration"
 
@@ -195,7 +195,7 @@ def _progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
             described = f"{name}: {PHASES[progress.phase]}"
             bar.update(task, description=described, completed=progress.done, total=progress.total, rate=rate)
             if progress.phase == "done":
-                bar.refresh()  # the last figures, however quick it was
+                bar.refresh()  # show the last numbers even if the sync was faster than the display
 
         yield show
 

@@ -150,7 +150,7 @@ def install(
         raise UsageError(f"--client is required; known clients: {names}")
     chosen = find_client(client)
     used = config if config is not None else find()
-    # Errors, and the question whether to trust it, come here: a client would not show them.
+    # Report errors and ask about trust here, because a client would not show either.
     read_servers(trusted_config(used, trust=trust), mcp_config)
     entry = Entry.make(name, config=used, mcp_config=mcp_config or [])
     path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
@@ -194,7 +194,7 @@ def _started(
 
     if only is not None and only in {server.name for server in servers}:
         servers = [server for server in servers if server.name == only]
-    # Started even if lazy: their state is what was asked for.
+    # Lazy servers are started too, because the command shows their state.
     started = (replace(server, lazy=False) for server in servers)
     with Upstreams(started, logins=LoginStore(), secrets=secrets) as upstreams:
         if not upstreams.wait(wait):
@@ -243,7 +243,7 @@ def _need_ready(status: Status) -> None:
 
 
 def _note(tool: Tool) -> str:
-    """Why scripts may not just call it."""
+    """The policy that keeps scripts from calling the tool freely."""
     if tool.policy != "auto":
         return tool.policy
     return "direct: destructive" if tool.hints.destructive else ""

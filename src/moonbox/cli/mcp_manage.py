@@ -15,7 +15,7 @@ from moonbox.cli.browser import private_browser
 from moonbox.cli.options import ConfigFile, Json, McpConfig, argument, flag, option
 from moonbox.cli.output import print_error, print_json, print_note
 from moonbox.cli.trust import keeping_trust, trusted_config
-from moonbox.errors import ConfigError, UsageError
+from moonbox.errors import ConfigError, MissingExtra, UsageError
 from moonbox.secrets import SecretRedactor
 from moonbox.wording import counted, seconds, visible
 
@@ -170,7 +170,7 @@ def _confirmed(question: str) -> bool:
     except typer.Abort:
         if sys.stdin.isatty():
             raise
-        typer.echo("", err=True)  # nobody answers
+        typer.echo("", err=True)  # standard input is closed or not a terminal
         return False
 
 
@@ -181,8 +181,8 @@ def remove(name: _Name, config: ConfigFile = None) -> None:
     path = _config_file(config)
     try:
         forgotten = _store().remove(_find(name, config, None))
-    except UsageError:
-        forgotten = False  # the error about the name is the one of the registry
+    except (MissingExtra, UsageError):
+        forgotten = False  # without the SDK there is no login; the registry reports an unknown name
     with keeping_trust(path):
         registry.remove(path, name)
     typer.echo(f"removed the MCP server '{name}' from {path}" + (" and forgot its login" if forgotten else ""))
@@ -190,10 +190,10 @@ def remove(name: _Name, config: ConfigFile = None) -> None:
 
 def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, as_json: Json = False) -> None:
     """Start one server and show what it can do, how fast it answers, and the problems of its tools."""
+    settings = _find(name, config, mcp_config)
     from moonbox.mcp.upstreams.login import make_auth
     from moonbox.mcp.upstreams.status import examine
 
-    settings = _find(name, config, mcp_config)
     try:
         report = asyncio.run(examine(settings, None if settings.url is None else make_auth(settings, _store())))
     except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
@@ -351,6 +351,9 @@ def _find(name: str, config: Path | None, mcp_config: Sequence[Path] | None) -> 
 
 
 def _store() -> Any:
+    from moonbox.project.sections import need_mcp
+
+    need_mcp()
     from moonbox.mcp.upstreams.login import LoginStore
 
     return LoginStore()

@@ -43,12 +43,12 @@ __all__ = [
 
 
 def option(*names: str, **settings: Any) -> Any:
-    """An option whose default says nothing."""
+    """An option whose default is not shown in the help."""
     return typer.Option(*names, show_default=False, **settings)
 
 
 def argument(**settings: Any) -> Any:
-    """The same, an argument."""
+    """An argument whose default is not shown in the help."""
     return typer.Argument(show_default=False, **settings)
 
 
@@ -153,7 +153,7 @@ def parse_arguments(given: Sequence[str], tool: Tool, name: str) -> dict[str, An
 
 
 def language_names() -> list[str]:
-    """For the completion of --language."""
+    """The names that complete --language."""
     from moonbox.languages.registry import LANGUAGES
 
     return list(LANGUAGES)
@@ -165,7 +165,7 @@ def _limit(flag: str, parser: Callable[[str], Quantity], metavar: str, help: str
 
 def _parser(parse: Callable[[str], Quantity]) -> Callable[[Any], Quantity]:
     def checked(value: Any) -> Quantity:
-        if isinstance(value, Quantity):  # Typer parses what it has parsed before once more
+        if isinstance(value, Quantity):  # Typer calls the parser again with a parsed value
             return value
         try:
             return parse(value)

@@ -1,4 +1,4 @@
-"""What commands print: text, JSON, errors and notes, and what came of a run."""
+"""What commands print: text, JSON, errors, notes, and the result of a run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from moonbox.errors import MoonboxError, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
     from rich.text import Text
 
@@ -26,7 +28,7 @@ _PIPED_WIDTH = 160
 # Compiled when they are first used, for an error.
 _SOURCE_LINE = r"(\s*\d* \| )(.*)"
 _PLACE = r" \(line \d+, position \d+\)\Z"
-_LIMIT_OPTIONS = {
+LIMIT_OPTIONS: Mapping[str, str] = {
     "time": "--timeout TIME",
     "calls": "--max-calls N",
     "operations": "--max-operations N",
@@ -37,11 +39,12 @@ _LIMIT_OPTIONS = {
     "depth": "--max-depth N",
     "source": "--max-source BYTES",
 }
+"""For each limit, the option of `run` and `repl` that sets it."""
 _DENIALS = {
     "approval_denied": "you denied the call of '{tool}'{reason}",
     "approval_unavailable": "the tool '{tool}' needs your approval, and there is no terminal to ask you on",
 }
-"""Messages for the person who was asked, or would have been; a model gets others."""
+"""Messages for a person about a denied approval; a model gets other messages."""
 _KINDS = {"syntax": "syntax error", "runtime": "runtime error", "tool": "tool error", "limit": "limit reached"}
 
 
@@ -59,10 +62,10 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def forget_typed(terminal: int) -> None:
-    """Drop what was typed and not read yet: whoever typed it had not seen the question that follows."""
+    """Discard typed input that was not read yet: it was typed before the question appeared."""
     try:
         import termios
-    except ImportError:  # no such terminals on this platform
+    except ImportError:  # the platform has no termios
         return
     with contextlib.suppress(termios.error):  # not a terminal
         termios.tcflush(terminal, termios.TCIFLUSH)
@@ -70,18 +73,18 @@ def forget_typed(terminal: int) -> None:
 
 def confirmed(question: str) -> bool:
     """Whether the person at the terminal says yes; nothing typed before the question counts."""
-    import typer  # here and below: slow to load, and a script alone on the command line does without
+    import typer  # imported here and below: slow to load, and `moonbox run FILE` does not need it
 
     forget_typed(sys.stdin.fileno())
     try:
         return typer.confirm(question, err=True)
-    except typer.Abort:  # Ctrl-C, also where no Typer would catch it
+    except typer.Abort:  # Ctrl-C; outside of Typer nothing else would catch it
         typer.echo("", err=True)
         raise KeyboardInterrupt from None
 
 
 def report_error(error: MoonboxError) -> int:
-    """Show an error of ours as one line; the exit status: 2 for wrong use, 1 for the rest."""
+    """Show a MoonboxError as one line. Returns the exit status: 2 for wrong use, 1 otherwise."""
     print_error(str(error))
     return 2 if isinstance(error, UsageError) else 1
 
@@ -115,13 +118,13 @@ def _in_colour() -> bool:
     return is_terminal(stderr=True) and not os.environ.get("NO_COLOR")
 
 
-# What came of a run
+# The result of a run
 
 
 def show_output(run: Run, *, printed: bool = False) -> None:
-    """What the script printed: as it is, except that a terminal does not obey its escape codes.
+    """Show what the script printed. On a terminal, its escape codes are shown as text.
 
-    With `printed`, it was shown while the script ran; then only what is missing of it is told.
+    With `printed`, the output was shown while the script ran, and only a note about missing output is added.
     """
     if run.output and not printed:
         text = visible(run.output) if is_terminal() else run.output
@@ -144,7 +147,7 @@ def save_media(run: Run) -> None:
 
 
 def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bool:
-    """What the script returned: for a person, or for another program. True when something was left out.
+    """Show what the script returned, for a person or for another program. Returns True if something was left out.
 
     `quote` shows a string as a script would write it; without, it is shown as text.
     """
@@ -183,9 +186,18 @@ def _write_plain(value: Any) -> None:
         sys.stdout.write(plain_text(value) + "\n")
 
 
-def show_error(error: ScriptError, *, language: str, name: str | None = None) -> None:
-    """What went wrong, on stderr: where and what, the line with a caret, the calls that led there, the hint."""
-    console(stderr=True).print(_error_text(error, language, name), soft_wrap=True)
+def show_error(
+    error: ScriptError, *, language: str, name: str | None = None, limits: Mapping[str, str] = LIMIT_OPTIONS
+) -> None:
+    """What went wrong, on stderr: where and what, the line with a caret, the calls that led there, the hint.
+
+    `limits` says for each limit what sets it.
+    """
+    text = _error_text(error, language, name)
+    if error.limit is not None and error.limit in limits:
+        text.append("\nlimit: ", "bold green")
+        text.append(f"{limits[error.limit]} sets it")
+    console(stderr=True).print(text, soft_wrap=True)
 
 
 def show_tracebacks(run: Run) -> None:
@@ -216,7 +228,7 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     kind = f"limit reached ({error.limit})" if error.limit else _KINDS.get(error.kind, error.kind)
     message = visible(_for_person(error))
     if error.line is not None:
-        message = re.sub(_PLACE, "", message)  # it stands in front already
+        message = re.sub(_PLACE, "", message)  # the line number is shown at the beginning
     if message[: len(kind) + 1].lower() == f"{kind}:":
         message = message[len(kind) + 1 :].lstrip()
     text.append(f"{kind}: ", "bold red")
@@ -224,17 +236,14 @@ def _error_text(error: ScriptError, language: str, name: str | None) -> Text:
     for line in error.traceback.splitlines():
         text.append("\n  ")
         text.append_text(_traceback_line(visible(line), language))
-    if error.hint and error.kind != "denied":  # what to do instead is advice for a model
+    if error.hint and error.kind != "denied":  # the hint of a denial is advice for a model
         text.append("\nhint: ", "bold green")
         text.append(visible(error.hint))
-    if error.limit in _LIMIT_OPTIONS:
-        text.append("\nlimit: ", "bold green")
-        text.append(f"{_LIMIT_OPTIONS[error.limit]} sets it")
     return text
 
 
 def _for_person(error: ScriptError) -> str:
-    """What went wrong, said to whoever runs the script and answers for its calls."""
+    """The message of an error for the person who runs the script."""
     message = _DENIALS.get(error.code or "")
     if message is None or error.kind != "denied":
         return error.message

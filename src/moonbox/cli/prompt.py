@@ -53,7 +53,7 @@ _STYLE = Style.from_dict(
 
 
 def history_path() -> Path:
-    """The file of the history: beside the audit trail, in the user's folder for state."""
+    """The file of the history, in the same folder as the audit trail."""
     from moonbox.audit.sinks import default_path
 
     return default_path().with_name("repl_history")
@@ -84,7 +84,7 @@ class Prompt:
 
 
 def _continuation(width: int, line: int, wrapped: int) -> AnyFormattedText:
-    """The beginning of a further line; blank where a long line only wraps."""
+    """The prefix of a continuation line; blank for the rest of a long line that wraps."""
     return [("class:continuation", " " * width if wrapped else "." * (width - 2) + "> ")]
 
 
@@ -95,7 +95,7 @@ def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
-            buffer.complete_state = None  # Enter takes the completion, no more
+            buffer.complete_state = None  # Enter only accepts the completion
         elif buffer.text.startswith(":") or not buffer.text.strip() or is_complete(buffer.text):
             _dedent(buffer)
             buffer.validate_and_handle()
@@ -127,7 +127,7 @@ def _indentation(line: str) -> str:
 
 
 def _dedent(buffer: Buffer) -> None:
-    """Move a line that closes a block back to where the block began."""
+    """Align a line that closes a block with the line that opened it."""
     document = buffer.document
     line, row = document.current_line, document.cursor_position_row
     if row == 0 or not _CLOSES.match(line):
@@ -148,7 +148,7 @@ def _lexer(language: str) -> Lexer | None:
 
 
 def _history(path: Path) -> History:
-    """In a file that only its owner can read; in memory where that fails."""
+    """A history in a file that only its owner can read; in memory if the file cannot be used."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -167,6 +167,8 @@ class Names:
     """Table → member → a few words about it."""
     documented: tuple[str, ...] = ()
     """What `docs[…]` answers."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """The types of globals that scripts have defined."""
 
     @classmethod
     def of(cls, sandbox: Sandbox) -> Names:
@@ -175,8 +177,10 @@ class Names:
 
         language = language_named(sandbox.language)
         names = cls(documented=tuple(sandbox.docs.names()))
+        tools_table = language.tool_name("x").startswith("tools.")
         for name, text in language.docs.items():
-            names.add(name, text.partition("\n")[0])
+            if name != "tools" or tools_table:  # in Rhai it is documented, but it is not a variable
+                names.add(name, text.partition("\n")[0])
         for table, members in language.libraries(sandbox.lua_features).items():
             for member in members:
                 names.add(f"{table}.{member}", "")
@@ -201,7 +205,14 @@ class Names:
 
     def with_globals(self, defined: Mapping[str, str]) -> Names:
         """The same names, and globals that scripts have defined since."""
-        return Names({**self.members, "": {**self.members.get("", {}), **defined}}, self.documented)
+        return Names({**self.members, "": {**self.members.get("", {}), **defined}}, self.documented, defined)
+
+    def may_be_string(self, path: str) -> bool:
+        """Whether the value may be a string, as far as it is known."""
+        if path in self.kinds:
+            return self.kinds[path] == "string"
+        table, _, name = path.rpartition(".")
+        return name not in self.members.get(table, {})
 
 
 class ScriptCompleter(Completer):
@@ -218,7 +229,7 @@ class ScriptCompleter(Completer):
             return self._of_command(text)
         line = document.current_line_before_cursor
         key = _DOCS_KEY.search(line)
-        if key is not None:
+        if key is not None and "docs" in self.names.members.get("", {}):
             ending = f"{key[1]}]"
             return _matching(dict.fromkeys(self.names.documented, ""), key[2], ending)
         word = _PATH.search(line)
@@ -232,9 +243,9 @@ class ScriptCompleter(Completer):
         return _matching(dict.fromkeys(self.names.documented, ""), argument[1] if argument else "\0")
 
     def _of_word(self, word: str) -> Iterator[Completion]:
-        _, colon, method = word.partition(":")
-        if colon:  # a value's methods are those of strings, the only values that have any
-            return _matching(self.names.members.get("string", {}), method)
+        value, colon, method = word.partition(":")
+        if colon:  # only strings have methods
+            return _matching(self.names.members.get("string", {}) if self.names.may_be_string(value) else {}, method)
         table, _, beginning = word.rpartition(".")
         offered = self.names.members.get(table, {})
         if not table:

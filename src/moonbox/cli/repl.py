@@ -59,7 +59,7 @@ def repl(
 
     with Session(options, language) as session:
         if sys.stdin.isatty() and is_terminal():
-            _converse(session)
+            _interactive(session)
         elif not _read_all(session):
             raise typer.Exit(1)
 
@@ -68,13 +68,12 @@ class _Quit(Exception):
     """`:quit` was typed."""
 
 
-def _converse(session: Session) -> None:
+def _interactive(session: Session) -> None:
     """Ask, run, show, until the person quits."""
     from moonbox.cli.prompt import Names, Prompt, ScriptCompleter
 
     language = language_named(session.sandbox.language)
-    names = Names.of(session.sandbox)
-    completer = ScriptCompleter(names, language.keywords, COMMANDS)
+    completer = ScriptCompleter(Names.of(session.sandbox), language.keywords, COMMANDS)
     prompt = Prompt(language.name, completer, language.completeness())
     locals_before = _Locals()
     _greet(session)
@@ -89,30 +88,28 @@ def _converse(session: Session) -> None:
             continue
         try:
             if text.startswith(":"):
-                _do(text, session)
-                completer.names = names.with_globals(session.repl.globals())
+                _run_command(text, session)
             else:
                 run = session.run(text)
                 _show(run, session)
-                defined = session.repl.globals()
-                completer.names = names.with_globals(defined)
-                locals_before.explain(run, defined)
+                locals_before.explain(run, session.repl.globals())
+            completer.names = Names.of(session.sandbox).with_globals(session.repl.globals())
         except _Quit:
             return
         except KeyboardInterrupt:
             print_note("\ninterrupted")
-        except MoonboxError as problem:  # a worker that is not available now may be at the next script
+        except MoonboxError as problem:  # a worker may be available again for the next script
             print_error(str(problem))
 
 
 class _Locals:
-    """The local variables of earlier scripts, which ended with their scripts: people expect them to be there."""
+    """The local variables of earlier scripts. They no longer exist, but people expect them to."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def explain(self, run: Run, defined: Mapping[str, str]) -> None:
-        """Say so where a script reads one, then remember those of the script."""
+        """Print a note if the script reads one of them, then remember the script's own."""
         own = {name for names in _LOCAL.findall(run.source) for name in re.findall(r"\w+", names)}
         if run.error is not None or None in run.values:
             words = set(re.findall(r"\w+", run.source))
@@ -138,10 +135,10 @@ def _greet(session: Session) -> None:
 def _read_all(session: Session) -> bool:
     """Run the scripts of standard input; False when one failed."""
     good = True
-    for text in _chunks(session.sandbox.language):
+    for text in _stdin_scripts(session.sandbox.language):
         if text.startswith(":"):
             try:
-                _do(text, session)
+                _run_command(text, session)
             except _Quit:
                 break
             continue
@@ -153,8 +150,8 @@ def _read_all(session: Session) -> bool:
     return good
 
 
-def _chunks(language: str) -> Iterator[str]:
-    """The scripts in standard input: lines, and more lines where one is not complete."""
+def _stdin_scripts(language: str) -> Iterator[str]:
+    """The scripts in standard input: each is one line, or several lines until it is complete."""
     is_complete = language_named(language).completeness()
     text = ""
     for line in sys.stdin:
@@ -187,7 +184,7 @@ def _show(run: Run, session: Session) -> None:
 # The commands that begin with a colon
 
 
-def _do(line: str, session: Session) -> None:
+def _run_command(line: str, session: Session) -> None:
     """Do what a line such as `:docs tools.find` asks for."""
     name, _, argument = line[1:].strip().partition(" ")
     if name not in _ACTIONS:

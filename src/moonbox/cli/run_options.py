@@ -123,7 +123,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         return load_tools(self.tools)
 
     def _limits(self) -> Limits:
-        """The preset, with the single limits that were given."""
+        """The preset, changed by the limits that have options of their own."""
         names = {name: _option_name(name) for name in Limits().to_dict()}
         given = {name: getattr(self, option) for name, option in names.items()}
         changes = {name: quantity.value for name, quantity in given.items() if quantity is not None}
@@ -134,7 +134,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             raise UsageError(message) from None
 
     def _features(self) -> frozenset[str]:
-        """The features, given one by one or in a row."""
+        """The features, from repeated options or from one comma-separated list."""
         known = feature_names()
         names = [name for part in self.features or () for name in part.replace(",", " ").split()]
         for name in names:

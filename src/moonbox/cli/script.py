@@ -1,4 +1,4 @@
-"""A script on the command line: a file, standard input or text; run, and its result shown."""
+"""Scripts on the command line: reading them from a file, standard input or text, running them, showing the result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_script(
     as_json: bool = False,
     traceback: bool = False,
 ) -> int:
-    """Run it and show what came of it; the exit status. `traceback`: also how the code of its tools failed."""
+    """Run a script and show its result. Returns the exit status. `traceback`: also how the code of its tools failed."""
     live = _LiveOutput() if not as_json else None
     finished = _execute(script, options, inputs, live)
     if live is not None:
@@ -69,7 +69,7 @@ def run_script(
 
 
 class _LiveOutput:
-    """What the script prints, on standard output as it comes."""
+    """Writes what the script prints to standard output while the script runs."""
 
     def __init__(self) -> None:
         self._stream, self._last = sys.stdout, ""
@@ -85,29 +85,29 @@ class _LiveOutput:
             self._stream.flush()
 
     def end(self) -> None:
-        """Nothing else begins in the middle of a line."""
+        """End an incomplete line, so that later output starts on a new one."""
         if self._last not in ("", "\n"):
             self._stream.write("\n")
 
 
 def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], live: _LiveOutput | None) -> Run:
-    """Run it; after Ctrl-C the record of what it did until then."""
+    """Run a script. After Ctrl-C, the Run has what the script did until then."""
     from moonbox.cli.session import Session
 
-    # Tools print to stdout as they please: only the script's own output belongs there.
+    # Tools may print to stdout, which must have the script's own output only.
     with (
         contextlib.redirect_stdout(sys.stderr),
         Session(options, script.language, wait=START_SECONDS, sources=[script.text], on_output=live) as session,
     ):
-        gc.freeze()  # nothing that was loaded has to be looked through again
+        gc.freeze()  # the garbage collector can skip everything that is loaded now
         gc.enable()
         return session.run(script.text, inputs=inputs)
 
 
 def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False) -> None:
-    """Everything that a person wants to know of it; `recorded` where `moonbox audit` can show more.
+    """Show a run: output, values, error and a summary.
 
-    `printed` where its output was shown while it ran.
+    `recorded`: the run is in the audit trail. `printed`: its output was shown while it ran.
     """
     from moonbox.cli.output import show_error, show_output, show_values, summary
 
@@ -141,9 +141,9 @@ class Script(Struct, frozen=True):
 
 
 def read_script(file: str | None, expression: str | None, language: str | None) -> Script:
-    """The script that the arguments name; UsageError says in one line why there is none."""
+    """The script that the arguments name. Raises UsageError if they do not name one."""
     if file is not None and expression is not None:
-        raise UsageError("use either a file or -e, not both")
+        raise UsageError(f"use either a file or -e, not both; to give the script a value: --set NAME={file}")
     if expression is not None:
         return Script(expression, _language(language, None))
     if file is None:
@@ -154,13 +154,13 @@ def read_script(file: str | None, expression: str | None, language: str | None) 
     from pathlib import Path
 
     path = Path(file)
-    data = _read(path)  # before its language: a missing file is the more important error
+    data = _read(path)  # read first: a missing file is a more important error than an unknown language
     chosen = _language(language, path)
     return Script(_text(data, f"'{file}'", chosen), chosen, file)
 
 
 def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
-    """The globals that --input and --set describe; a --set has the last word."""
+    """The globals that --input and --set describe; --set takes precedence."""
     from moonbox.languages.language import is_identifier
 
     inputs: dict[str, Any] = {}
@@ -186,7 +186,7 @@ def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
 
 
 def _language(given: str | None, path: Path | None) -> str:
-    """The one that was named, or the one of the file's suffix, or the default."""
+    """The named language, or that of the file's suffix, or the default."""
     from moonbox.languages.registry import LANGUAGES
     from moonbox.languages.registry import language as language_named
 
@@ -234,6 +234,6 @@ def _text(data: bytes, name: str, language: str) -> str:
     except UnicodeDecodeError as problem:
         byte = data[problem.start]
         raise UsageError(f"{name} is not UTF-8 (byte {problem.start:,} is 0x{byte:02x})") from None
-    if text.startswith("#!"):  # the line that names an interpreter becomes a comment: line numbers stay
+    if text.startswith("#!"):  # the interpreter line becomes a comment, so that line numbers do not change
         text = language_named(language).comment + text[2:]
     return text

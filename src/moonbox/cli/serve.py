@@ -164,7 +164,7 @@ def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
     from moonbox.config.sections import ServeSettings
 
     given = {key: value for key, value in options.items() if value is not None}
-    read(ServeSettings, given, "")  # an option that is wrong is not an error in the file
+    read(ServeSettings, given, "")  # an invalid option is not an error in the file
     return trusted_config(config, trust=trust).with_changes(serve=given)
 
 
@@ -186,7 +186,7 @@ def _read(script: Path) -> str:
 
 
 def _has_screen() -> bool:
-    """Whether a browser with windows can be expected; one in the terminal would take it over."""
+    """Whether a graphical browser is likely to be there. A browser in the terminal would take the terminal over."""
     if sys.platform in ("darwin", "win32"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
@@ -210,7 +210,7 @@ def _log(verbose: int, form: str) -> _Formatter:
 
 
 class _Formatter(logging.Formatter):
-    """A log line without secrets: those of the configuration, as soon as it was read."""
+    """A log line without secrets. Secrets of the configuration are known after it is read."""
 
     def __init__(self, form: str | None = None) -> None:
         super().__init__(form)
@@ -224,7 +224,7 @@ class _Formatter(logging.Formatter):
 
 
 class TextFormatter(_Formatter):
-    """A line for people: when, how grave, what, and its fields; control characters of others are made visible."""
+    """A line for people: time, level, message and fields. Control characters are made visible."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -283,7 +283,7 @@ class _JsonLines(io.TextIOBase):
 
 
 def _word(value: Any) -> str:
-    """A field's value as one word: quoted where it has spaces or could be taken for another field."""
+    """A field's value as one word, quoted if it has spaces or looks like another field."""
     text = str(value)
     return text if text and not any(sign in text for sign in ' ="\n') else json.dumps(text, ensure_ascii=False)
 

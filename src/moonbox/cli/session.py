@@ -88,7 +88,7 @@ class Session:
             raise
 
     def _beside_line(self, show: Callable[[str], None]) -> Callable[[str], None]:
-        """Show text while the line of calls is away: both would be drawn in one place."""
+        """Hide the line of calls while text is shown, because both use the same place."""
         line = self._line
 
         def shown(text: str) -> None:
@@ -117,7 +117,7 @@ class Session:
             if self._approver is not None:
                 self._approver.withdraw()
             run = self._latest.run
-            if run is None or run is before:  # the script had not begun
+            if run is None or run is before:  # the script did not start
                 raise
             return run
 
@@ -178,7 +178,7 @@ class CallLine:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """For one run."""
+        """Show the line during one run."""
         with self._lock:
             self._began, self._made, self._failed, self._open = time.monotonic(), 0, 0, {}
             self._watching = True
@@ -191,7 +191,7 @@ class CallLine:
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:
-        """While a person is asked something."""
+        """Hide the line while a person is asked."""
         with self._lock:
             self._hidden += 1
             self._stop()
@@ -282,7 +282,7 @@ class Approver:
 
     def __call__(self, call: ToolCall) -> Decision:
         with self._one_at_a_time, self._line.hidden():
-            if self._withdrawn:  # while another call of the same batch was asked about
+            if self._withdrawn:  # cancelled while this call waited for its turn
                 return Decision("deny")
             cut = self._show(call, shortened=True)
             question = "allow it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "
@@ -315,7 +315,7 @@ class Approver:
         match word.lower():
             case "y" | "yes":
                 return Decision("allow", by=self._person)
-            case "n" | "no":  # followed by the reason, which the script gets
+            case "n" | "no":  # the text after it is the reason, which the script receives
                 return Decision("deny", rest.strip(), by=self._person)
             case "a" | "always":
                 return Decision("always", by=self._person)
@@ -341,7 +341,7 @@ class Approver:
         return Decision("edit", arguments={**before, **changes}, by=self._person)
 
     def _show(self, call: ToolCall, *, shortened: bool) -> bool:
-        """Show the call; True when something of it was left out."""
+        """Show the call. Returns True if something was left out."""
         from rich.text import Text
 
         text = Text()
@@ -368,7 +368,7 @@ class Approver:
 
     def _read(self, question: str) -> str | None:
         """A line that the person typed; None at the end of input, and when the run was cancelled."""
-        forget_typed(self._terminal)  # what was typed before the question is no answer to it
+        forget_typed(self._terminal)  # ignore what was typed before the question
         self._console.print(question, end="", style="bold", soft_wrap=True)
         self._console.file.flush()
         ready, _, _ = select.select([self._terminal, self._bell_in], [], [])

@@ -128,12 +128,12 @@ def test(
         if watch:
             _watch(path, params or [], chosen)
             return
-        if not _try(path, params or [], chosen, as_json=as_json):
+        if not _run_tests(path, params or [], chosen, as_json=as_json):
             raise typer.Exit(1)
 
 
-def _try(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
-    """Run it, or the examples; whether all went well."""
+def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
+    """Run the script or its examples. Returns whether all succeeded."""
     from moonbox.scripts.authoring import examples_of, run_example
 
     settings = _all_with_examples(config) if path is None else _settings_for(path, config)
@@ -164,7 +164,8 @@ def _show_test(run: Run, path: Path, *, as_json: bool) -> bool:
         show_values(run, quote=False)
         sys.stdout.flush()
         if run.error is not None:
-            show_error(run.error, language=run.language, name=_relative(path))
+            limits = {"time": f"timeout under [tools.script.{run.tool}]"}
+            show_error(run.error, language=run.language, name=_relative(path), limits=limits)
     return run.error is None
 
 
@@ -183,8 +184,8 @@ def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
             if now != stamps:
                 stamps = now
                 try:
-                    _try(path, params, config)
-                except MoonboxError as problem:  # a script that is broken now may be whole after the next change
+                    _run_tests(path, params, config)
+                except MoonboxError as problem:  # the next change may repair the script
                     print_error(str(problem))
                 print_note("waiting for changes; Ctrl-C stops")
             time.sleep(_POLL_SECONDS)
@@ -211,11 +212,11 @@ def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run
 
 
 def _show_broken(script: LoadedScript) -> None:
-    """What is wrong with it, as `moonbox run` shows errors."""
+    """Show why a script is broken, in the way `moonbox run` shows errors."""
     if script.error is not None:
         from moonbox.languages.registry import DEFAULT_LANGUAGE
 
-        show_error(script.error, language=DEFAULT_LANGUAGE, name=_relative(script.settings.path))
+        show_error(script.error, language=DEFAULT_LANGUAGE, name=_relative(script.settings.path), limits={})
     else:
         print_error(f"{_relative(script.settings.path)}: {script.problem}")
 
@@ -226,7 +227,7 @@ def _relative(path: Path) -> str:
 
 @contextlib.contextmanager
 def _shown_logs() -> Iterator[None]:
-    """While this lasts, what scripts log is shown on standard error."""
+    """Show on standard error what scripts log."""
     logger = logging.getLogger("moonbox.script")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("log.%(levelname)s: %(message)s"))
@@ -243,7 +244,7 @@ def _shown_logs() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _opened(settings: ToolsSettings, config: Config) -> Iterator[ScriptLibrary]:
-    """These scripts, with the context that they find in their project."""
+    """A library of these scripts, with the context of their project."""
     from moonbox.project.assembly import script_library
 
     with script_library(config, settings=settings) as library:
@@ -261,24 +262,30 @@ def _all_with_examples(config: Config) -> ToolsSettings:
 
 
 def _settings_for(path: Path, config: Config) -> ToolsSettings:
-    """The one script: with its grants if it is configured, else without any."""
+    """The script of this name or path: with its grants if it is configured, else without any."""
     from moonbox.project.sections import read_tools
     from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 
-    configured = read_tools(config)
-    for item in configured.scripts:
+    for item in read_tools(config).scripts:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))
-    for folder in configured.folders:
-        if (folder / f"{path}.lua").is_file():
-            path = folder / f"{path}.lua"
-    if not path.is_file():
-        names = [item.name for item in configured.scripts]
-        names += [file.stem for folder in configured.folders for file in sorted(folder.glob("*.lua"))]
-        files = [str(path.with_name(file.name)) for file in sorted(path.parent.glob("*.lua"))] if path.suffix else []
-        hint = suggestion(str(path), [*names, *files]) or "; `moonbox tool list` lists the configured ones"
-        raise UsageError(f"unknown tool script '{path}'{hint}")
-    return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
+    if path.is_file():
+        if path.suffix != ".lua":
+            raise UsageError(f"'{path}' is not a tool script, which ends in .lua")
+        return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
+    scripts = [script.settings for script in _library(config)]
+    for item in scripts:
+        if item.name == str(path):
+            return ToolsSettings((item,))
+    for item in scripts:
+        if item.path.stem == str(path):
+            raise UsageError(f"{_relative(item.path)} defines the tool '{item.name}'; use that name")
+    if path.is_dir():
+        raise UsageError(f"'{path}' is a folder; name one of its scripts")
+    files = [str(path.with_name(file.name)) for file in sorted(path.parent.glob("*.lua"))] if path.suffix else []
+    names = [item.name for item in scripts]
+    hint = suggestion(str(path), [*names, *files]) or "; `moonbox tool list` lists the configured ones"
+    raise UsageError(f"unknown tool script '{path}'{hint}")
 
 
 def _library(config: Config) -> tuple[LoadedScript, ...]:

@@ -55,7 +55,7 @@ def trust(
 
 @contextlib.contextmanager
 def keeping_trust(path: Path) -> Iterator[None]:
-    """A change that a person makes by a command of ours: a configuration that was trusted stays so."""
+    """Keep a trusted configuration trusted while a command of moonbox changes it."""
     from moonbox.config import Config
     from moonbox.project.trust import TrustStore, powers
 
@@ -69,9 +69,9 @@ def keeping_trust(path: Path) -> Iterator[None]:
 
 
 def trusted_config(path: Path | None, *, trust: bool = False) -> Config:
-    """The configuration, once a person has agreed to it: before, at the terminal now, or with --trust.
+    """The configuration, if a person has agreed to it: earlier, at the terminal now, or with --trust.
 
-    Otherwise UsageError says what it would do.
+    Otherwise, raises UsageError with what the configuration would do.
     """
     from moonbox.config import Config, find
 

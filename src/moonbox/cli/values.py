@@ -121,7 +121,7 @@ class _Layout(Struct):
         if isinstance(value, str):
             cut = len(value) - self.chars
             if cut > 0 and flat:
-                yield value, style  # too long for any line: its real length says so
+                yield value, style  # longer than any line; the full length makes the caller use several lines
                 return
             yield _quoted(value[: self.chars]), style
             if cut > 0:
@@ -136,7 +136,7 @@ class _Layout(Struct):
     def _members(value: Any) -> Iterator[tuple[Any, Any]]:
         if isinstance(value, list):
             return ((None, item) for item in value)
-        # Lua has no order of its own for these; the same table should look the same each time.
+        # Sorted, so that the same table always looks the same.
         return iter(sorted(value.items(), key=lambda item: (isinstance(item[0], str), item[0])))
 
 

@@ -143,7 +143,7 @@ class ToolsTable:
     python: tuple[str, ...] = ()
     """Python tools: `module:name`, `module`, or `file.py:name`, relative to the configuration file."""
     disabled: tuple[str, ...] = ()
-    """Tools that nobody can use, whoever brings them: names, patterns (`github.delete_*`), or `category:admin`."""
+    """Tools that cannot be used, wherever they come from: names, patterns (`github.delete_*`), or `category:admin`."""
     max_risk: Literal["low", "medium", "high"] | None = None
     """Tools of a higher risk cannot be used; those that do not state their risk can."""
     script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

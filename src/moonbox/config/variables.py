@@ -1,7 +1,7 @@
 """Variables of the environment in a configuration: their expansion, those that are not set, and those to keep secret.
 
-A text with a variable that is not set stays as it is written, and is an `Unset`. Whoever reads it refuses it, so that
-it costs only what uses it.
+A text with a variable that is not set stays as it is written, as an `Unset`. The code that reads such a value refuses
+it, so that other parts of the configuration can be used.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _SECRET_NAME = r"(?i)TOKEN|KEY|SECRET|PASS|PWD|AUTH|CRED|PAT\b|DSN|COOKIE|SESSION|PRIVATE"
 _HOST_NAME = r"(?i)[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?"
 _PLACE_KEYS = frozenset({"path", "cwd", "command", "folders", "read", "write", "http", "host", "hosts", "python"})
-"""Settings that name a place. What they hold is shown to people, and is no secret."""
+"""Settings that name a place. Their values are shown to people and are not secrets."""
 _ADDRESS_KEYS = frozenset({"url", "issuer", "client_metadata_url", "origins"})
 _LONGEST_WORD = 12
-"""A word or a number shorter than this is no secret, unless the variable's name says so."""
+"""A word or a number shorter than this is not a secret, unless the variable's name says so."""
 
 
 class Unset(str):
@@ -48,7 +48,7 @@ class Variables:
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
         self.secrets: dict[str, str] = {}
-        """Expanded values that nobody may see, by the names of their variables."""
+        """Expanded values to keep secret, by the names of their variables."""
 
     def expand(self, value: Any, place: tuple[str | int, ...] = ()) -> Any:
         """Replace the variables in every text: ${NAME}, or ${NAME:-default}; $${…} stays as ${…}. One pass only.
@@ -128,7 +128,7 @@ def is_secret_name(name: str) -> bool:
 def is_secret(name: str, value: str, place: tuple[str | int, ...]) -> bool:
     """Whether the value of a variable is kept out of everything that is shown and recorded.
 
-    It is, unless it plainly is none: replacing a short word, a path or an address would damage ordinary results.
+    Short words, paths and addresses are not secrets: replacing them would damage ordinary results.
     """
     key = next((part for part in reversed(place) if not isinstance(part, int)), "")
     if len(value) < MIN_SECRET or key in _PLACE_KEYS:

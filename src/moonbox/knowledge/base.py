@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from moonbox.knowledge.config import KnowledgeConfig
+    from moonbox.knowledge.config import KnowledgeConfig, UnusableKnowledge
     from moonbox.knowledge.embedding import Embedder
     from moonbox.knowledge.records import Connector, Progress
 
@@ -96,10 +96,11 @@ class KnowledgeBase:
             if row is None:
                 raise DocumentNotFound(f"unknown document {id!r}; search returns valid ids")
             number, source_number, source, source_id, title, source_url, updated_at, author, metadata = row
-            chunks = db.execute(
+            rows = db.execute(
                 "SELECT id, heading, text, overlap FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id",
                 document_range(source_number, number),
             ).fetchall()
+        chunks = tuple(Chunk(position_of(id), joined(heading), joined(text)[cut:]) for id, heading, text, cut in rows)
         return Document(
             id=f"{source}:{source_id}",
             source=source,
@@ -109,9 +110,8 @@ class KnowledgeBase:
             updated_at=updated_at,
             author=author,
             metadata=json.loads(metadata),
-            chunks=tuple(
-                Chunk(position_of(id), joined(heading), joined(text)[cut:]) for id, heading, text, cut in chunks
-            ),
+            body="".join(chunk.text for chunk in chunks),
+            chunks=chunks,
         )
 
     def sync(
@@ -253,10 +253,11 @@ def _source_info(db: sqlite3.Connection, number: int, name: str, configured: boo
         unread = counted(report["problem_count"], "item")
         notes.append(f"{unread} could not be read, first {first['source_id']}: {first['message']}")
     notes += report.get("notes", [])
-    return SourceInfo(name, configured, status in ("ok", "running"), documents, when, tuple(notes))
+    healthy = status in ("ok", "running") and not report.get("problem_count")
+    return SourceInfo(name, configured, healthy, documents, when, tuple(notes))
 
 
-def knowledge_tools(base: KnowledgeBase) -> list[Tool]:
+def knowledge_tools(base: KnowledgeBase | UnusableKnowledge) -> list[Tool]:
     """The three tools over one knowledge base; they only read."""
 
     def search(query: str, mode: Mode = "keyword", limit: int = 12, source: str | None = None) -> list[Hit]:
@@ -273,7 +274,7 @@ def knowledge_tools(base: KnowledgeBase) -> list[Tool]:
             return base.search(query, mode, limit, source)
 
     def get(id: str) -> Document:
-        """One document by the id that search gave. The texts of its chunks, joined, are its body.
+        """One document by the id that search gave: its whole text is `body`, its passages are `chunks`.
 
         Args:
             id: "source:source_id", as search gives it.

@@ -16,12 +16,12 @@ path = "docs"
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 from moonbox.config.reader import check_keys, read, schema
 from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
 from moonbox.config.variables import unset_problem
-from moonbox.errors import ConfigError
+from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.records import EmbeddingError, KnowledgeError
 from moonbox.suggest import unknown
 
@@ -163,8 +163,20 @@ class UnusableEmbedder:
         raise EmbeddingError(self.problem)
 
 
+@dataclass(frozen=True, slots=True)
+class UnusableKnowledge:
+    """A knowledge base whose path has a variable that is not set: each of its tools reports that."""
+
+    problem: str
+
+    def search(self, *_: Any) -> NoReturn:
+        raise ToolError(self.problem, code="unavailable")
+
+    get = sources = search
+
+
 def _without_unset(data: Any) -> tuple[Any, dict[str, Connector], str | None]:
-    """The section without sources and embeddings in which a variable is not set; these sources; why no embeddings."""
+    """The section without the tables that have unset variables, those sources, and the problem of the embeddings."""
     if not isinstance(data, dict):
         return data, {}, None  # the reader says what is wrong with it
     given, unusable = dict(data), {}
@@ -217,7 +229,7 @@ def _resolved(path: Path, base_dir: Path) -> Path:
 
 
 def _tagged(key: str, value: str, inner: dict[str, Any]) -> dict[str, Any]:
-    """A schema with one more key of a fixed value, which tells the alternatives apart."""
+    """A schema with an additional key of a fixed value, which distinguishes the alternatives."""
     return {
         **inner,
         "properties": {key: {"const": value}, **inner.get("properties", {})},

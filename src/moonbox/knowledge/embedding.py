@@ -36,7 +36,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """What tells this model's vectors from another's; under a new name all vectors are made again."""
+        """Identifies the model of a vector. If the name changes, all vectors are created again."""
         ...
 
     def embed(self, texts: Sequence[str], kind: Literal["document", "query"]) -> list[list[float]]:
@@ -79,7 +79,7 @@ class OpenAIEmbeddings:
 
 
 class OpenAIEmbedder:
-    """An embedder over such an endpoint. `pause` waits between attempts."""
+    """An embedder that uses such an endpoint. `pause` waits between attempts."""
 
     def __init__(self, options: OpenAIEmbeddings, *, pause: Callable[[float], None] = time.sleep) -> None:
         self.options, self._pause = options, pause
@@ -111,7 +111,7 @@ class OpenAIEmbedder:
     def _client(self) -> Client:
         """One client for all requests of a process: making one can cost more than a request.
 
-        The server is configured, and may well be on this machine; its answers are bounded in time and size.
+        Private addresses are allowed, because the server is configured and may be on this machine.
         """
         with self._lock:
             if self._kept is None or self._kept[0] != os.getpid():

@@ -24,6 +24,7 @@ MAX_BODY = 20_000_000
 MAX_TITLE = 500
 MAX_SOURCE_ID = 2_000
 MAX_METADATA = 64_000
+MAX_KEY = 80
 UNSAFE_SCHEMES = ("javascript:", "data:", "vbscript:")
 Mode = Literal["keyword", "semantic", "hybrid"]
 
@@ -44,7 +45,7 @@ class Item:
     format: Literal["markdown", "text"] = "markdown"
     """Whether `#` lines are headings."""
     fingerprint: str | None = None
-    """Tells cheaply whether the item has changed (a modification time, an ETag); the next scan gets it back."""
+    """A cheap way to detect a change, such as a modification time or an ETag. The next scan receives it."""
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the dataclass is frozen
@@ -64,14 +65,18 @@ class Item:
         """An item from a mapping, as a connector script returns it; unknown keys are refused."""
         if not isinstance(data, Mapping):
             raise UsageError(f"an item must be a table with source_id and body, not {type(data).__name__}")
-        known = [item.name for item in fields(cls)]
-        for key in data:
-            if key not in known:
-                raise UsageError(unknown("key", str(key), known))
+        for message in unknown_keys(data).values():
+            raise UsageError(message)
         for key in ("source_id", "body"):
             if data.get(key) is None:
                 raise UsageError(f"{key} is missing")
         return cls(**{key: value for key, value in data.items() if value is not None})
+
+
+def unknown_keys(data: Mapping[Any, Any]) -> dict[Any, str]:
+    """The keys that an item cannot have, each with a message."""
+    known = [item.name for item in fields(Item)]
+    return {key: unknown("key", str(key)[:MAX_KEY], known) for key in data if key not in known}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ class Skipped:
 
     source_id: str
     reason: str
-    """The same words for all items of a kind: the report counts them."""
+    """Use the same words for all items of a kind: the report counts equal reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,7 @@ def _metadata(value: Any) -> dict[str, Any]:
 
 
 class _Record:
-    """A record that is plain JSON data too."""
+    """A record that can be converted to JSON data."""
 
     __slots__ = ()
 
@@ -242,11 +247,8 @@ class Document(_Record):
     updated_at: str | None
     author: str | None
     metadata: Mapping[str, Any]
+    body: str
     chunks: tuple[Chunk, ...]
-
-    @property
-    def body(self) -> str:
-        return "".join(chunk.text for chunk in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ class SourceInfo(_Record):
     name: str
     configured: bool
     healthy: bool
-    """Its last synchronisation succeeded."""
+    """Its last synchronisation succeeded, and every item could be read."""
     documents: int
     last_sync: str | None
     """When its last synchronisation ended, ISO 8601 in UTC."""
@@ -304,7 +306,7 @@ class Progress:
     problems: int = 0
     embedded: int = 0
     seconds: float = 0.0
-    """Since the synchronisation began."""
+    """Seconds since the synchronisation started."""
     rate: float = 0.0
     """Items a second in this phase."""
 
@@ -321,7 +323,7 @@ class SyncReport(_Record):
     skipped: int = 0
     """Items left out on purpose (binary, too large, a link to the outside); `notes` says why."""
     embedded: int = 0
-    """Chunks that got a vector."""
+    """Chunks for which a vector was created."""
     problems: tuple[Problem, ...] = ()
     """The items that could not be read: the first hundred of them."""
     problem_count: int = 0

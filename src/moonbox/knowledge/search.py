@@ -183,7 +183,7 @@ class _Index:
             matches = best_of([Match(document_of(id), id, score) for id, score in rows], limit)
             if len(matches) == limit or len(rows) < wanted:
                 return matches
-            wanted *= 8  # a few documents with many chunks took all the places
+            wanted *= 8  # a few documents with many chunks filled the list
 
     def _is_common(self, terms: str) -> bool:
         row = self._db.execute(
@@ -270,7 +270,7 @@ def _beginning(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One word, phrase or beginning of a word."""
+    """One word, phrase or prefix."""
 
     text: str
     quoted: bool = False
@@ -292,7 +292,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Groups of alternatives, the more of which are met the better, and what must not be there."""
+    """A query: groups of alternatives, of which more matches rank higher, and exclusions."""
 
     groups: tuple[tuple[Term, ...], ...] = ()
     excluded: tuple[Term, ...] = ()

@@ -40,7 +40,7 @@ MAX_DOCUMENT = (1 << DOCUMENT_BITS) - 1
 DOCUMENT_OF = f"({{}} >> {POSITION_BITS} & {MAX_DOCUMENT})"
 """The document of a chunk in SQL; format it with the name of the column."""
 PIPELINE = 2
-"""Raised whenever the same file would be read or cut differently than before: everything is then indexed again."""
+"""Increment this number if files are read or cut differently than before. Everything is then indexed again."""
 
 
 def chunk_id(source: int, document: int, position: int) -> int:
@@ -176,7 +176,7 @@ SCHEMA = Schema(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An item that is ready to be written: the work that needs no transaction is done."""
+    """An item that is ready to be written. All work that needs no transaction is done."""
 
     item: Item
     document: int | None
@@ -187,7 +187,7 @@ class Prepared:
 
 
 def digest(item: Item) -> bytes:
-    """What tells whether an item has changed."""
+    """A hash that changes when the item changes."""
     parts = (PIPELINE, item.title, item.source_url, item.updated_at, item.author, item.format, item.metadata)
     hasher = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
     hasher.update(item.body.encode())
@@ -220,15 +220,15 @@ def write(db: sqlite3.Connection, source: int, batch: Sequence[Prepared]) -> Non
 
 
 def remove(db: sqlite3.Connection, source: int, documents: Sequence[int]) -> None:
-    """Take documents out, with everything that belongs to them."""
+    """Remove documents with everything that belongs to them."""
     _remove_passages(db, source, documents)
     db.executemany("DELETE FROM documents WHERE id = ?", ((document,) for document in documents))
 
 
 def embedded_text(title: str, heading: str, text: str) -> str:
-    """What a model is given for a chunk: the words around it help to understand it."""
+    """The text of a chunk for the model, with title and heading as context."""
     context = " > ".join(part for part in (title, heading) if part)
-    return f"{context}\n\n{text.strip()}".strip() or "(empty)"  # endpoints refuse to embed nothing
+    return f"{context}\n\n{text.strip()}".strip() or "(empty)"  # endpoints refuse empty texts
 
 
 def _write_document(db: sqlite3.Connection, source: int, entry: Prepared) -> int:

@@ -1,4 +1,4 @@
-"""Synchronisation: a source's items brought into the store, as far as they changed."""
+"""Synchronisation: writes the changed items of a source to the store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,10 +23,12 @@ from moonbox.knowledge.records import (
     Total,
     Unchanged,
     iso_time,
+    unknown_keys,
 )
 from moonbox.knowledge.store import PIPELINE, Prepared, digest, embedded_text, prepare, remove, write
 from moonbox.knowledge.text import joined
 from moonbox.knowledge.vectors import forget_other_models, model_id, pending, register_model, write_vectors
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +45,7 @@ EMBEDDED_AT_ONCE = 256
 PROGRESS_SECONDS = 0.1
 KEPT_PROBLEMS = 100
 KEPT_RUNS = 50
+KEPT_REASONS = 20
 
 
 def synchronise(
@@ -53,7 +57,7 @@ def synchronise(
     progress: Callable[[Progress], None] | None = None,
     wait: float = 0.0,
 ) -> SyncReport:
-    """Bring one source up to date. Everything written is complete at any moment: after an interruption, sync again."""
+    """Bring one source up to date. The store is always consistent; after an interruption, the next sync continues."""
     with database.writing() as db:
         db.execute("INSERT OR IGNORE INTO sources (name) VALUES (?)", (name,))
         (source,) = db.execute("SELECT id FROM sources WHERE name = ?", (name,)).fetchone()
@@ -75,7 +79,7 @@ def synchronise(
 
 
 def sync_lock(database: Database, name: str, source: int, wait: float) -> AbstractContextManager[None]:
-    """The right to change a source's documents; raises SyncBusy when another holds it for longer than `wait` s."""
+    """A lock for changes of a source's documents. Raises SyncBusy if it is not free within `wait` seconds."""
 
     def busy() -> SyncBusy:
         with database.reading() as db:
@@ -108,6 +112,7 @@ class _Sync:
     progress: Callable[[Progress], None] | None
     counts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    ignored: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     error: str | None = None
@@ -122,7 +127,7 @@ class _Sync:
     _reported: float = 0.0
 
     def scan(self) -> None:
-        """Take in what the connector yields; when it came to its end, remove what it did not yield."""
+        """Store what the connector yields. After a complete scan, remove the documents that it did not yield."""
         salt = f"{PIPELINE}:{type(self.connector).__name__}:{getattr(self.connector, 'version', '')}:"
         self._load_known()
         unchanged = {
@@ -141,13 +146,13 @@ class _Sync:
             self.error = f"{type(error).__name__}: {error}"
         finally:
             if hasattr(scan, "close"):
-                scan.close()  # a generator holds files and processes, which must not wait for the garbage collector
+                scan.close()  # closes files and processes of a generator now, not at the next garbage collection
         self._flush()
         if self.error is None:
             self._remove([known.document for source_id, known in self._known.items() if source_id not in self._seen])
 
     def embed(self, embedder: Embedder) -> None:
-        """Make vectors for the chunks that have none; what fails is noted, since keyword search does without."""
+        """Create the missing vectors. A failure becomes a note, because keyword search needs no vectors."""
         self._phase_started, self._total = time.monotonic(), None
         try:
             self._embed_pending(embedder)
@@ -180,7 +185,11 @@ class _Sync:
             self.name,
             problems=tuple(self.problems),
             problem_count=numbers.pop("problems"),
-            notes=(*(f"{count:,} skipped: {reason}" for reason, count in self.reasons.most_common(20)), *self.notes),
+            notes=(
+                *(f"{count:,} skipped: {reason}" for reason, count in self.reasons.most_common(KEPT_REASONS)),
+                *(f"ignored in {counted(n, 'item')}: {key}" for key, n in self.ignored.most_common(KEPT_REASONS)),
+                *self.notes,
+            ),
             error=self.error,
             seconds=round(time.monotonic() - self._started, 3),
             documents=documents,
@@ -220,7 +229,7 @@ class _Sync:
 
     def _take_item(self, scanned: Any, salt: str) -> None:
         try:
-            item = scanned if isinstance(scanned, Item) else Item.from_dict(scanned)
+            item = scanned if isinstance(scanned, Item) else Item.from_dict(self._known_keys(scanned))
         except UsageError as error:
             source_id = _name_of(scanned)
             self._seen.add(source_id)
@@ -243,8 +252,18 @@ class _Sync:
         if len(self._batch) + len(self._fingerprints) >= BATCH_ITEMS or self._batch_chars >= BATCH_CHARS:
             self._flush()
 
+    def _known_keys(self, scanned: Any) -> Any:
+        """The item without its unknown keys, which the report names: a typing error must not lose a document."""
+        if not isinstance(scanned, Mapping):
+            return scanned
+        ignored = unknown_keys(scanned)
+        for message in ignored.values():
+            if message in self.ignored or len(self.ignored) < KEPT_PROBLEMS:
+                self.ignored[message] += 1
+        return {key: value for key, value in scanned.items() if key not in ignored}
+
     def _flush(self) -> None:
-        """Write what was gathered, in one short transaction."""
+        """Write the collected items in one short transaction."""
         if not self._batch and not self._fingerprints:
             return
         with self.database.writing() as db:
@@ -261,7 +280,7 @@ class _Sync:
             self.report_progress("remove", done=self.counts["removed"])
 
     def _embed_pending(self, embedder: Embedder) -> None:
-        """No transaction is open while the model works, and each batch is kept: the next sync continues from there."""
+        """Commits each batch, so that the next sync can continue. No transaction is open while the model works."""
         with self.database.writing() as db:
             forget_other_models(db, self.source, model_id(db, embedder.name))
             chunks = pending(db, self.source)
@@ -293,7 +312,7 @@ def _name_of(scanned: Any) -> str:
 
 def _begin(database: Database, source: int) -> int:
     with database.writing() as db:
-        # This process holds the lock: a run that still counts as running was killed.
+        # This process holds the lock, so a run with the status 'running' was killed.
         db.execute("UPDATE sync_runs SET status = 'interrupted' WHERE source = ? AND status = 'running'", (source,))
         cursor = db.execute(
             "INSERT INTO sync_runs (source, started_at, status, pid) VALUES (?, ?, 'running', ?)",

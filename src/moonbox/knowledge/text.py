@@ -196,7 +196,7 @@ def _overlap(text: str, start: int, cut: int) -> int:
     """How many characters before `cut` the next piece repeats: from a word's start on."""
     earliest = max(start, cut - OVERLAP)
     if earliest == start:
-        return 0  # repeating the whole piece would tell nothing new
+        return 0  # do not repeat the whole piece
     space = text.find(" ", earliest, cut)
     line = text.find("\n", earliest, cut)
     at = min((position for position in (space, line) if position >= 0), default=-1)

@@ -111,11 +111,11 @@ def semantic_matches(
         matches = best_of([Match(document_of(chunk), chunk, score) for chunk, score in rows], limit)
         if len(matches) == limit or len(rows) < wanted:
             return matches
-        wanted *= 8  # a few documents with many chunks took all the places
+        wanted *= 8  # a few documents with many chunks filled the list
 
 
 def quantized(vector: Sequence[float]) -> tuple[bytes, bytes]:
-    """One bit and one byte for each dimension; the cosine does not mind the scale."""
+    """One bit and one byte for each dimension. The scale does not change the cosine."""
     largest = max(map(abs, vector), default=0.0)
     if not largest or not all(map(math.isfinite, vector)):
         raise EmbeddingError("the embedder returned a vector that is all zeros or not finite")
@@ -150,7 +150,7 @@ def connect_with_vectors(connect: Callable[[], sqlite3.Connection]) -> sqlite3.C
 
 
 def _connect_through_the_library(path: str, connect: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
-    """Many builds of Python leave `load_extension` out, while the SQLite library that they use still has it all."""
+    """Many builds of Python have no `load_extension`, although their SQLite library supports extensions."""
     try:
         import _sqlite3
 

@@ -163,7 +163,10 @@ def _positive(value: Any) -> int | None:
 
 
 def without_line(error: ScriptError, line: int) -> ScriptError:
-    """The error as if its outermost call were not there: that of a line that was added after the script."""
+    """The error without this line, which was added after the script: neither as its place nor as its outermost call."""
+    if error.line == line:
+        calls = [text for text in error.traceback.splitlines() if not re.match(r"\s*\d* \| ", text)]
+        error = error.with_(line=None, column=None, traceback="\n".join(calls))
     if not error.frames or error.frames[-1].function != "main chunk" or error.frames[-1].line != line:
         return error
     head, called, _ = error.traceback.rpartition("called from ")

@@ -1,4 +1,4 @@
-"""The assembly: everything that one configuration describes, made and tied together.
+"""The assembly: creates and connects everything that one configuration describes.
 
 [sandbox]  [limits]  [audit]     the Sandbox and its trail
 [tools]                          tool scripts
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
 from moonbox.config.sections import read_limits
+from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
     read_audit,
@@ -31,6 +32,7 @@ from moonbox.project.sections import (
     used_servers,
 )
 from moonbox.tools.hints import RISKS
+from moonbox.tools.naming import safe_alias
 
 if TYPE_CHECKING:
     import os
@@ -63,7 +65,7 @@ class Assembly:
     knowledge: KnowledgeBase | None
     media: MediaStore | None
     trail: Any
-    """The audit trail, readable; None where none is written."""
+    """The audit trail, if it can be read; otherwise None."""
     sandbox_in: Callable[[str], Sandbox]
     """Makes a further Sandbox with the same tools, for scripts in another language; its maker closes it."""
     _closing: contextlib.ExitStack
@@ -71,7 +73,7 @@ class Assembly:
     @property
     def builtin(self) -> tuple[str, ...]:
         """The tools that come with moonbox."""
-        return ("search", "get", "sources") if self.knowledge is not None else ()
+        return ("search", "get", "sources") if self.config.section("knowledge") else ()
 
     def start(self, seconds: float = 0.0) -> Assembly:
         """Start the MCP servers, without a client to answer their requests, and wait up to `seconds` for them."""
@@ -81,7 +83,7 @@ class Assembly:
         return self
 
     def refresh(self) -> bool:
-        """Load tool scripts that have changed; whether there were any."""
+        """Load changed tool scripts. Returns whether there were any."""
         if self.scripts is None or not self.scripts.refresh():
             return False
         self.report_broken()
@@ -89,9 +91,7 @@ class Assembly:
 
     def report_broken(self) -> None:
         """Log each tool script that cannot be used, and why."""
-        for script in self.scripts.scripts if self.scripts is not None else ():
-            if script.problem is not None:
-                _LOG.warning("the tool script %s is broken: %s", script.settings.path.name, script.problem)
+        _report_broken(self.scripts)
 
     def close(self) -> None:
         self._closing.close()
@@ -163,7 +163,8 @@ def add_project_tools(
     `sink` records the runs of tool scripts. `wait` is how many seconds the servers have to start; with `sources`, all
     scripts there will be, only those that they use. What is opened is closed with `closing`.
     """
-    _add_own_tools(config, sandbox.toolbox, sink, closing)
+    _, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
+    _report_broken(scripts, sources)
     servers = read_servers(config)
     if sources is not None:
         servers = used_servers(servers, sources, sandbox.toolbox)
@@ -173,14 +174,22 @@ def add_project_tools(
         upstreams.wait(wait)
 
 
+def _report_broken(library: ScriptLibrary | None, sources: Sequence[str] | None = None) -> None:
+    """Log each tool script that cannot be used; with `sources`, only those that these scripts name."""
+    for script in library.scripts if library is not None else ():
+        name = script.settings.name
+        used = sources is None or any(word in source for source in sources for word in (name, safe_alias(name)))
+        if script.problem is not None and used:
+            _LOG.warning("the tool script %s is broken: %s", script.settings.path.name, script.problem)
+
+
 def _add_own_tools(
     config: Config, toolbox: Toolbox, sink: Sink | None, closing: contextlib.ExitStack
 ) -> tuple[KnowledgeBase | None, ScriptLibrary | None]:
     """Everything but the MCP servers."""
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
-    knowledge = _open_knowledge(config, closing)
-    built_in = _knowledge_tools(knowledge)
+    knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
         toolbox.add(built_in)
     scripts = _open_scripts(config, sink, built_in, closing)
@@ -204,7 +213,7 @@ def _open_sandbox(
 
     settings, limits, audit = read_sandbox(config), read_limits(config), read_audit(config)
     toolbox = Toolbox()
-    toolbox.follow(Toolbox.of(tools))  # ours to add to, theirs to change
+    toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
@@ -245,7 +254,7 @@ def _open_sink(config: Config) -> Sink | None:
 
 
 def _gate(config: Config, toolbox: Toolbox) -> None:
-    """Leave out the tools that the configuration disables, whoever brings them."""
+    """Leave out the tools that the configuration disables, wherever they come from."""
     settings = read_tools(config)
     if not settings.disabled and settings.max_risk is None:
         return
@@ -270,20 +279,18 @@ def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
             toolbox.add(load_tools(references, folder=config.folder, option="python:"))
 
 
-def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> KnowledgeBase | None:
-    if not config.section("knowledge"):
-        return None
-    from moonbox.knowledge.base import KnowledgeBase
+def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[KnowledgeBase | None, list[Tool]]:
+    """The knowledge base and its tools. Without the variable that its path needs, only the tools, which report that."""
+    section = config.section("knowledge")
+    if not section:
+        return None, []
+    from moonbox.knowledge.base import KnowledgeBase, knowledge_tools
+    from moonbox.knowledge.config import UnusableKnowledge
 
-    return closing.enter_context(KnowledgeBase.from_config(read_knowledge(config)))
-
-
-def _knowledge_tools(knowledge: KnowledgeBase | None) -> list[Tool]:
-    if knowledge is None:
-        return []
-    from moonbox.knowledge.base import knowledge_tools
-
-    return knowledge_tools(knowledge)
+    if (problem := unset_problem(section.get("path"))) is not None:
+        return None, knowledge_tools(UnusableKnowledge(problem))
+    knowledge = closing.enter_context(KnowledgeBase.from_config(read_knowledge(config)))
+    return knowledge, knowledge_tools(knowledge)
 
 
 def _open_scripts(
@@ -295,10 +302,9 @@ def _open_scripts(
     if not settings.scripts and not settings.folders:
         return None
     # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
-    context = {tool.name: _context_function(tool) for tool in built_in}
     audit = None if sink is None else SharedSink(sink)
     with config.naming_file():
-        redact = read_audit(config).redact or None
+        redact, context = read_audit(config).redact or None, _script_context(built_in)
         return closing.enter_context(ScriptLibrary(settings, audit=audit, redact=redact, context=context))
 
 
@@ -313,17 +319,17 @@ def script_library(config: Any, **options: Any) -> ScriptLibrary:
         config = Config.load(config)
     if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
         return ScriptLibrary.from_config(config, **options)
-    from moonbox.knowledge.base import KnowledgeBase
+    with contextlib.ExitStack() as closing:
+        _, tools = _open_knowledge(config, closing)
+        library = ScriptLibrary.from_config(config, context=_script_context(tools), **options)
+        library.closing(closing.pop_all())
+        return library
+    raise AssertionError
 
-    knowledge = KnowledgeBase.from_config(read_knowledge(config))
-    context = {tool.name: _context_function(tool) for tool in _knowledge_tools(knowledge)}
-    try:
-        library = ScriptLibrary.from_config(config, context=context, **options)
-    except BaseException:
-        knowledge.close()
-        raise
-    library.closing(knowledge)
-    return library
+
+def _script_context(built_in: list[Tool]) -> dict[str, Callable[..., Any]]:
+    """The built-in tools as tool scripts find them."""
+    return {tool.name: _context_function(tool) for tool in built_in}
 
 
 def _context_function(tool: Tool) -> Callable[..., Any]:

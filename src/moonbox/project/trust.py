@@ -46,7 +46,10 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
             yield f"start the program `{' '.join(map(str, words))}` (the MCP server {name})"
         else:
             yield f"connect to {table.get('url')} (the MCP server {name})"
-    for name, script in _table(_table(data.get("tools")).get("script")).items():
+    tools = _table(data.get("tools"))
+    for reference in _texts(tools.get("python")):
+        yield f"run the Python code of {reference}"
+    for name, script in _table(tools.get("script")).items():
         table = _table(script)
         granted = [f"{key} {table[key]}" for key in ("http", "env", "secrets", "read", "write") if table.get(key)]
         if granted:
@@ -54,10 +57,27 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
     knowledge = _table(data.get("knowledge"))
     for name, source in _table(knowledge.get("sources")).items():
         yield f"read the source {name} ({_table(source).get('connector', 'unknown')})"
-    if knowledge.get("embeddings"):
-        yield "send texts of the knowledge base to an embedding service"
+    embeddings = _table(knowledge.get("embeddings"))
+    if embeddings and embeddings.get("provider") != "local":
+        yield f"send texts of the knowledge base to {embeddings.get('url', 'an embedding service')}"
+    for what, path in (
+        ("audit trail", _table(data.get("audit")).get("path")),
+        ("knowledge base", knowledge.get("path")),
+    ):
+        if isinstance(path, str) and _may_leave_folder(path):
+            yield f"write the {what} to {path}"
     if _table(data.get("sandbox")).get("isolation") == "inline":
         yield "run scripts without isolation"
+
+
+def _may_leave_folder(path: str) -> bool:
+    """Whether a path, as it is written, may be outside of the project's folder."""
+    place = path.removeprefix("sqlite:").removeprefix("jsonl:")
+    return place.startswith(("/", "~")) or "${" in place or ".." in Path(place).parts
+
+
+def _texts(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _table(value: Any) -> Mapping[str, Any]:
@@ -89,7 +109,7 @@ class TrustStore:
             self._write({**self.entries(), _key(config.path): trust_hash(config)})
 
     def revoke(self, path: Path) -> bool:
-        """Take an agreement back; whether there was one."""
+        """Revoke an agreement. Returns whether there was one."""
         entries = self.entries()
         if entries.pop(_key(path), None) is None:
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.compact import short
 from moonbox.config import FILE_NAME
 from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, UsageError
-from moonbox.languages.language import is_identifier
 from moonbox.scripts.definition import read_source
 from moonbox.suggest import unknown
 
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 
 _KEYS = ("name", "params", "result", "error")
 _SHOWN = 200
+_FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 
 
 def write_tool(name: str, folder: Path) -> Path:
-    """A commented tool script; never replaces a file."""
-    if not is_identifier(name):
-        raise UsageError(f"invalid tool name {name!r}; use letters, digits and _")
+    """Write a commented tool script. Never replaces a file."""
+    if not re.fullmatch(_FILE_NAME, name):
+        raise UsageError(f"invalid tool name {name!r}; use letters, digits, - and _")
     return _write(folder / f"{name}.lua", _template("tool.lua").replace("@NAME@", name))
 
 
 def write_config(folder: Path) -> Path:
-    """A commented moonbox.toml and the folder for tools; never replaces a file."""
+    """Write a commented moonbox.toml and create the folder for tools. Never replaces a file."""
     path = _write(folder / FILE_NAME, _template(FILE_NAME))
     (folder / "tools").mkdir(exist_ok=True)
     return path
@@ -57,7 +58,7 @@ def _write(path: Path, text: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One call: its parameters, and the result, or a part of the error's message, that is expected."""
+    """One call: its parameters, and the expected result or a part of the expected error message."""
 
     title: str
     params: dict[str, Any]
@@ -71,7 +72,7 @@ def examples_file(script: Path) -> Path:
 
 
 def examples_of(script: Path) -> tuple[Example, ...]:
-    """The examples of a script, none without the file; ConfigError says what is wrong with it."""
+    """The examples of a script; empty without the file. Raises ConfigError if the file is invalid."""
     file = examples_file(script)
     if not file.exists():
         return ()
@@ -87,7 +88,7 @@ def examples_of(script: Path) -> tuple[Example, ...]:
 
 
 def run_example(library: ScriptLibrary, script: LoadedScript, example: Example) -> str | None:
-    """What is wrong with the outcome, or None when it is as expected."""
+    """How the result differs from the expected one; None if it does not."""
     assert script.tool is not None
     message: str | None
     try:

@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ScriptSettings:
-    """One script: where it is, what it may spend and reach, and its own configuration."""
+    """The settings of one script: its path, timeout, grants and own configuration."""
 
     name: str
+    """The tool's name. Before a script in a folder is loaded, the name of its file."""
     path: Path
     timeout: float = DEFAULT_TIMEOUT
     grants: Grants = field(default_factory=Grants)
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every further key of its table; scripts find it as context.config."""
     configured: bool = False
-    """It has a table of its own, whose name is the tool's; otherwise the script's own name counts."""
+    """It has a table of its own, which has the tool's name."""
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values of variables, by name, that its results and records must not contain."""
     problem: str | None = None
@@ -82,7 +83,7 @@ class ToolsSettings:
         protected: Sequence[str] = (),
         hidden: Mapping[str, str] | None = None,
     ) -> ToolsSettings:
-        """`protected` is what no script may write, `hidden` what no result may contain."""
+        """`protected` are paths that no script may write; `hidden` are values that no result may contain."""
         unusable = _unusable(data, folder)
         scripts = {name: item for name, item in _table(data.get("script")).items() if name not in unusable}
         table = read(ToolsTable, {**data, "script": scripts} if unusable else data, "tools")
@@ -113,9 +114,9 @@ def _unusable(data: Mapping[str, Any], folder: Path) -> dict[str, ScriptSettings
 
 
 def protected_paths(config: Config) -> tuple[str, ...]:
-    """What no script may write: the configuration, scripts, the trail, the knowledge base, programs of MCP servers.
+    """Paths that no script may write: the configuration, scripts, the trail, the knowledge base, programs of servers.
 
-    Invalid sections are passed over here: the code that reads them reports the errors.
+    Invalid sections are skipped; the code that reads them reports the errors.
     """
     folder, paths = config.folder, [str(config.path)] if config.path is not None else []
     for section, default in (("audit", None), ("knowledge", str(DEFAULT_STORE))):

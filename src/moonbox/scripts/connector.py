@@ -81,7 +81,7 @@ class ScriptConnectorKind:
 
     make_api: Callable[..., HostApi] | None = None
     protected: tuple[str, ...] = ()
-    """What its grants do not make writable."""
+    """Paths that the script cannot write, whatever its grants are."""
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values of variables that its documents must not contain."""
 

@@ -1,4 +1,4 @@
-"""Tool scripts: their definition, checked (name, description, version, parameters), and the Repl in which one runs."""
+"""The definition of a tool script (name, description, version, parameters), and the Repl in which a script runs."""
 
 from __future__ import annotations
 
@@ -54,11 +54,8 @@ class ScriptDefinition:
     policy: Any
 
     @classmethod
-    def from_value(cls, value: Any, name: str | None, file_name: str) -> ScriptDefinition:
-        """From what READ_DEFINITION returned; ToolDefinitionError says what is wrong with it.
-
-        Without a configured `name` the script's own counts, or else the file's.
-        """
+    def from_value(cls, value: Any, settings: ScriptSettings) -> ScriptDefinition:
+        """From what READ_DEFINITION returned. Raises ToolDefinitionError if it is invalid."""
         if not isinstance(value, dict) or "problem" in value:
             problem = value.get("problem") if isinstance(value, dict) else "it returned no value"
             raise ToolDefinitionError(
@@ -66,7 +63,7 @@ class ScriptDefinition:
                 "and function tool.execute(params, context)"
             )
         return cls(
-            name=name or _own_name(value, file_name),
+            name=_name(value, settings),
             description=_text(value, "description"),
             version=_text(value, "version"),
             parameters=parameters_schema(value.get("parameters")),
@@ -76,10 +73,16 @@ class ScriptDefinition:
         )
 
 
-def _own_name(value: Mapping[str, Any], file_name: str) -> str:
-    name = value.get("name", file_name)
+def _name(value: Mapping[str, Any], settings: ScriptSettings) -> str:
+    """`tool.name`, by default the name of the table or of the file. A table must have the same name."""
+    name = value.get("name", settings.name)
     if not isinstance(name, str):
         raise ToolDefinitionError(f"tool.name must be text, not {name!r}")
+    if settings.configured and name != settings.name:
+        raise ToolDefinitionError(
+            f"[tools.script.{settings.name}] runs {settings.path.name}, whose tool.name is {name!r}; use one name: "
+            f"rename the table to [tools.script.{name}], or change or remove tool.name"
+        )
     return check_name(name)
 
 
@@ -142,7 +145,7 @@ def _text(value: Mapping[str, Any], key: str) -> str:
 
 
 def read_source(path: Path) -> str:
-    """The text of a script file; ToolDefinitionError says why it cannot be used."""
+    """The text of a script file. Raises ToolDefinitionError if it cannot be used."""
     try:
         # NONBLOCK: opening a named pipe must not wait for a writer.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
@@ -161,7 +164,7 @@ def read_source(path: Path) -> str:
 
 
 def file_stamp(path: Path) -> tuple[int, int]:
-    """What changes when the file does."""
+    """The modification time and size of a file; (0, 0) if it is missing."""
     try:
         status = path.stat()
     except OSError:
@@ -199,6 +202,6 @@ def script_repl(
 
 
 def define_host_functions(target: Repl | Sandbox, api: HostApi) -> None:
-    """Define every host function: the granted ones, and the others, whose refusal names the grant to add."""
+    """Define every host function. A function that is not granted raises an error that names the grant to add."""
     for name, function in {**api.absent, **api.functions}.items():
         target.define(name, function, doc=function.doc)

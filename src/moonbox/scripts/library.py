@@ -7,7 +7,7 @@ import re
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import structs
 
@@ -18,6 +18,7 @@ from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
+from moonbox.suggest import unknown
 from moonbox.tools.function import Context
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
 _EXECUTE = "return tool.execute(params, context)"
 _ENCLOSED = "do local load = function(...) {source}\nend load(...) end"
-"""Inside a function, so that its locals and its return end with it. On one line with it: the numbers of lines stay."""
+"""The script inside a function, which limits the scope of its locals and its return. No line is added before it."""
 _SHADOWED = re.compile(r"^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
-"""Locals that would stand before what the call is given."""
+"""A local variable that would hide an argument of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedScript:
-    """A tool script after loading: with its tool, or with the problem that it has."""
+    """A tool script after loading, with its tool or its problem."""
 
     settings: ScriptSettings
     source: str = ""
@@ -51,15 +52,15 @@ class LoadedScript:
     definition: ScriptDefinition | None = None
     tool: Tool | None = None
     problem: str | None = None
-    """Why it cannot be used now; it may still have the tool that it was before it broke."""
+    """Why the script cannot be used. It may still have the tool of its last working version."""
     error: ScriptError | None = None
-    """What went wrong in the script, where that is the problem."""
+    """The error of the script, if the problem is one."""
     enclosed: bool = False
-    """The call cannot simply follow it: it ends with a return, or has locals of the names that the call uses."""
+    """The call cannot be appended to the source, because it ends with a return or hides the call's arguments."""
 
 
 class ScriptLibrary:
-    """Tool scripts as tools. A script that is broken, endless or hostile costs its own tool and nothing else.
+    """Tool scripts as tools. A broken, endless or hostile script affects only its own tool.
 
     `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `audit` and
     `redact` are those of a Sandbox.
@@ -82,10 +83,11 @@ class ScriptLibrary:
         self._own = sandbox is None
         self._closing = contextlib.ExitStack()
         self._sandbox = sandbox or Sandbox(audit=audit, redact=redact)
-        self._context = dict(context or {})
+        self._context = {name: _needs_knowledge(name) for name in ("search", "get", "sources")} | dict(context or {})
         self._make_api = make_api
         self._lock = threading.Lock()
-        self._scripts: dict[str, LoadedScript] = {}
+        self._loaded: dict[str, LoadedScript] = {}  # by `_key`
+        self._scripts: tuple[LoadedScript, ...] = ()
         self.refresh()
 
     @classmethod
@@ -108,29 +110,21 @@ class ScriptLibrary:
     @property
     def scripts(self) -> tuple[LoadedScript, ...]:
         """Every script, with its tool or its problem."""
-        return tuple(self._scripts.values())
+        return self._scripts
 
     def refresh(self) -> bool:
-        """Load new and changed scripts, drop removed ones; whether there were any."""
+        """Load new and changed scripts, and remove deleted ones. Returns whether there were any."""
         with self._lock:
-            wanted = self._wanted()
-            changed = False
-            for name in [name for name in self._scripts if name not in wanted]:
-                del self._scripts[name]
-                changed = True
-            for name, settings in wanted.items():
-                before = self._scripts.get(name)
-                if before is not None and before.settings == settings and before.stamp == file_stamp(settings.path):
-                    continue
-                loaded = self._load(settings)
-                if loaded.problem is not None and before is not None:
-                    # Calls of it then report the problem, not an unknown tool.
-                    loaded = replace(loaded, definition=before.definition, tool=before.tool)
-                self._scripts[name] = loaded
-                changed = True
-            if changed:
-                self._publish()
-            return changed
+            before, loaded = self._loaded, {}
+            for key, settings in self._wanted().items():
+                known = before.get(key)
+                unchanged = known is not None and known.stamp == file_stamp(settings.path)
+                loaded[key] = known if known is not None and unchanged else self._load(key, settings, known)
+            if loaded.keys() == before.keys() and all(before[key] is script for key, script in loaded.items()):
+                return False
+            self._loaded = loaded
+            self._publish()
+            return True
 
     def execute(
         self,
@@ -140,11 +134,16 @@ class ScriptLibrary:
         parent: str = "",
         labels: Mapping[str, str] | None = None,
     ) -> Run:
-        """Run one script's tool with arguments that have been validated; the whole Run.
+        """Run the tool of this name with validated arguments; the whole Run.
 
         `parent` is the run that called it, and `labels` are that run's.
         """
-        return self._execute(self._scripts[name], arguments, parent, labels)
+        script = next((script for script in self._scripts if script.settings.name == name), None)
+        if script is None:
+            raise ToolError(
+                unknown("tool script", name, [item.settings.name for item in self._scripts]), code="not_found"
+            )
+        return self._execute(script, arguments, parent, labels)
 
     def close(self) -> None:
         if self._own:
@@ -152,7 +151,7 @@ class ScriptLibrary:
         self._closing.close()
 
     def closing(self, part: Any) -> None:
-        """Close this part with the library: what its context reaches."""
+        """Close this part, which the context uses, together with the library."""
         self._closing.callback(part.close)
 
     def __enter__(self) -> ScriptLibrary:
@@ -164,53 +163,55 @@ class ScriptLibrary:
     # Finding and loading
 
     def _wanted(self) -> dict[str, ScriptSettings]:
-        """Scripts by name: those in folders first, which a section of their own overrides."""
-        wanted: dict[str, ScriptSettings] = {}
+        """The configured scripts, then those in folders that have no table of their own."""
+        wanted = {_key(settings): settings for settings in self.settings.scripts}
+        configured = {settings.path for settings in self.settings.scripts}
         for folder in self.settings.folders:
             if not folder.is_dir():
                 raise ConfigError(f"[tools] folders: {folder} does not exist or is not a folder")
-            for path in sorted(folder.glob("*.lua")):
-                wanted.setdefault(path.stem, ScriptSettings(path.stem, path.resolve()))
-        own = {settings.path for settings in self.settings.scripts}
-        wanted = {name: settings for name, settings in wanted.items() if settings.path not in own}
-        wanted.update({settings.name: settings for settings in self.settings.scripts})
+            for file in sorted(folder.glob("*.lua")):
+                if (path := file.resolve()) not in configured:
+                    wanted[str(file)] = ScriptSettings(file.stem, path)
         return wanted
 
-    def _load(self, settings: ScriptSettings) -> LoadedScript:
+    def _load(self, key: str, settings: ScriptSettings, before: LoadedScript | None) -> LoadedScript:
+        """Load a script. If it is broken, it keeps the tool that it was `before`, whose calls report the problem."""
         stamp = file_stamp(settings.path)
-        source = ""
-        if settings.problem is not None:
-            return LoadedScript(settings, source, stamp, problem=settings.problem)
+        error, source = None, ""
         try:
+            if settings.problem is not None:
+                raise ToolDefinitionError(settings.problem)
             source = read_source(settings.path)
             definition, enclosed = self._define(settings, source)
-            tool = self._make_tool(settings, definition, source)
-        except _BrokenScript as problem:
-            return LoadedScript(settings, source, stamp, problem=str(problem), error=problem.error)
+            named = replace(settings, name=definition.name)
+            tool = self._make_tool(key, named, definition, source)
+            return LoadedScript(named, source, stamp, definition, tool, enclosed=enclosed)
         except MoonboxError as problem:
-            return LoadedScript(settings, source, stamp, problem=str(problem))
-        return LoadedScript(settings, source, stamp, definition, tool, enclosed=enclosed)
+            error = problem.error if isinstance(problem, _BrokenScript) else None
+            broken = LoadedScript(settings, source, stamp, problem=str(problem), error=error)
+        if before is None:
+            return broken
+        return replace(broken, settings=before.settings, definition=before.definition, tool=before.tool)
 
     def _define(self, settings: ScriptSettings, source: str) -> tuple[ScriptDefinition, bool]:
         # No check, because the host functions are absent here. No record, because this is not a call.
         with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=lambda _: None) as repl:
             enclosed = _ENCLOSED.replace("{source}", source)
             run = repl.run(source)
-            # It may return what cannot leave a script, such as its own functions.
+            # The script may return a value that cannot leave it, such as a function.
             if run.error is not None and (run.error.kind != "runtime" or repl.run(enclosed).error is not None):
                 raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
             run = repl.run(READ_DEFINITION)
             if run.error is not None:
                 raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
-            name = settings.name if settings.configured else None
-            definition = ScriptDefinition.from_value(run.value, name, settings.name)
-            # Compiled, and ended before its first statement.
+            definition = ScriptDefinition.from_value(run.value, settings)
+            # Compiles the script with the call, and returns before the first statement.
             follows = repl.run(f"do return end {source}\n{_EXECUTE}").error is None
             return definition, not follows or _SHADOWED.search(source) is not None
 
-    def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
+    def _make_tool(self, key: str, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
-            return self._value(settings.name, arguments, context or Context())
+            return self._value(self._loaded.get(key), arguments, context or Context())
 
         return Tool.from_schema(
             name=definition.name,
@@ -220,60 +221,62 @@ class ScriptLibrary:
             hints=Hints.of(definition.hints),
             policy=definition.policy,
             call=call,
-            timeout=settings.timeout + 1.0,  # the script's own limit comes first and says more
+            timeout=settings.timeout + 1.0,  # longer than the script's own limit, whose error says more
             meta={"version": definition.version, "script": str(settings.path), "source": digest(source.encode())},
         )
 
     def _publish(self) -> None:
-        tools: dict[str, Tool] = {}
-        for key, item in self._scripts.items():
-            if item.tool is None:
-                continue
-            if item.tool.path in tools:
-                taken = (
-                    f"{item.settings.path.name}: another tool script is called '{item.tool.path}'; rename one of them"
+        """Offer the tools. Of two scripts that define the same tool, the first has it."""
+        scripts: list[LoadedScript] = []
+        named: dict[str, LoadedScript] = {}
+        for script in self._loaded.values():
+            first = named.setdefault(script.settings.name, script) if script.tool is not None else script
+            if first is not script:
+                files, name = f"{script.settings.path} and {first.settings.path}", script.settings.name
+                script = replace(
+                    script, tool=None, problem=f"{files} both define the tool '{name}'; rename one of them"
                 )
-                self._scripts[key] = replace(item, tool=None, problem=taken)
-                continue
-            tools[item.tool.path] = item.tool
+            scripts.append(script)
+        self._scripts = tuple(scripts)
         for path in self.toolbox.paths():
-            if path not in tools:
+            if path not in named:
                 self.toolbox.remove(path)
-        self.toolbox.add(list(tools.values()), replace=True)
+        self.toolbox.add([script.tool for script in named.values()], replace=True)
 
     # Executing
 
-    def _value(self, name: str, arguments: Mapping[str, Any], context: Context) -> Any:
+    def _value(self, script: LoadedScript | None, arguments: Mapping[str, Any], context: Context) -> Any:
         """The tool's result; a failed run becomes a ToolError."""
-        run = self.execute(name, arguments, parent=context.run_id, labels=context.labels)
+        if script is None:
+            raise ToolError("the file of this tool was removed", code="unavailable")
+        run = self._execute(script, arguments, context.run_id, context.labels)
         if run.error is None:
             return run.value
-        raise _tool_error(run.error, name, self._scripts[name].settings.path.name)
+        raise _tool_error(run.error, script.settings.name, script.settings.path.name)
 
     def _execute(
         self, script: LoadedScript, arguments: Mapping[str, Any], parent: str, labels: Mapping[str, str] | None
     ) -> Run:
-        """In a fresh environment: load the script, then call tool.execute.
+        """Load the script in a new environment and call tool.execute.
 
-        Both in one run: lines of errors are lines of the file, and the trail has one row.
+        One run does both, so that errors have the lines of the file and the trail has one row.
         """
         settings = script.settings
         if script.tool is None or script.problem is not None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
-        name = script.tool.name
         section = f"tools.script.{settings.name}"
 
         def described(run: Run) -> Run:
             # The line that calls tool.execute is not in the file.
             error = None if run.error is None else without_line(run.error, script.source.count("\n") + 2)
-            return structs.replace(run, parent=parent, tool=name, error=error)
+            return structs.replace(run, parent=parent, tool=settings.name, error=error)
 
         with script_repl(
             self._sandbox, settings, section=section, make_api=self._make_api, before_write=described
         ) as repl:
             repl.define("params", dict(arguments))
             repl.define("context.config", dict(settings.config))
-            repl.define("context.tool", name)
+            repl.define("context.tool", settings.name)
             for key, value in self._context.items():
                 repl.define(f"context.{key}", value)
             if not script.enclosed:
@@ -281,8 +284,23 @@ class ScriptLibrary:
             return repl.run(f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}", labels=labels)
 
 
+def _needs_knowledge(name: str) -> Callable[..., NoReturn]:
+    """`context.<name>` of a library that has no knowledge base."""
+
+    def refuse(*_: Any) -> NoReturn:
+        todo = "add [knowledge.sources.NAME] to moonbox.toml and run `moonbox sync`"
+        raise ToolError(f"context.{name} needs a knowledge base; {todo}", code="unavailable")
+
+    return refuse
+
+
+def _key(settings: ScriptSettings) -> str:
+    """What stays the same when the script changes: its table, or its path if it has none."""
+    return settings.name if settings.configured else str(settings.path)
+
+
 def _tool_error(error: ScriptError, tool: str, file: str) -> ToolError:
-    """A failed run as the error of its tool: what the script raised as {code, message, retryable, data} arrives so."""
+    """A failed run's error as a ToolError, with the fields of a raised table {code, message, retryable, data}."""
     line = next((frame.line for frame in error.frames if frame.chunk == "script"), None)
     where = f"{file}:{line}" if line is not None else None
     raised = error.data if error.kind == "runtime" and isinstance(error.data, dict) else {}

@@ -119,7 +119,7 @@ class Filesystem:
         source_id = printable(entry.path)
         if entry.size > self.max_file_size:
             return Skipped(source_id, f"larger than {self.max_file_size:,} bytes")
-        # A link's own time tells nothing about its target.
+        # A link's own time does not change with its target.
         fingerprint = None if entry.link else f"{entry.modified}-{entry.size}"
         if fingerprint is not None and known.get(source_id) == fingerprint:
             return Unchanged(source_id)
@@ -179,7 +179,9 @@ class Globs:
 
 
 def _on_one_line(path: str) -> str:
-    return path.replace("\n", " ")  # no pattern matches a line end, and no folder's name may get around an exclusion
+    return path.replace(
+        "\n", " "
+    )  # no pattern matches a line break, so a folder's name could otherwise avoid an exclusion
 
 
 def _compiled(patterns: tuple[str, ...]) -> GitIgnoreSpec:

@@ -77,7 +77,7 @@ class Git:
 
     @property
     def version(self) -> str:
-        # Not the commit: a document that did not change keeps its older address, which stays valid.
+        # Without the commit: an unchanged document keeps its address, which stays valid.
         return f"{self.url}"
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:

@@ -242,7 +242,7 @@ class FetchError(OSError):
 
 
 class Fetch(Protocol):
-    """Anything that gets a page; raises OSError or a MoonboxError. Called from several threads."""
+    """A function that gets a page. It may raise OSError or MoonboxError, and is called from several threads."""
 
     def __call__(self, url: str, headers: Mapping[str, str]) -> Response: ...
 
@@ -258,7 +258,7 @@ def fetch_page(client: Client, timeout: float, max_size: int, url: str, headers:
 
 
 def _ascii(url: str) -> str:
-    """A URL as people write it in the form in which it is sent: an international host name, spaces in the path."""
+    """Encode a URL that a person wrote: an international host name, spaces in the path."""
     scheme, slashes, rest = url.partition("://")
     end = re.search(r"[/?#]|$", rest)
     assert end is not None  # the end of the text always matches

@@ -95,7 +95,7 @@ def decode(data: bytes, charset: str | None = None) -> str:
         try:
             return data.decode(charset.strip().replace("macintosh", "mac-roman"))
         except (UnicodeDecodeError, LookupError):
-            pass  # the label was wrong
+            pass  # the given charset is wrong
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

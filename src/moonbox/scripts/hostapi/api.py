@@ -96,7 +96,7 @@ class HostApi:
 
     @property
     def logs_dropped(self) -> int:
-        """How many records were past the bound."""
+        """The number of records that exceeded the bound."""
         return self._log.dropped
 
     def call(self, name: str, args: Sequence[Any] = ()) -> Any:
@@ -120,7 +120,7 @@ class HostApi:
         return changed(run, self.redact)
 
     def close(self) -> None:
-        """End waiting and connections; calls raise from now on."""
+        """End waiting calls and connections. Later calls raise an error."""
         self._host.closing.set()
         while self._host.on_close:
             self._host.on_close.pop()()
@@ -142,7 +142,7 @@ class HostApi:
         (self.functions if granted else self.absent)[function.name] = offered
 
     def _guarded(self, function: HostFunction) -> Callable[..., Any]:
-        """What comes back, errors included, contains no secret."""
+        """The function with all secrets removed from its results and errors."""
 
         def run(*args: Any) -> Any:
             if self._host.closing.is_set():

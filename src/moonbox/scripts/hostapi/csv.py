@@ -89,7 +89,7 @@ def _rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
 
 
 def _tables(rows: list[tuple[int, list[str]]], most: int) -> list[dict[str, str]]:
-    """Each row by column name. Its cost grows with its own fields, not with the header: nothing is filled up."""
+    """Each row by column name. Missing columns are left out, so the cost depends on the row, not on the header."""
     if not rows:
         return []
     names = rows[0][1]
@@ -137,7 +137,7 @@ def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits:
 
 
 class _Cells:
-    """Values as text, counted before each is made: one value may stand in many columns."""
+    """Values as text. The size is checked before each is made, because one value may be in many columns."""
 
     def __init__(self, most: int) -> None:
         self._left = self._most = most

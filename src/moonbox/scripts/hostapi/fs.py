@@ -25,7 +25,7 @@ _PATH = Parameter("path", "data", 'such as "data/notes.txt", relative to the con
 _FOLDER = Parameter("path", "data", 'such as "data", relative to the configuration file', required=True)
 _DATA = Parameter("data", "data", "text or binary", required=True)
 CONFIG_NAMES = frozenset({"moonbox.toml"})
-"""Read from any folder above the one that a person works in: nowhere may a script make one."""
+"""Files that are read from any parent folder of the working folder: a script cannot create them anywhere."""
 _SIDE_FILES = ("", "-wal", "-shm", "-journal", ".new")
 _IMPORTABLE = frozenset({".py", ".pyc", ".pyd", ".so", ".pth"})
 
@@ -314,7 +314,7 @@ def _path_of(fd: int) -> Path:
 
 
 def _is_within(path: Path, folder: Path) -> bool:
-    """In any letter case: some file systems do not tell them apart."""
+    """The name in one letter case, because some file systems ignore case."""
     return Path(str(path).casefold()).is_relative_to(str(folder).casefold())
 
 

@@ -64,7 +64,7 @@ class HostFunction:
 
 
 class HostModule(Protocol):
-    """A source of host functions. A Python module with this one function is one."""
+    """A source of host functions, such as a Python module with this function."""
 
     def functions(self, host: Host) -> Sequence[HostFunction]:
         """Every function it offers, granted or not; called once for each HostApi."""
@@ -84,7 +84,7 @@ class Host:
     secrets: SecretStore
     clock: Callable[[], float]
     timer: Callable[[], float]
-    """Seconds of processor time of the calling thread: what waits for a busy machine is not slow."""
+    """Processor time of the calling thread in seconds, which does not include waiting for a busy machine."""
     entropy: Callable[[int], bytes]
     log: Callable[[str, str, Any], None]
     closing: threading.Event
@@ -227,7 +227,7 @@ def type_word(value: Any) -> str:
 
 
 class _Wrong(Exception):
-    """A problem, before it is known which function was called."""
+    """An invalid argument. `bind` adds the signature of the function."""
 
 
 def _checked(parameter: Parameter, value: Any, path: str) -> Any:
