@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,7 @@ from moonbox.languages.registry import language
 from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.suggest import unknown
+from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -79,13 +82,8 @@ class CodeMode:
         sandbox = self.sandbox
         self._texts = language(sandbox.language).texts
         self._count = count_tokens or rough_tokens
-        self._routes = Routes(
-            sandbox.toolbox,
-            keep_visible=self.settings.keep_visible,
-            approvals=self.settings.approvals,
-            later=later,
-        )
-        self._code_tool = CodeTool(self.settings, self._texts, self._routes, sandbox.limits, self._count)
+        self._later = later
+        self._show(sandbox.toolbox)
         self.sessions: Sessions[Repl] = Sessions(_close, most=max_conversations, idle_seconds=idle_seconds)
         """The Repl of each conversation."""
         self._client_calls = ClientCalls(
@@ -93,11 +91,34 @@ class CodeMode:
             finished=self._answer,
             lost=self._lost,
         )
-        self._view: _View | None = None
+        self._mark = uuid.uuid4().hex
+        self._suffix = ""
+        """Follows a conversation's name in `sessions`, after the mark, where the tools are not the Sandbox's alone."""
         self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
         self._sizes = sandbox.toolbox.learned.sizes()
+        self._ended = threading.Event()
+
+    def _show(self, toolbox: Toolbox) -> None:
+        """Offer these tools."""
+        settings = self.settings
+        self._toolbox = toolbox
+        self._routes = Routes(
+            toolbox, keep_visible=settings.keep_visible, approvals=settings.approvals, later=self._later
+        )
+        self._code_tool = CodeTool(settings, self._texts, self._routes, self.sandbox.limits, self._count)
+        self._view: _View | None = None
         self._lock = threading.Lock()
-        self._closed = False
+
+    def with_tools(self, tools: Any) -> CodeMode:
+        """This code mode with further tools, for an agent that has its own.
+
+        It has the same Sandbox and settings, and script state of its own: `end` and `close` of this one end that too.
+        """
+        other = copy.copy(self)
+        other._own_sandbox = None
+        other._suffix = self._mark + uuid.uuid4().hex
+        other._show(Toolbox.of([self._toolbox, tools]))
+        return other
 
     @classmethod
     def from_config(cls, sandbox: Any, config: Mapping[str, Any] | None, **options: Any) -> CodeMode:
@@ -196,8 +217,8 @@ class CodeMode:
                 return self._client_calls.drive(lambda: self._direct_step(tool, given), _anywhere, pause=pause)
         try:
             if not isinstance(prepared, str):
-                return self._answer(self.sandbox.call(prepared[0].path, prepared[1]))
-            with self.sessions.use(conversation, self._new_repl) as repl:
+                return self._answer(self.sandbox.call(prepared[0].path, prepared[1], toolbox=self._toolbox))
+            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
                 if not self._routes.has_client_tools:
@@ -218,8 +239,8 @@ class CodeMode:
                 return await self._client_calls.adrive(lambda: self._direct_step(tool, given), _anywhere, pause=pause)
         try:
             if not isinstance(prepared, str):
-                return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1]))
-            with self.sessions.use(conversation, self._new_repl) as repl:
+                return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1], toolbox=self._toolbox))
+            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
                 if not self._routes.has_client_tools:
@@ -232,25 +253,26 @@ class CodeMode:
     def session(self, conversation: str) -> AbstractContextManager[Repl]:
         """The Repl of a conversation, which cannot end to make room until the block is left."""
         self._current()
-        return self.sessions.use(conversation, self._new_repl)
+        return self.sessions.use(conversation + self._suffix, self._new_repl)
 
     def repl(self, conversation: str = "") -> Repl:
         """The Repl of a conversation."""
         self._current()
-        return self.sessions.open(conversation, self._new_repl)
+        return self.sessions.open(conversation + self._suffix, self._new_repl)
 
     @property
     def conversations(self) -> tuple[str, ...]:
         """The conversations that have script state, the most recently used last."""
-        return self.sessions.names()
+        return tuple(dict.fromkeys(name.partition(self._mark)[0] for name in self.sessions.names()))
 
     def end(self, conversation: str = "") -> bool:
         """End a conversation: its state is gone. Whether there was one."""
-        return self.sessions.end(conversation)
+        names = [name for name in self.sessions.names() if name.partition(self._mark)[0] == conversation]
+        return any([self.sessions.end(name) for name in names])
 
     def close(self) -> None:
         """End every conversation; a Sandbox that was given stays open."""
-        self._closed = True
+        self._ended.set()
         self.sessions.end_all()
         if self._own_sandbox is not None:
             self._own_sandbox.close()
@@ -263,16 +285,22 @@ class CodeMode:
 
     # Inside
 
+    @property
+    def _closed(self) -> bool:
+        return self._ended.is_set()
+
     def _direct_step(self, tool: Tool, given: dict[str, Any]) -> Run | DirectStep:
         """A direct call of a client-side tool: what waits for its answer, or the record of an invalid call."""
         try:
             bound = tool.bind(given, is_json_call=True)
         except ArgumentError:
-            return self.sandbox.call(tool.path, given)
+            return self.sandbox.call(tool.path, given, toolbox=self._toolbox)
         call = ToolCall(
             tool=tool, name=tool.path, arguments=bound, index=1, run_id="", repl_id="", id=1, language="direct"
         )
-        return DirectStep(call, lambda answer: self.sandbox.call(tool.path, given, answer=answer))
+        return DirectStep(
+            call, lambda answer: self.sandbox.call(tool.path, given, toolbox=self._toolbox, answer=answer)
+        )
 
     def _place(self, conversation: str, paused: Repl) -> Place:
         """Where a script that waited goes on: in its conversation, if that still has the same state."""
@@ -281,10 +309,10 @@ class CodeMode:
         def enter() -> Iterator[Reply | None]:
             if self._closed:
                 raise ClosedError("this CodeMode is closed")
-            if self.sessions.get(conversation) is not paused:
+            if self.sessions.get(conversation + self._suffix) is not paused:
                 yield Reply(_ENDED, True)
                 return
-            with self.sessions.use(conversation, self._new_repl):
+            with self.sessions.use(conversation + self._suffix, self._new_repl):
                 yield None
 
         return enter
@@ -322,7 +350,7 @@ class CodeMode:
         code = self._code_tool.definition(catalog)
         prompt = self._code_tool.prompt()
         direct = provider_names(self._routes.direct, [self.tool_name])
-        everything = provider_names(self.sandbox.toolbox, [self.tool_name])
+        everything = provider_names(self._toolbox, [self.tool_name])
         lean = self._code_tool.lean(everything, self._shapes)
         choice = choose(
             settings.mode,
