@@ -268,7 +268,8 @@ class CodeMode:
     def end(self, conversation: str = "") -> bool:
         """End a conversation: its state is gone. Whether there was one."""
         names = [name for name in self.sessions.names() if name.partition(self._mark)[0] == conversation]
-        return any([self.sessions.end(name) for name in names])
+        ended = [self.sessions.end(name) for name in names]
+        return any(ended)
 
     def close(self) -> None:
         """End every conversation; a Sandbox that was given stays open."""
