@@ -1,9 +1,9 @@
 """The build hook that compiles the native parts, where a C compiler and Python's headers are there.
 
 A wheel gets the extensions inside, and then fits one version of Python on one platform; an editable install gets them
-in place. Elsewhere the build goes on without them: what they do is then done in Python. `MOONBOX_NATIVE=0` leaves them
-out, `CFLAGS` adds options of the compiler. `python hatch_build.py` builds them in
-place, or in a folder that is given.
+in place. Elsewhere the build goes on without them, with a warning: what they do is then done in Python. The reason is
+left in the package, for `moonbox doctor`. `MOONBOX_NATIVE=0` leaves them out, `CFLAGS` adds options of the compiler.
+`python hatch_build.py` builds them in place, or in a folder that is given.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ except ImportError:  # run as a program
 PACKAGE = Path(__file__).resolve().parent / "src" / "moonbox"
 SOURCES = ("worker/_native.c", "worker/_wire.c")
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
+NOTE = "worker/_native_missing.txt"
+_WARNING = "moonbox is built without its native parts, and runs scripts in Python, more slowly: {}"
 FLAGS = ("-O2", "-fPIC", "-shared", "-fstack-protector-strong", "-Wl,-z,relro,-z,now", "-Wall", "-Wextra")
 
 
@@ -36,14 +38,22 @@ class NativeBuildHook(BuildHookInterface):
         if self.target_name != "wheel":
             return
         if version == "editable":
-            compile_native(PACKAGE)
+            self._warn(compile_native(PACKAGE)[1])
             return
         folder = Path(tempfile.mkdtemp(prefix="moonbox-native-"))
         self._folder = folder
-        for built in compile_native(folder):
-            build_data["force_include"][str(built)] = f"moonbox/{built.relative_to(folder)}"
-            build_data["pure_python"] = False
-            build_data["infer_tag"] = True
+        files, why = compile_native(folder)
+        for file in files:
+            build_data["force_include"][str(file)] = f"moonbox/{file.relative_to(folder)}"
+        if why:
+            self._warn(why)
+            return
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+    def _warn(self, why: str) -> None:
+        if why:
+            self.app.display_warning(_WARNING.format(why))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         folder = getattr(self, "_folder", None)
@@ -51,8 +61,10 @@ class NativeBuildHook(BuildHookInterface):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def compile_native(folder: Path) -> list[Path]:
-    """The extensions, compiled into that folder; none where that is not possible, and a word why."""
+def compile_native(folder: Path) -> tuple[list[Path], str]:
+    """The extensions, compiled into that folder; where that is not possible, a file with the reason, and the reason."""
+    note = folder / NOTE
+    note.unlink(missing_ok=True)
     why = _unsuitable()
     built: list[Path] = []
     for source in () if why else SOURCES:
@@ -62,10 +74,11 @@ def compile_native(folder: Path) -> list[Path]:
         if why:
             break
         built.append(target)
-    if why:
-        print(f"moonbox: built without the native parts: {why}", file=sys.stderr)
-        return []
-    return built
+    if not why:
+        return built, ""
+    note.parent.mkdir(exist_ok=True)
+    note.write_text(why, encoding="utf-8")
+    return [note], why
 
 
 def _compile(source: Path, target: Path) -> str:
@@ -84,11 +97,11 @@ def _compile(source: Path, target: Path) -> str:
 
 def _unsuitable() -> str:
     if os.environ.get("MOONBOX_NATIVE") == "0":
-        return "MOONBOX_NATIVE=0"
+        return "MOONBOX_NATIVE=0 was set"
     if sys.platform != "linux" or sys.implementation.name != "cpython":
-        return f"not made for {sys.implementation.name} on {sys.platform}"
+        return f"they are not made for {sys.implementation.name} on {sys.platform}"
     if not _compiler():
-        return "no C compiler"
+        return "no C compiler was found; install one and Python's headers, then install moonbox again"
     return ""
 
 
@@ -102,4 +115,4 @@ def _compiler() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(not compile_native(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE))
+    sys.exit(compile_native(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE)[1])

@@ -29,6 +29,7 @@ MODULES = {
     "moonbox.project": "Creates the objects that a configuration describes.",
     "moonbox.adapters.loop": "The base of the adapters for providers.",
     "moonbox.adapters.base": "The base of all adapters.",
+    "moonbox.adapters.agent_tools": "The tools that an agent has of its own, behind code mode.",
     "moonbox.adapters.openai": "OpenAI.",
     "moonbox.adapters.anthropic": "Anthropic.",
     "moonbox.adapters.google": "Google GenAI.",
@@ -40,6 +41,7 @@ MODULES = {
     "moonbox.adapters.llamaindex": "LlamaIndex.",
     "moonbox.adapters.openai_agents": "The OpenAI Agents SDK.",
     "moonbox.adapters.pydantic_ai": "Pydantic AI.",
+    "moonbox.adapters.pydantic_ai_capability": "Pydantic AI's capability.",
     "moonbox.adapters.smolagents": "smolagents.",
 }
 _LONGEST = 110

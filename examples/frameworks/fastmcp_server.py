@@ -1,6 +1,6 @@
 """A FastMCP server with Lua in its code mode, and a model that uses it.
 
-pip install 'moonbox[fastmcp,openai]'
+pip install '.[fastmcp,openai]'
 OPENAI_API_KEY=… python fastmcp_server.py    the model asks
 python fastmcp_server.py --serve             the server alone, over stdio, for a client of your own
 """

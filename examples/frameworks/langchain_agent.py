@@ -1,6 +1,6 @@
 """LangChain: an agent with moonbox's middleware.
 
-pip install 'moonbox[langchain]' langchain-openai
+pip install '.[langchain]' langchain-openai
 OPENAI_API_KEY=… python langchain_agent.py
 """
 

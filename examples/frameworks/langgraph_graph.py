@@ -1,6 +1,6 @@
 """LangGraph, with a graph of your own.
 
-pip install 'moonbox[langchain]' langchain-openai
+pip install '.[langchain]' langchain-openai
 OPENAI_API_KEY=… python langgraph_graph.py
 """
 

@@ -1,6 +1,6 @@
 """LlamaIndex: a FunctionAgent with moonbox's tools.
 
-pip install 'moonbox[llamaindex]' llama-index-llms-openai-like
+pip install '.[llamaindex]' llama-index-llms-openai-like
 OPENAI_API_KEY=… python llamaindex_agent.py
 """
 

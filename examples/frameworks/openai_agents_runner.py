@@ -1,6 +1,6 @@
 """The OpenAI Agents SDK: a Runner with moonbox's tools.
 
-pip install 'moonbox[openai-agents]'
+pip install '.[openai-agents]'
 OPENAI_API_KEY=… python openai_agents_runner.py
 """
 

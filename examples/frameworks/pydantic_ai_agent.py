@@ -1,6 +1,6 @@
 """Pydantic AI: an Agent with moonbox's toolset.
 
-pip install 'moonbox[pydantic-ai]' 'pydantic-ai-slim[openai]'
+pip install '.[pydantic-ai]' 'pydantic-ai-slim[openai]'
 OPENAI_API_KEY=… python pydantic_ai_agent.py
 """
 

@@ -1,6 +1,6 @@
 """smolagents: a ToolCallingAgent with moonbox's tools.
 
-pip install 'moonbox[smolagents]' 'smolagents[openai]'
+pip install '.[smolagents]' 'smolagents[openai]'
 OPENAI_API_KEY=… python smolagents_agent.py
 """
 

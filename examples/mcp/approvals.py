@@ -1,6 +1,6 @@
 """A client that passes moonbox's questions on to the person at the terminal.
 
-pip install 'moonbox[mcp]'
+pip install '.[mcp]'
 python approvals.py          answer the question yourself
 python approvals.py --yes    have it answered
 
@@ -69,7 +69,7 @@ async def main() -> None:
     try:
         from mcp import Client, StdioServerParameters
     except ModuleNotFoundError:
-        raise SystemExit("this needs the package 'mcp'; install it with: pip install 'moonbox[mcp]'") from None
+        raise SystemExit("this needs the package 'mcp'; install it with: pip install '.[mcp]'") from None
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "moonbox.toml"
         config.write_text(CONFIG, encoding="utf-8")

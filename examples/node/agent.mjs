@@ -1,7 +1,7 @@
 /**
  * An agent loop in Node: a model, one code tool, and the team's expenses.
  *
- *   npm install moonbox
+ *   npm install ../moonbox/js/moonbox-0.2.0.tgz    what `npm pack` makes in js/ of a clone
  *   node agent.mjs
  *
  * Without OPENAI_API_KEY a stand-in for the model answers on loopback, in the wire format of chat completions.

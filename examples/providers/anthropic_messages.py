@@ -1,4 +1,4 @@
-"""Anthropic, awaited: `pip install 'moonbox[anthropic]'`, then `ANTHROPIC_API_KEY=… python anthropic_messages.py`."""
+"""Anthropic, awaited: `pip install '.[anthropic]'`, then `ANTHROPIC_API_KEY=… python anthropic_messages.py`."""
 
 from __future__ import annotations
 

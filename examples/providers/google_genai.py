@@ -1,4 +1,4 @@
-"""Google GenAI: `pip install 'moonbox[google]'`, then `GEMINI_API_KEY=… python google_genai.py`."""
+"""Google GenAI: `pip install '.[google]'`, then `GEMINI_API_KEY=… python google_genai.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LiteLLM: `pip install 'moonbox[litellm]'`, then `OPENAI_API_KEY=… python litellm_any.py`."""
+"""LiteLLM: `pip install '.[litellm]'`, then `OPENAI_API_KEY=… python litellm_any.py`."""
 
 from __future__ import annotations
 

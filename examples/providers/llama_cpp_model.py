@@ -1,4 +1,4 @@
-"""A model in this process: `pip install 'moonbox[llama-cpp]'`, then `python llama_cpp_model.py MODEL.gguf`."""
+"""A model in this process: `pip install '.[llama-cpp]'`, then `python llama_cpp_model.py MODEL.gguf`."""
 
 from __future__ import annotations
 

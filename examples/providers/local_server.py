@@ -1,4 +1,4 @@
-"""A local server: `pip install 'moonbox[openai]'`, then `MOONBOX_SERVER=ollama python local_server.py`."""
+"""A local server: `pip install '.[openai]'`, then `MOONBOX_SERVER=ollama python local_server.py`."""
 
 from __future__ import annotations
 

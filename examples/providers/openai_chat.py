@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: `pip install 'moonbox[openai]'`, then `OPENAI_API_KEY=… python openai_chat.py`."""
+"""OpenAI's chat completions: `pip install '.[openai]'`, then `OPENAI_API_KEY=… python openai_chat.py`."""
 
 from __future__ import annotations
 

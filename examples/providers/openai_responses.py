@@ -1,4 +1,4 @@
-"""OpenAI's responses, streamed: `pip install 'moonbox[openai]'`, then `OPENAI_API_KEY=… python openai_responses.py`."""
+"""OpenAI's responses, streamed: `pip install '.[openai]'`, then `OPENAI_API_KEY=… python openai_responses.py`."""
 
 from __future__ import annotations
 

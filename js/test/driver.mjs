@@ -55,7 +55,7 @@ export function createDriver(moonbox) {
     },
     async run(request) {
       const run = await replOf(request).run(request.source, request.limits ? { limits: request.limits } : {});
-      return { run: run.to_dict(), for_model: run.for_model(request.max_chars ?? 50_000) };
+      return { run: run.to_dict(), for_model: run.for_model(request.max_chars ?? 20_000) };
     },
     async globals(request) {
       return { globals: await replOf(request).globals() };

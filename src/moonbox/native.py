@@ -27,3 +27,27 @@ def extension(name: str) -> Any:
     except ImportError:
         return None
     return module if getattr(module, "REVISION", 0) == _REVISIONS[name] else None
+
+
+def why_missing() -> str:
+    """Why the worker's loop is not the native one."""
+    if not wanted():
+        return f"{SWITCH}=0 turns the native parts off"
+    try:
+        module = __import__("moonbox.worker._native", fromlist=["REVISION"])
+    except ModuleNotFoundError:
+        return f"the native parts were not built: {_note()}"
+    except ImportError as problem:
+        return f"the native parts cannot be loaded: {problem}"
+    if getattr(module, "REVISION", 0) != _REVISIONS["worker._native"]:
+        return "the native parts were built from an earlier source; install moonbox again"
+    return "the native parts do not fit this version of lupa"
+
+
+def _note() -> str:
+    """What the build left where it could not make them."""
+    try:
+        with open(os.path.join(os.path.dirname(__file__), "worker", "_native_missing.txt"), encoding="utf-8") as file:  # noqa: PTH118, PTH120, PTH123 - no pathlib in a zygote
+            return file.read(500)
+    except OSError:
+        return "the reason is not known; install moonbox again with a C compiler and Python's headers"

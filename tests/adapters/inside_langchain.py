@@ -137,7 +137,9 @@ def test_other_tools_and_middleware_beside_ours(mode: CodeMode) -> None:
         return f"Hello, {name}."
 
     with serve(Scripted([SUM, Use("greet", {"name": "Ada"})], Say("ok"))) as wire:
-        agent = create_agent(model(wire), tools=[greet], middleware=[LangChain(mode).middleware])
+        agent = create_agent(
+            model(wire), tools=[greet], middleware=[LangChain(mode, leave_direct=["greet"]).middleware]
+        )
         run(agent, "Go.", "sync")
     assert answers(wire.seen[-1]) == ["20", "Hello, Ada."]
     assert list(wire.seen[0].tools) == ["lua_repl", "delete_file", "broken", "meet", "greet"]

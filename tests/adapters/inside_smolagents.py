@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image  # type: ignore[import-not-found]  # comes with smolagents
 from pydantic import BaseModel
-from smolagents import CodeAgent, OpenAIModel, ToolCallingAgent
+from smolagents import CodeAgent, FinalAnswerTool, OpenAIModel, ToolCallingAgent
+from smolagents import tool as smolagents_tool
 
 from moonbox import Media, Tool, Toolbox, tool
 from moonbox.adapters.smolagents import Smolagents
-from moonbox.errors import ClosedError
+from moonbox.errors import ClosedError, ToolDefinitionError
 from tests.adapters.conformance import SUM, Say, Scripted, Use, serve
 
 if TYPE_CHECKING:
@@ -245,3 +246,45 @@ def test_media_are_described_and_images_shown_with_the_step(shows: bool) -> None
     images = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
     assert [url.partition(",")[0] for url in images] == ["data:image/png;base64"] * shows
     assert not any(picture().base64 in part["text"] for part in parts if part["type"] == "text")
+
+
+def test_the_tools_of_an_agent_behind_code_mode() -> None:
+    script = "local ok, problem = pcall(tools.fail, {x = 1}) return {tools.double{x = 21}, problem.message}"
+    own = [*map(smolagents_tool, (double, fail, left)), FinalAnswerTool()]
+    with (
+        Smolagents(leave_direct=["le*"]) as adapter,
+        serve(Scripted(Use("lua_repl", {"source_code": script}), final("Done."))) as wire,
+    ):
+        made = agent(adapter, wire, tools=adapter.hiding(own))
+        assert made.run("Go.") == "Done."
+        with pytest.raises(ToolDefinitionError, match=r"Smolagents\(…\).hiding\(\[…\]\)"):
+            Smolagents(own[:1])
+    assert observed(made)[0] == '[42,"ValueError: no luck"]'
+    assert list(wire.seen[0].tools) == ["lua_repl", "left", "final_answer"]
+
+
+def double(x: int) -> int:
+    """Double it.
+
+    Args:
+        x: The number.
+    """
+    return 2 * x
+
+
+def fail(x: int) -> int:
+    """Fail always.
+
+    Args:
+        x: The number.
+    """
+    raise ValueError("no luck")
+
+
+def left(x: int) -> int:
+    """Stay.
+
+    Args:
+        x: The number.
+    """
+    return x

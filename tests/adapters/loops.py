@@ -11,7 +11,7 @@ import pytest
 import wire
 
 from moonbox import Tool, Toolbox, tool
-from moonbox.errors import ClosedError, UsageError
+from moonbox.errors import ClosedError, ToolDefinitionError, UsageError
 from tests.adapters.conformance import CUT, EXPENSES, ODD, SUM, Say, Scripted, Use, forms_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CUT",
     "SUM",
+    "Hiding",
     "Loop",
     "Say",
     "Scripted",
@@ -268,3 +269,95 @@ class Loop:
             type(self).adapter(box, conversation="ada")
         with pytest.raises(UsageError, match="unknown setting 'keep_visble'; did you mean 'keep_visible'"):
             type(self).adapter(box, keep_visble=["add"])
+
+
+class Hiding:
+    """Code mode as a filter over tools that an agent has of its own. Inherit, and say what these are.
+
+    They are `double(x)`, `later(x)`, which is asynchronous where the framework has such, `fail(x)`, which raises
+    ValueError("no luck"), and `guarded(x)`, which the framework gives a reason to keep out of scripts.
+    """
+
+    adapter: Callable[..., Any]
+    explains_unknown = True
+    guarded_ends_the_run = False
+
+    def own_tools(self) -> list[Any]:
+        raise NotImplementedError
+
+    def ask(self, adapter: Any, wire: Wire, tools: list[Any], *, conversation: str = "ada") -> None:
+        """Run an agent that has these tools, in a conversation."""
+        raise NotImplementedError
+
+    def heard(self, seen: Seen) -> list[str]:
+        return answers(seen)
+
+    @staticmethod
+    def script(source: str) -> Use:
+        return Use("lua_repl", {"source_code": source})
+
+    def test_scripts_reach_what_the_model_is_not_shown(self) -> None:
+        both = self.script("return {tools.double{x = 21}, tools.later{x = 4}, tools.add{a = 1, b = 2}}")
+        with type(self).adapter([add]) as adapter, serve(Scripted(both, Use("guarded", {"x": 5}), Say("ok"))) as wire:
+            self.ask(adapter, wire, self.own_tools())
+        assert self.heard(wire.seen[-1])[:2] == ["[42,8,3]", *([] if self.guarded_ends_the_run else ["guarded 5"])]
+        shown = wire.seen[0].tools
+        assert [name for name in shown if name != "final_answer"] == ["lua_repl", "guarded"]
+        assert "double(x: integer)" in shown["lua_repl"]["description"]
+        assert "guarded" not in shown["lua_repl"]["description"]
+
+    def test_failures_are_errors_in_the_script(self) -> None:
+        tried = self.script("local ok, problem = pcall(tools.fail, {x = 1}) return {ok, tostring(problem)}")
+        with type(self).adapter() as adapter, serve(Scripted(tried, Say("ok"))) as wire:
+            self.ask(adapter, wire, self.own_tools())
+        heard = self.heard(wire.seen[-1])[0]
+        assert heard.startswith("[false,") and "no luck" in heard
+
+    def test_a_direct_call_of_a_hidden_tool_is_refused(self) -> None:
+        with type(self).adapter() as adapter, serve(Scripted(Use("double", {"x": 1}), Say("ok"))) as wire:
+            self.ask(adapter, wire, self.own_tools())
+        heard = self.heard(wire.seen[-1])[0]
+        if self.explains_unknown:
+            assert heard == "error: double is called from a script: use lua_repl and write tools.double{...}"
+        assert "double" in heard and heard != "2"
+
+    def test_tools_that_are_left_direct(self) -> None:
+        turns = [Use("double", {"x": 1}), self.script("return tools.double{x = 1}"), Say("ok")]
+        with type(self).adapter(leave_direct=["d*", "fail"]) as adapter, serve(Scripted(*turns)) as wire:
+            self.ask(adapter, wire, self.own_tools())
+        assert set(wire.seen[0].tools) - {"final_answer"} == {"lua_repl", "double", "fail", "guarded"}
+        heard = self.heard(wire.seen[-1])
+        assert heard[0] == "2" and "double" in heard[1] and heard[1] != "2"
+
+    def test_state_and_its_end(self) -> None:
+        turns = [SUM, Say("20"), SUM, Say("40")]
+        with type(self).adapter() as adapter, serve(Scripted(*turns)) as wire:
+            tools = self.own_tools()
+            self.ask(adapter, wire, tools)
+            self.ask(adapter, wire, tools)
+            [name] = adapter.mode.conversations
+            assert adapter.mode.end(name)
+            assert adapter.mode.conversations == ()
+        assert self.heard(wire.seen[-1])[-1] == "40"
+
+    def test_another_agent_does_not_reach_them(self) -> None:
+        """Two agents share an adapter and the name of a conversation: each has its own tools alone."""
+        call = self.script("return tools.double{x = 1}")
+        with type(self).adapter([add]) as adapter, serve(Scripted(call, Say("ok"), call, Say("ok"))) as wire:
+            self.ask(adapter, wire, self.own_tools())
+            self.ask(adapter, wire, [])
+        assert self.heard(wire.seen[1])[0] == "2"
+        assert "unknown tool" in self.heard(wire.seen[-1])[-1]
+
+    def test_the_tools_that_the_adapter_does_not_take(self) -> None:
+        with pytest.raises(ToolDefinitionError, match=self.taker):
+            type(self).adapter([self.own_tools()[0]])
+
+    taker = ""
+    """What the error recommends."""
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b

@@ -111,7 +111,7 @@ def _with_those_below(command):
         (["audit", "lst"], "No such command 'lst'. Did you mean 'list'?"),
         (["run", "-e", "1", "--timeout", "soon"], "'soon' is not a duration; write for example"),
         (["run", "-e", "1", "--max-memory", "1.5"], "'1.5' is not a number of bytes"),
-        (["run", "a.lua", "foo", "7"], "unexpected argument 'foo'; to give the script a value: --set NAME=foo"),
+        (["run", "a.lua", "foo", "7"], "a script takes no arguments, got 'foo'; give it a global: --set name=foo"),
         (["run", "-e", "1", "foo"], "use either a file or -e, not both; to give the script a value: --set NAME=foo"),
     ],
 )

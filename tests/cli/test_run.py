@@ -140,18 +140,15 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         ([], "error: a script is required: a file, - for standard input, or -e SCRIPT\n"),
         (
             ["summary.lua", "foo"],
-            "error: a script takes no arguments, got 'foo'; give it a global: --set name=foo
-",
+            "error: a script takes no arguments, got 'foo'; give it a global: --set name=foo\n",
         ),
         (
             ["summary.lua", "city=New York", "b"],
-            "error: a script takes no arguments, got 'city=New York'; give it a global: --set 'city=New York'
-",
+            "error: a script takes no arguments, got 'city=New York'; give it a global: --set 'city=New York'\n",
         ),
         (
             ["summary.lua", "-e", "1"],
-            "error: use either a file or -e, not both; to give the script a value: --set NAME=summary.lua
-",
+            "error: use either a file or -e, not both; to give the script a value: --set NAME=summary.lua\n",
         ),
         (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import tomllib
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,27 @@ def made() -> dict[str, Any]:
 def test_the_generated_pages_are_up_to_date() -> None:
     for page, wanted in made().items():
         assert text(page) == wanted, f"docs/{page} is old: run python docs/gen/make.py"
+
+
+INSTALL = re.compile(r"(?:pip install|uv add|npm install|npm i) ([^`\n]*)")
+EXAMPLES = sorted(
+    file for file in (ROOT / "examples").rglob("*") if file.suffix in {".py", ".mjs", ".js", ".html", ".md"}
+)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=name(page)) for page in (*all_pages(), *EXAMPLES)])
+def test_install_lines_work_in_a_clone(page: Path) -> None:
+    """moonbox is named by the clone's folder, with extras that exist, or by the tarball that the clone makes."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for line in INSTALL.findall(page.read_text("utf-8")):
+        words = line.replace("'", " ").split()
+        assert [word for word in words if re.match(r"moonbox(\[|\W*$)", word)] == [], line
+        named = {
+            extra for word in words for extra in re.sub(r"^\.\[|\].*$", "", word).split(",") if word.startswith(".[")
+        }
+        assert named <= set(project["optional-dependencies"]), line
+        if tarball := re.search(r"moonbox-([\d.]+)\.tgz", line):
+            assert tarball[1] == moonbox.__version__
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=name(page)) for page in all_pages()])

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import tarfile
 import zipfile
 from importlib import metadata
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import moonbox
-from tests.environments import make_environment
+from tests.environments import INSTALL_SECONDS, checked, make_environment, run
 
 from .environments import ROOT, SMOKE_OF_EXTRAS, build, lowest, project, smoke
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(300)  # they make environments
 
@@ -54,12 +53,34 @@ def test_the_sdist_holds_what_its_tests_need(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[0]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     wanted = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml", "CONTRIBUTING.md")
+    wanted += ("SECURITY.md", "requirements-build.lock", ".github/workflows/release.yml", "js/package-lock.json")
     assert [name for name in wanted if name not in names] == []
     assert {"docs/index.md", "tests/release/smoke.py", "examples/demo.py"} <= names
     sources = {f"src/moonbox/worker/{name}.c" for name in ("_native", "_wire")}
     assert {"hatch_build.py", "requirements.lock", "requirements-dev.lock", *sources} <= names
     assert [name for name in names if name.endswith(".so")] == []
     assert [name for name in names if re.search(r"(^|/)(\.venv|\.cache|__pycache__)(/|$)", name)] == []
+
+
+def test_a_build_without_a_compiler_says_so_and_works(built: tuple[Path, Path], tmp_path: Path) -> None:
+    """From the sdist, as pip builds it; `moonbox doctor` knows the reason afterwards."""
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path)]
+    with tarfile.open(built[0]) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    [source] = tmp_path.glob("moonbox-*/")
+    env = {"PATH": str(Path(sys.executable).parent), "CC": ""}
+    done = run([*command, str(source)], timeout=INSTALL_SECONDS, env=env)
+    printed = done.stdout + done.stderr
+    [wheel] = tmp_path.glob("*.whl")
+    assert wheel.name == f"moonbox-{moonbox.__version__}-py3-none-any.whl"
+    assert "built without its native parts" in printed and "no C compiler" in printed
+    python = make_environment(tmp_path / "venv", str(wheel))
+    assert smoke(python, tmp_path / "work") == "all is well\n"
+    told = json.loads(checked([str(python.with_name("moonbox")), "doctor", "--json"], cwd=tmp_path / "work"))
+    assert told["native"]["detail"] == (
+        "workers run in Python: the native parts were not built: no C compiler was found; "
+        "install one and Python's headers, then install moonbox again"
+    )
 
 
 def test_the_wheel_works_in_an_empty_environment(built: tuple[Path, Path], tmp_path: Path) -> None:
@@ -92,6 +113,14 @@ def test_the_version_has_one_place() -> None:
         if f'"{moonbox.__version__}"' in file.read_text("utf-8")
     ]
     assert [file.name for file in places] == ["_version.py"]
+    for name in ("package.json", "package-lock.json"):
+        assert json.loads((ROOT / "js" / name).read_text("utf-8"))["version"] == moonbox.__version__
+
+
+def test_the_changelog_has_the_version_and_its_date() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(moonbox.__version__)} - \d{{4}}-\d\d-\d\d", headings[1])
 
 
 def test_every_range_has_both_ends() -> None:

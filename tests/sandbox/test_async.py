@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moonbox import Context, Limits, Run, Sandbox, tool
+from moonbox import Answer, Context, Limits, Pause, Run, Sandbox, tool
 from moonbox.errors import ClosedError, PoolTimeout, UsageError
 from tests.waiting import wait_until
 
@@ -227,10 +227,19 @@ def test_context_variables_reach_tools() -> None:
         async with Sandbox([who, awho]) as box:
             assert (await box.arun("return tools.who(), tools.awho()")).values == ("ann", "annawho")
 
+            assert ((await box.acall("who")).value, (await box.acall("awho")).value) == ("ann", "annawho")
+
     asyncio.run(main())
     user.set("bob")
-    with Sandbox([who]) as box:
-        assert box.run("return tools.who()").value == "bob"
+    both = "return tools.who(), tools.awho()"
+    with Sandbox([who, awho]) as box, box.repl() as repl:
+        assert box.run(both).values == repl.run(both).values == ("bob", "bobawho")
+        assert (box.call("who").value, box.call("awho").value) == ("bob", "bobawho")
+        pause = repl.start(both)
+        user.set("eve")  # the context of each call is that of its answer
+        while isinstance(pause, Pause):
+            pause = pause.resume([Answer.run()])
+        assert pause.values == ("eve", "eveawho")
 
 
 def test_no_task_is_left_behind() -> None:

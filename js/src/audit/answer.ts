@@ -24,7 +24,7 @@ const STATUSES: Record<string, string> = {
 };
 
 /** The text for the model, at most `maxChars` long; an error and its hint come first and are never cut away. */
-export function renderRun(run: Run, maxChars = 50_000): string {
+export function renderRun(run: Run, maxChars = 20_000): string {
   if (maxChars < MIN_CHARS) throw new UsageError(`max_chars must be at least ${MIN_CHARS}, not ${maxChars}`);
   if (run.error === null) return success(run, maxChars);
   return run.language === "direct" ? problem(run.error, maxChars) : failure(run, run.error, maxChars);

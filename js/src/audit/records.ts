@@ -111,8 +111,8 @@ export class Run {
     return this.value;
   }
 
-  /** The text that goes back to the model, at most `maxChars` characters long. */
-  for_model(maxChars = 50_000): string {
+  /** The text that goes back to the model, at most `maxChars` characters long: 20,000 are about 5,000 tokens. */
+  for_model(maxChars = 20_000): string {
     return renderRun(this, maxChars);
   }
 

@@ -41,7 +41,7 @@ export interface CodeModeSettings {
   catalog_tokens?: number | null;
   /** The longest description that the provider takes; the code tool's parameter then says the rest. */
   description_chars?: number | null;
-  /** The longest answer to the model. */
+  /** The longest answer to the model, in characters: about 5,000 tokens. An answer that is cut keeps its value. */
   max_chars?: number;
   /** Whether the code tool answers with text, or with JSON: result, output and error. */
   reply?: "text" | "json";
@@ -49,7 +49,7 @@ export interface CodeModeSettings {
 
 const DEFAULTS: Required<CodeModeSettings> = {
   keep_visible: [], full_schemas: false, mode: "always", approvals: false, name: null, parameter: null, description: null,
-  system_prompt: null, catalog_tokens: 8000, description_chars: null, max_chars: 50_000, reply: "text",
+  system_prompt: null, catalog_tokens: 8000, description_chars: null, max_chars: 20_000, reply: "text",
 };
 
 export interface CodeModeOptions {

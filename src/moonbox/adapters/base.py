@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from moonbox.adapters.agent_tools import AgentTools, Shown
 from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from types import ModuleType
 
     from moonbox.media import Media
@@ -94,19 +95,27 @@ class FrameworkAdapter(Adapter, Generic[ContextT]):
 
     `conversation` is a function from what the framework tells its tools about a call to the name of the conversation
     whose script state is meant; without it, or where it gives None, the framework's own notion counts.
+    `leave_direct` are names, or patterns such as `send_*`, of the agent's own tools that code mode leaves as they are.
     """
 
     def __init__(
-        self, source: Any = (), *, conversation: Callable[[ContextT], str | None] | None = None, **settings: Any
+        self,
+        source: Any = (),
+        *,
+        conversation: Callable[[ContextT], str | None] | None = None,
+        leave_direct: Collection[str] = (),
+        **settings: Any,
     ) -> None:
         if conversation is not None and not callable(conversation):
             raise UsageError(f"conversation must be a function that returns a name, not {conversation!r}")
         super().__init__(source, **settings)
         self._conversation = conversation
+        self.agent_tools = AgentTools(self.mode, leave_direct)
 
-    def functions(self) -> list[dict[str, Any]]:
-        """The name, description and parameters of each tool, as every provider accepts them."""
-        return [definition["function"] for definition in self.mode.definitions("openai")]
+    @property
+    def alone(self) -> Shown:
+        """What a model is shown where the agent's own tools are left as they are."""
+        return Shown(self.mode, {})
 
     def _named(self, context: ContextT) -> str | None:
         """The conversation's name by the user's own function."""
@@ -117,15 +126,15 @@ class FrameworkAdapter(Adapter, Generic[ContextT]):
             raise UsageError(f"conversation must return a name or None, not {name!r}")
         return name
 
-    def answer(self, name: str, arguments: Any, conversation: str | None) -> Reply:
+    def answer(self, shown: Shown, name: str, arguments: Any, conversation: str | None) -> Reply:
         """The answer to a call; without a conversation its script state ends with it."""
-        with self.conversation_key(conversation) as key:
-            return self.mode.reply(name, arguments, conversation=key)
+        with self.conversation_key(conversation) as key, shown.running() as mode:
+            return mode.reply(name, arguments, conversation=key)
 
-    async def aanswer(self, name: str, arguments: Any, conversation: str | None) -> Reply:
+    async def aanswer(self, shown: Shown, name: str, arguments: Any, conversation: str | None) -> Reply:
         """The same, awaited."""
-        with self.conversation_key(conversation) as key:
-            return await self.mode.areply(name, arguments, conversation=key)
+        with self.conversation_key(conversation) as key, shown.running() as mode:
+            return await mode.areply(name, arguments, conversation=key)
 
 
 def new_conversation(kind: str) -> str:

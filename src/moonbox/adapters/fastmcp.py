@@ -57,7 +57,7 @@ class MoonboxSandboxProvider:
         sandbox: Sandbox | None = None,
         *,
         conversation: Callable[[Context], str | None] | None = None,
-        max_chars: int = 50_000,
+        max_chars: int = 20_000,
     ) -> None:
         if conversation is not None and not callable(conversation):
             raise UsageError(f"conversation must be a function that returns a name, not {conversation!r}")

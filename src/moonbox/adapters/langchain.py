@@ -6,6 +6,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import FrameworkAdapter, imported_from
+from moonbox.tools.hints import Hints
+from moonbox.tools.importers import from_langchain
 
 with imported_from("langchain", extra="langchain"):
     from langchain_core.runnables import RunnableConfig
@@ -13,15 +15,20 @@ with imported_from("langchain", extra="langchain"):
     from pydantic import Field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from moonbox.adapters.agent_tools import Shown
     from moonbox.adapters.langchain_middleware import MoonboxMiddleware
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
+    from moonbox.tools.tool import Tool
 
 
 class LangChain(FrameworkAdapter[RunnableConfig]):
     """Code mode for LangChain and LangGraph.
 
         agent = create_agent(model, middleware=[LangChain([get_expenses]).middleware])
+        agent = create_agent(model, tools=[my_langchain_tool], middleware=[LangChain().middleware])
 
     Script state is kept for each thread: `{"configurable": {"thread_id": "…"}}`, or what `conversation` makes of the
     RunnableConfig. Without either, it lasts for one run of an agent with the middleware, and else for one call.
@@ -30,19 +37,36 @@ class LangChain(FrameworkAdapter[RunnableConfig]):
     @property
     def tools(self) -> list[BaseTool]:
         """The code tool and the direct tools: for `bind_tools`, `ToolNode` and agents without the middleware."""
+        return self.tools_of(self.alone)
+
+    def hiding(self, tools: Iterable[Any]) -> list[Any]:
+        """The same for a graph that has tools of its own: scripts reach these, and what they cannot reach follows."""
+        given = list(tools)
+        shown = self.shown(given)
+        return [*self.tools_of(shown), *(tool for tool in given if name_of(tool) not in shown.hidden)]
+
+    def shown(self, tools: Iterable[Any]) -> Shown:
+        """What the model of an agent with these tools is shown."""
+        return self.agent_tools.shown(tools, _converted)
+
+    def tools_of(self, shown: Shown) -> list[BaseTool]:
         return [
             MoonboxTool(
                 name=function["name"],
                 description=function["description"],
                 args_schema=function["parameters"],
                 adapter=self,
+                shown=shown,
             )
-            for function in self.functions()
+            for function in shown.functions()
         ]
 
     @property
     def middleware(self) -> MoonboxMiddleware:
-        """For `create_agent`: tools, system prompt, state for each run, and answers to invalid calls."""
+        """For `create_agent`: tools, system prompt, state for each run, and answers to invalid calls.
+
+        The agent's own tools that scripts can reach are hidden from the model; `leave_direct` names exceptions.
+        """
         from moonbox.adapters.langchain_middleware import MoonboxMiddleware
 
         return MoonboxMiddleware(self)
@@ -59,20 +83,39 @@ class MoonboxTool(BaseTool):
     """One tool of code mode. What the model got wrong is in its answer, with the status "error"."""
 
     adapter: Any = Field(exclude=True, repr=False)
+    shown: Any = Field(exclude=True, repr=False)
     handle_tool_error: Any = True
 
     # Arguments of the model's come by name: these two must not be in the way of any.
     def _run(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> Any:
         conversation = self.adapter.conversation_of(moonbox_config)
-        return _content(self.adapter.answer(self.name, arguments, conversation))
+        return _content(self.adapter.answer(self._shown(), self.name, arguments, conversation))
 
     async def _arun(self, /, *, moonbox_config: RunnableConfig, **arguments: Any) -> Any:
         conversation = self.adapter.conversation_of(moonbox_config)
-        return _content(await self.adapter.aanswer(self.name, arguments, conversation))
+        return _content(await self.adapter.aanswer(self._shown(), self.name, arguments, conversation))
+
+    def _shown(self) -> Shown:
+        return shown_to_model.get() or self.shown
 
 
 running_agent: ContextVar[str | None] = ContextVar("moonbox_running_agent", default=None)
 """The conversation of the agent's run in which a tool is called, set by the middleware."""
+shown_to_model: ContextVar[Shown | None] = ContextVar("moonbox_shown_to_model", default=None)
+"""What the model was shown that made the call, set by the middleware."""
+
+
+def name_of(tool: Any) -> str:
+    """The name of a tool; empty for one of the provider's own, which is a dict."""
+    return getattr(tool, "name", "")
+
+
+def _converted(tool: Any) -> Tool | None:
+    """A tool of the agent for scripts; None where only the agent's graph can use it."""
+    if not isinstance(tool, BaseTool) or isinstance(tool, MoonboxTool) or tool.return_direct:
+        return None
+    [converted] = from_langchain([tool], hints=Hints.from_mcp(tool.metadata))
+    return converted
 
 
 def _content(reply: Reply) -> str | list[dict[str, Any]]:

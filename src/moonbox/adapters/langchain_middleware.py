@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
+from moonbox.adapters.agent_tools import Shown
 from moonbox.adapters.base import ModelCall, answer, imported_from, new_conversation
-from moonbox.adapters.langchain import running_agent
+from moonbox.adapters.langchain import name_of, running_agent, shown_to_model
+from moonbox.codemode.sessions import Sessions
 
 with imported_from("langchain", extra="langchain"):
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, hook_config
@@ -26,7 +28,7 @@ class MoonboxState(AgentState[Any]):
 
 
 class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
-    """Gives an agent the code tool and the direct tools. Make it with `LangChain(…).middleware`."""
+    """Gives an agent the code tool and the direct tools, and hides its own. Make it with `LangChain(…).middleware`."""
 
     state_schema = MoonboxState
 
@@ -35,6 +37,8 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
         self.adapter = adapter
         self.tools = adapter.tools
         self._names = {tool.name for tool in self.tools}
+        self._shown: Sessions[Shown] = Sessions(lambda _: None, most=_MOST_RUNS, idle_seconds=None)
+        """What the model of each run was shown last."""
 
     # One run of the agent
 
@@ -45,8 +49,9 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
         return self.before_agent(state, runtime)
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        if state.get("moonbox_run"):
-            self.adapter.mode.end(state["moonbox_run"])
+        if run := state.get("moonbox_run"):
+            self._shown.end(run)
+            self.adapter.mode.end(run)
         return None
 
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -55,35 +60,46 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
     # What the model is shown
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        return handler(self._shown(request))
+        return handler(self._request(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        return await handler(self._shown(request))
+        return await handler(self._request(request))
 
-    def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """The request with the system prompt's addition, and the tools as they are described now."""
-        current = {tool.name: tool for tool in self.adapter.tools if tool.name in self._names}
-        tools = [current.get(getattr(tool, "name", ""), tool) for tool in request.tools]
-        prompt = self.adapter.system_prompt
+    def _request(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """The request with the prompt's addition, the tools as they are now, and without those that scripts reach."""
+        shown = self._show(request)
+        current = {tool.name: tool for tool in self.adapter.tools_of(shown) if tool.name in self._names}
+        kept = [tool for tool in request.tools if name_of(tool) not in shown.hidden]
+        tools = [current.get(name_of(tool), tool) for tool in kept]
+        prompt = shown.mode.system_prompt
         if not prompt:
             return request.override(tools=tools)
         return request.override(tools=tools, system_message=_with(request.system_message, prompt))
 
+    def _show(self, request: ModelRequest[Any]) -> Shown:
+        """What this request shows, remembered for the calls that the model answers with."""
+        run, shown = _state(request).get("moonbox_run"), self.adapter.shown(request.tools)
+        if run is None or (shown.hidden and shown.mode.tool_name not in self._names):
+            return self.adapter.alone
+        self._shown.end(run)
+        return self._shown.open(run, lambda: shown)
+
     # The model's calls
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        call = request.tool_call
-        if request.tool is None and self._is_hidden(call["name"]):
-            return _message(call, self.adapter.mode.reply(call["name"], call["args"]))
-        with self._within(request):
-            return handler(request)
+        with self._within(request) as shown:
+            return self._refused(request, shown) or handler(request)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        with self._within(request) as shown:
+            return self._refused(request, shown) or await handler(request)
+
+    def _refused(self, request: Any, shown: Shown) -> ToolMessage | None:
+        """The answer to a call of a tool that only scripts reach."""
         call = request.tool_call
-        if request.tool is None and self._is_hidden(call["name"]):
-            return _message(call, self.adapter.mode.reply(call["name"], call["args"]))
-        with self._within(request):
-            return await handler(request)
+        if call["name"] not in shown.hidden and (request.tool is not None or not _is_hidden(shown, call["name"])):
+            return None
+        return _message(call, shown.mode.reply(call["name"], call["args"]))
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -109,18 +125,29 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
         return answered
 
     @contextmanager
-    def _within(self, request: Any) -> Iterator[None]:
-        """Around a call, so that its tool knows the run that it belongs to."""
-        state = request.state if isinstance(request.state, dict) else {}
-        token = running_agent.set(state.get("moonbox_run"))
+    def _within(self, request: Any) -> Iterator[Shown]:
+        """Around a call, so that its tool knows the run that it belongs to, and what the model was shown."""
+        run = _state(request).get("moonbox_run")
+        shown = self._shown.get(run or "") or self.adapter.alone
+        tokens = running_agent.set(run), shown_to_model.set(shown)
         try:
-            yield
+            yield shown
         finally:
-            running_agent.reset(token)
+            running_agent.reset(tokens[0])
+            shown_to_model.reset(tokens[1])
 
-    def _is_hidden(self, name: str) -> bool:
-        mode = self.adapter.mode
-        return name.replace("__", ".") in {tool.path for tool in mode.hidden_tools if tool not in mode.direct_tools}
+
+def _state(request: Any) -> dict[str, Any]:
+    return request.state if isinstance(request.state, dict) else {}
+
+
+def _is_hidden(shown: Shown, name: str) -> bool:
+    mode = shown.mode
+    return name.replace("__", ".") in {tool.path for tool in mode.hidden_tools if tool not in mode.direct_tools}
+
+
+_MOST_RUNS = 1000
+"""Of which the middleware knows what the model was shown: runs that failed, or were left, do not say so."""
 
 
 def _with(message: Any, prompt: str) -> SystemMessage:

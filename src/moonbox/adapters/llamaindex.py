@@ -7,14 +7,18 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
-from moonbox.tools.importers import framework_context
+from moonbox.tools.importers import framework_context, from_llamaindex
+from moonbox.tools.tool import Tool
 
 with imported_from("llama-index-core", extra="llamaindex"):
     from llama_index.core.base.llms.types import AudioBlock, DocumentBlock, ImageBlock, TextBlock
-    from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
+    from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata, ToolOutput
     from llama_index.core.workflow import Context
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from moonbox.adapters.agent_tools import Shown
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
 
@@ -33,7 +37,16 @@ class LlamaIndex(FrameworkAdapter["Context[Any]"]):
     @property
     def tools(self) -> list[FunctionTool]:
         """The code tool and the direct tools."""
-        return [MoonboxTool(self, function) for function in self.functions()]
+        return self._tools_of(self.alone)
+
+    def hiding(self, tools: Iterable[Any]) -> list[Any]:
+        """The same for an agent with tools of its own: scripts reach these, and what they cannot reach follows."""
+        given = list(tools)
+        shown = self.agent_tools.shown(given, _converted)
+        return [*self._tools_of(shown), *(tool for tool in given if _name(tool) not in shown.hidden)]
+
+    def _tools_of(self, shown: Shown) -> list[FunctionTool]:
+        return [MoonboxTool(self, function, shown) for function in shown.functions()]
 
     async def conversation_of(self, context: Context[Any] | None) -> str | None:
         """The conversation that a call in this context belongs to; the context remembers it."""
@@ -50,21 +63,21 @@ class LlamaIndex(FrameworkAdapter["Context[Any]"]):
 class MoonboxTool(FunctionTool):
     """One tool of code mode. What the model got wrong is in its output, marked as an error."""
 
-    def __init__(self, adapter: LlamaIndex, function: dict[str, Any]) -> None:
-        self._adapter = adapter
+    def __init__(self, adapter: LlamaIndex, function: dict[str, Any], shown: Shown) -> None:
+        self._adapter, self._shown = adapter, shown
         super().__init__(fn=_signed(), metadata=MoonboxMetadata(function))
 
     def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         kwargs.pop(_CONTEXT, None)  # its store can only be awaited
         name, arguments = self.metadata.get_name(), _arguments(args, kwargs)
-        return self._output(arguments, self._adapter.answer(name, arguments, None))
+        return self._output(arguments, self._adapter.answer(self._shown, name, arguments, None))
 
     async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         context = kwargs.pop(_CONTEXT, None)
         name, arguments = self.metadata.get_name(), _arguments(args, kwargs)
         conversation = await self._adapter.conversation_of(context)
         with framework_context(context):
-            return self._output(arguments, await self._adapter.aanswer(name, arguments, conversation))
+            return self._output(arguments, await self._adapter.aanswer(self._shown, name, arguments, conversation))
 
     def _output(self, arguments: Any, reply: Reply) -> ToolOutput:
         blocks = [TextBlock(text=reply.text), *map(_block, reply.media)] if reply.text else []
@@ -75,6 +88,21 @@ class MoonboxTool(FunctionTool):
             raw_output=reply.text,
             is_error=reply.is_error,
         )
+
+
+def _name(tool: Any) -> str:
+    """The name of a tool; a plain function's is its own."""
+    return str(tool.metadata.get_name() if isinstance(tool, BaseTool) else getattr(tool, "__name__", ""))
+
+
+def _converted(tool: Any) -> Tool | None:
+    """A tool of the agent for scripts; None for one whose result ends the agent's run."""
+    if not isinstance(tool, BaseTool):
+        return Tool.from_function(tool)  # LlamaIndex would make a tool of it too
+    if isinstance(tool, MoonboxTool) or tool.metadata.return_direct:
+        return None
+    [converted] = from_llamaindex([tool])
+    return converted
 
 
 def _block(medium: Media) -> Any:

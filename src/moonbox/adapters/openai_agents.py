@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 import weakref
@@ -9,6 +10,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
+from moonbox.tools.importers import framework_context, needed_context
+from moonbox.tools.tool import Tool as ScriptTool
 
 with imported_from("openai-agents", extra="openai-agents"):
     from agents import FunctionTool, RunConfig, ToolOutputFileContent, ToolOutputImage, ToolOutputText
@@ -16,10 +19,11 @@ with imported_from("openai-agents", extra="openai-agents"):
     from agents.tool_context import ToolContext
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
     from agents.run_config import ToolErrorFormatterArgs
 
+    from moonbox.adapters.agent_tools import Shown
     from moonbox.media import Media
 
 
@@ -39,9 +43,10 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
         source: Any = (),
         *,
         conversation: Callable[[ToolContext[Any]], str | None] | None = None,
+        leave_direct: Collection[str] = (),
         **settings: Any,
     ) -> None:
-        super().__init__(source, conversation=conversation, **settings)
+        super().__init__(source, conversation=conversation, leave_direct=leave_direct, **settings)
         self._lock = threading.Lock()
         self._runs: dict[int, str] = {}
         self._over: deque[int] = deque()
@@ -49,15 +54,28 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
     @property
     def tools(self) -> list[FunctionTool]:
         """The code tool and the direct tools."""
+        return self._tools_of(self.alone)
+
+    def hiding(self, tools: Iterable[Any]) -> list[Any]:
+        """The same for an agent with tools of its own: scripts reach these, and what they cannot reach follows.
+
+        Hosted tools stay the agent's, and so do those with guardrails, with approval, or with an `is_enabled`.
+        """
+        given = list(tools)
+        shown = self.agent_tools.shown(given, _converted)
+        hidden = shown.hidden
+        return [*self._tools_of(shown), *(tool for tool in given if getattr(tool, "name", "") not in hidden)]
+
+    def _tools_of(self, shown: Shown) -> list[FunctionTool]:
         return [
             FunctionTool(
                 name=function["name"],
                 description=function["description"],
                 params_json_schema=function["parameters"],
-                on_invoke_tool=self._invoker(function["name"]),
+                on_invoke_tool=self._invoker(function["name"], shown),
                 strict_json_schema=False,
             )
-            for function in self.functions()
+            for function in shown.functions()
         ]
 
     def run_config(self, **options: Any) -> RunConfig:
@@ -76,9 +94,10 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
         group = context.run_config.group_id if context.run_config is not None else None
         return f"group-{group}" if group else self._of_run(context)
 
-    def _invoker(self, name: str) -> Callable[[ToolContext[Any], str], Awaitable[Any]]:
+    def _invoker(self, name: str, shown: Shown) -> Callable[[ToolContext[Any], str], Awaitable[Any]]:
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
-            reply = await self.aanswer(name, arguments, self.conversation_of(context))
+            with framework_context(context):
+                reply = await self.aanswer(shown, name, arguments, self.conversation_of(context))
             parts = [_output(medium) for medium in reply.media if medium.kind != "audio"]
             return [ToolOutputText(text=reply.text), *parts] if parts else reply.text
 
@@ -87,8 +106,10 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
     def _explain(self, failure: ToolErrorFormatterArgs[Any]) -> str | None:
         if failure.kind != "tool_not_found":
             return None
-        names = [function["name"] for function in self.functions()]
-        return self.mode.reply(failure.tool_name, {}).text if failure.tool_name not in names else None
+        names = [function["name"] for function in self.alone.functions()]
+        if failure.tool_name in names:
+            return None
+        return self.agent_tools.hiding(failure.tool_name).reply(failure.tool_name, {}).text
 
     def _of_run(self, context: ToolContext[Any]) -> str:
         """The conversation of the run, for which its usage record stands: the SDK gives its tools no id of the run."""
@@ -102,6 +123,45 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
                 # The garbage collector may call this at any moment, even while a lock is held: it only takes a note.
                 weakref.finalize(usage, self._over.append, id(usage))
         return key
+
+
+def _converted(tool: Any) -> ScriptTool | None:
+    """A tool of the agent for scripts; None for one in which the SDK's runner has a say."""
+    if not isinstance(tool, FunctionTool) or tool.is_enabled is not True or tool.needs_approval is not False:
+        return None
+    if tool.tool_input_guardrails or tool.tool_output_guardrails or tool.defer_loading:
+        return None
+    raising = _raising(tool)
+
+    async def call(arguments: dict[str, Any]) -> Any:
+        outer: ToolContext[Any] = needed_context(tool.name)
+        text = json.dumps(arguments)
+        inner: ToolContext[Any] = ToolContext(
+            outer.context,
+            usage=outer.usage,
+            tool_name=tool.name,
+            tool_call_id=outer.tool_call_id,
+            tool_arguments=text,
+            agent=outer.agent,
+            run_config=outer.run_config,
+        )
+        return await raising.on_invoke_tool(inner, text)
+
+    return ScriptTool.from_schema(
+        name=tool.name,
+        description=tool.description,
+        parameters=tool.params_json_schema,
+        returns=tool.output_json_schema,
+        timeout=tool.timeout_seconds,
+        call=call,
+    )
+
+
+def _raising(tool: FunctionTool) -> FunctionTool:
+    """The tool without its text for failures: a script should see that a call failed."""
+    unhandled = {"_failure_error_function": None, "_use_default_failure_error_function": False}
+    known = {field.name for field in dataclasses.fields(tool)}
+    return dataclasses.replace(tool, **{name: value for name, value in unhandled.items() if name in known})
 
 
 def _output(medium: Media) -> ToolOutputImage | ToolOutputFileContent:

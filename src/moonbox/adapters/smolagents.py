@@ -8,15 +8,20 @@ import keyword
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from moonbox.adapters.agent_tools import AgentTools, Shown
 from moonbox.adapters.base import Adapter, imported_from, new_conversation
 from moonbox.tools.document import Document
+from moonbox.tools.importers import from_openai
 
 with imported_from("smolagents", extra="smolagents"):
     from smolagents import Tool
+    from smolagents.models import get_tool_json_schema
 
 if TYPE_CHECKING:
-    from moonbox.codemode.mode import CodeMode
+    from collections.abc import Collection, Iterable
+
     from moonbox.media import Media
+    from moonbox.tools.tool import Tool as ScriptTool
 
 
 class Smolagents(Adapter):
@@ -32,8 +37,9 @@ class Smolagents(Adapter):
     that scripts returned or showed with the observations of the same step.
     """
 
-    def __init__(self, source: Any = (), **settings: Any) -> None:
+    def __init__(self, source: Any = (), *, leave_direct: Collection[str] = (), **settings: Any) -> None:
         super().__init__(source, **settings)
+        self._agent_tools = AgentTools(self.mode, leave_direct)
         self._images: deque[Media] = deque(maxlen=_MOST_IMAGES)
 
     @property
@@ -43,11 +49,23 @@ class Smolagents(Adapter):
 
     def tools_for(self, conversation: str) -> list[Tool]:
         """The same, with the script state of a conversation."""
+        return self._tools_of(Shown(self.mode, {}), conversation)
+
+    def hiding(self, tools: Iterable[Tool], conversation: str | None = None) -> list[Tool]:
+        """The same for an agent with tools of its own: scripts reach these, and what they cannot reach follows.
+
+        `leave_direct` names tools, or patterns of names, that stay as they are.
+        """
+        given = list(tools)
+        shown = self._agent_tools.shown(given, _converted)
+        ours = self._tools_of(shown, conversation or new_conversation("agent"))
+        return [*ours, *(tool for tool in given if tool.name not in shown.hidden)]
+
+    def _tools_of(self, shown: Shown, conversation: str) -> list[Tool]:
         tools: dict[str, Tool] = {}
-        for definition in self.mode.definitions("openai"):
-            function = definition["function"]
+        for function in shown.functions():
             name = _identifier(function["name"], tools)
-            tools[name] = MoonboxTool(self.mode, name, function, conversation, self._images)
+            tools[name] = MoonboxTool(shown, name, function, conversation, self._images)
         return list(tools.values())
 
     def show_images(self, step: Any, agent: Any = None) -> None:
@@ -70,12 +88,12 @@ class MoonboxTool(Tool):
     skip_forward_signature_validation = True
 
     def __init__(
-        self, mode: CodeMode, name: str, function: dict[str, Any], conversation: str, images: deque[Media]
+        self, shown: Shown, name: str, function: dict[str, Any], conversation: str, images: deque[Media]
     ) -> None:
         self.name, self.description = name, function["description"]
         self.inputs = _inputs(function["parameters"])
         self.conversation = conversation
-        self._mode, self._called, self._images = mode, function["name"], images
+        self._shown, self._called, self._images = shown, function["name"], images
         optional = {name: entry["type"] for name, entry in self.inputs.items() if "nullable" in entry}
         self._not_null = {name for name, types in optional.items() if "null" not in types}
         super().__init__()
@@ -83,13 +101,22 @@ class MoonboxTool(Tool):
     def forward(self, *args: Any, **kwargs: Any) -> str:
         # `nullable` is smolagents' word for "may be left out", and models take it by its word.
         given = {key: value for key, value in kwargs.items() if value is not None or key not in self._not_null}
-        reply = self._mode.reply(self._called, args[0] if args else given, conversation=self.conversation)
+        with self._shown.running() as mode:
+            reply = mode.reply(self._called, args[0] if args else given, conversation=self.conversation)
         self._images.extend(medium for medium in reply.media if medium.kind == "image")
         return reply.text
 
     def __call__(self, *args: Any, sanitize_inputs_outputs: bool = False, **kwargs: Any) -> str:
         # Not the base's: it would take a dict that is an argument for the arguments.
         return self.forward(*args, **kwargs)
+
+
+def _converted(tool: Any) -> ScriptTool | None:
+    """A tool of the agent for scripts; None for one of ours, and for the one that ends a run."""
+    if not isinstance(tool, Tool) or isinstance(tool, MoonboxTool) or tool.name == "final_answer":
+        return None
+    [converted] = from_openai([get_tool_json_schema(tool)], lambda name, arguments: tool(**arguments))
+    return converted
 
 
 def _identifier(name: str, taken: dict[str, Any]) -> str:

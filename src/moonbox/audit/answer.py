@@ -23,7 +23,7 @@ _MOST_NOTES = 3
 _LONGEST_NOTE = 150
 
 
-def render(run: Run, max_chars: int = 50_000) -> str:
+def render(run: Run, max_chars: int = 20_000) -> str:
     """The text for the model, at most `max_chars` long; an error and its hint come first and are never cut away."""
     if max_chars < MIN_CHARS:
         raise UsageError(f"max_chars must be at least {MIN_CHARS}, not {max_chars}")

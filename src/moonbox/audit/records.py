@@ -252,8 +252,8 @@ class Run(Struct, frozen=True):
             raise UsageError("the run is still running")
         return self.value
 
-    def for_model(self, max_chars: int = 50_000) -> str:
-        """The text that goes back to the model, at most `max_chars` characters long."""
+    def for_model(self, max_chars: int = 20_000) -> str:
+        """The text that goes back to the model, at most `max_chars` characters long: 20,000 are about 5,000 tokens."""
         return render(self, max_chars)
 
     def redacted(self, redactor: Redactor) -> Run:

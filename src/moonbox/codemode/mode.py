@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
@@ -25,6 +27,7 @@ from moonbox.languages.registry import language
 from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.options import RunOptions, check_callbacks, merged
 from moonbox.sandbox.sandbox import Sandbox
+from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -81,23 +84,45 @@ class CodeMode:
         sandbox = self.sandbox
         self._texts = language(sandbox.language).texts
         self._count = count_tokens or rough_tokens
-        self._routes = Routes(
-            sandbox.toolbox,
-            keep_visible=self.settings.keep_visible,
-            approvals=self.settings.approvals,
-            client_tools="hidden" if client_calls is not None else "kept" if can_pause else "direct",
-            later=later,
-        )
-        self._code_tool = CodeTool(self.settings, self._texts, self._routes, sandbox.limits, self._count)
-        self._reader = CallReader(self._code_tool, self._routes, self._texts)
+        self._later = later
+        self._client_tools = "hidden" if client_calls is not None else "kept" if can_pause else "direct"
+        self._show(sandbox.toolbox)
         self.sessions: Sessions[Repl] = Sessions(_close, most=max_conversations, idle_seconds=idle_seconds)
         """The Repl of each conversation."""
         self._client_calls = ClientCalls(client_calls, finished=self._answer, lost=self._lost)
-        self._view: View | None = None
+        self._mark = uuid.uuid4().hex
+        self._suffix = ""
+        """Follows a conversation's name in `sessions`, after the mark, where the tools are not the Sandbox's alone."""
         self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
         self._sizes = sandbox.toolbox.learned.sizes()
+        self._ended = threading.Event()
+
+    def _show(self, toolbox: Toolbox) -> None:
+        """Offer these tools."""
+        settings = self.settings
+        self._toolbox = toolbox
+        self._routes = Routes(
+            toolbox,
+            keep_visible=settings.keep_visible,
+            approvals=settings.approvals,
+            client_tools=self._client_tools,
+            later=self._later,
+        )
+        self._code_tool = CodeTool(settings, self._texts, self._routes, self.sandbox.limits, self._count)
+        self._reader = CallReader(self._code_tool, self._routes, self._texts)
+        self._view: View | None = None
         self._lock = threading.Lock()
-        self._closed = False
+
+    def with_tools(self, tools: Any) -> CodeMode:
+        """This code mode with further tools, for an agent that has its own.
+
+        It has the same Sandbox and settings, and script state of its own: `end` and `close` of this one end that too.
+        """
+        other = copy.copy(self)
+        other._own_sandbox = None
+        other._suffix = self._mark + uuid.uuid4().hex
+        other._show(Toolbox.of([self._toolbox, tools]))
+        return other
 
     @classmethod
     def from_config(cls, sandbox: Any, config: Mapping[str, Any] | None, **options: Any) -> CodeMode:
@@ -200,8 +225,8 @@ class CodeMode:
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
                     return self._client_calls.drive(lambda: self._direct_step(tool, given, options), _anywhere)
-                return self._answer(self.sandbox.call(tool.path, given, **options))
-            with self.sessions.use(conversation, self._new_repl) as repl:
+                return self._answer(self.sandbox.call(tool.path, given, toolbox=self._toolbox, **options))
+            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
                 if not (self._routes.has_client_tools and asks):
@@ -225,8 +250,8 @@ class CodeMode:
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
                     return await self._client_calls.adrive(lambda: self._direct_step(tool, given, options), _anywhere)
-                return self._answer(await self.sandbox.acall(tool.path, given, **options))
-            with self.sessions.use(conversation, self._new_repl) as repl:
+                return self._answer(await self.sandbox.acall(tool.path, given, toolbox=self._toolbox, **options))
+            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
                 if not (self._routes.has_client_tools and asks):
@@ -243,25 +268,27 @@ class CodeMode:
     def session(self, conversation: str) -> AbstractContextManager[Repl]:
         """The Repl of a conversation, which cannot end to make room until the block is left."""
         self._current()
-        return self.sessions.use(conversation, self._new_repl)
+        return self.sessions.use(conversation + self._suffix, self._new_repl)
 
     def repl(self, conversation: str = "") -> Repl:
         """The Repl of a conversation."""
         self._current()
-        return self.sessions.open(conversation, self._new_repl)
+        return self.sessions.open(conversation + self._suffix, self._new_repl)
 
     @property
     def conversations(self) -> tuple[str, ...]:
         """The conversations that have script state, the most recently used last."""
-        return self.sessions.names()
+        return tuple(dict.fromkeys(name.partition(self._mark)[0] for name in self.sessions.names()))
 
     def end(self, conversation: str = "") -> bool:
         """End a conversation: its state is gone. Whether there was one."""
-        return self.sessions.end(conversation)
+        names = [name for name in self.sessions.names() if name.partition(self._mark)[0] == conversation]
+        ended = [self.sessions.end(name) for name in names]
+        return any(ended)
 
     def close(self) -> None:
         """End every conversation; a Sandbox that was given stays open."""
-        self._closed = True
+        self._ended.set()
         self.sessions.end_all()
         if self._own_sandbox is not None:
             self._own_sandbox.close()
@@ -274,12 +301,16 @@ class CodeMode:
 
     # Inside
 
+    @property
+    def _closed(self) -> bool:
+        return self._ended.is_set()
+
     def _direct_step(self, tool: Tool, given: dict[str, Any], options: RunOptions) -> Run | DirectStep:
         """A direct call of a client-side tool: what waits for its answer, or the record of an invalid call."""
         try:
             bound = tool.bind(given, is_json_call=True)
         except ArgumentError:
-            return self.sandbox.call(tool.path, given, **options)
+            return self.sandbox.call(tool.path, given, toolbox=self._toolbox, **options)
         call = ToolCall(
             tool=tool.path,
             definition=tool,
@@ -292,7 +323,9 @@ class CodeMode:
             context={**self.sandbox.context, **(options.get("context") or {})},
             labels=options.get("labels") or {},
         )
-        return DirectStep(call, lambda answer: self.sandbox.call(tool.path, given, answer=answer, **options))
+        return DirectStep(
+            call, lambda answer: self.sandbox.call(tool.path, given, toolbox=self._toolbox, answer=answer, **options)
+        )
 
     def _place(self, conversation: str, paused: Repl) -> Place:
         """Where a script that waited goes on: in its conversation, if that still has the same state."""
@@ -301,10 +334,10 @@ class CodeMode:
         def enter() -> Iterator[Reply | None]:
             if self._closed:
                 raise ClosedError("this CodeMode is closed")
-            if self.sessions.get(conversation) is not paused:
+            if self.sessions.get(conversation + self._suffix) is not paused:
                 yield Reply(_ENDED, True)
                 return
-            with self.sessions.use(conversation, self._new_repl):
+            with self.sessions.use(conversation + self._suffix, self._new_repl):
                 yield None
 
         return enter
@@ -342,7 +375,7 @@ class CodeMode:
         code = self._code_tool.definition(catalog)
         prompt = self._code_tool.prompt()
         direct = provider_names(self._routes.direct, [self.tool_name])
-        everything = provider_names(self.sandbox.toolbox, [self.tool_name])
+        everything = provider_names(self._toolbox, [self.tool_name])
         lean = self._code_tool.lean(everything, self._shapes)
         choice = choose(
             settings.mode,

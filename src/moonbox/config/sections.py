@@ -182,8 +182,8 @@ class CodeModeSettings:
     """Above this size the catalog shows less: signatures, then names, then only how to search."""
     description_chars: Annotated[int, Field(ge=200)] | None = None
     """The longest description that the provider takes (1024 for some); the code tool's parameter holds the rest."""
-    max_chars: Annotated[int, Field(ge=500)] = 50_000
-    """The longest answer to the model."""
+    max_chars: Annotated[int, Field(ge=500)] = 20_000
+    """The longest answer to the model, in characters: about 5,000 tokens. An answer that is cut keeps its value."""
     reply: Literal["text", "json"] = "text"
     """text: an answer that reads well; json: `{"result": …, "output": "…"}`, and `error` where the script failed."""
 

@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError
-from moonbox.native import SWITCH, wanted
+from moonbox.native import why_missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,9 +128,7 @@ def _isolation() -> tuple[Check, Check, dict[str, Check]]:
 def _loop(native: bool) -> Check:
     if native:
         return Check("native", True, "workers run scripts and calls in compiled code")
-    if not wanted():
-        return Check("native", False, f"workers run in Python: {SWITCH}=0 turns the native parts off")
-    return Check("native", False, "workers run in Python: the native parts are not built")
+    return Check("native", False, f"workers run in Python: {why_missing()}")
 
 
 def _interrupt() -> Check:

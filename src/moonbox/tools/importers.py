@@ -267,7 +267,7 @@ def _from_llamaindex(tool: Any, options: dict[str, Any]) -> Tool:
 
     def complete(arguments: dict[str, Any]) -> dict[str, Any]:
         known = {**arguments, **given}  # what was fixed beforehand is not for a script to change
-        return {**known, wants: _needed_context(metadata.name)} if wants else known
+        return {**known, wants: needed_context(metadata.name)} if wants else known
 
     def call(arguments: dict[str, Any]) -> Any:
         return _llamaindex_result(tool, getattr(tool, "call", tool)(**complete(arguments)))
@@ -308,8 +308,8 @@ def _from_pydantic_ai(tool: Any, options: dict[str, Any]) -> Tool:
     async def call(arguments: dict[str, Any]) -> Any:
         context = None
         if tool.takes_ctx or tool.prepare is not None or tool.args_validator is not None:
-            context = dataclasses.replace(_needed_context(tool.name), tool_name=tool.name)
-        with _pydantic_ai_errors():
+            context = dataclasses.replace(needed_context(tool.name), tool_name=tool.name)
+        with pydantic_ai_errors():
             # Both may forbid what the model asks for, so they are asked as Pydantic AI would.
             if tool.prepare is not None and await tool.prepare_tool_def(context) is None:
                 raise Denied(f"the tool '{tool.name}' is not available now")
@@ -337,7 +337,8 @@ def _from_pydantic_ai(tool: Any, options: dict[str, Any]) -> Tool:
 
 
 @contextlib.contextmanager
-def _pydantic_ai_errors() -> Iterator[None]:
+def pydantic_ai_errors() -> Iterator[None]:
+    """Around a tool of Pydantic AI's: its exceptions as a script sees them."""
     try:
         yield
     except Exception as error:  # its classes are known by their names alone; others go on
@@ -356,6 +357,23 @@ def _pydantic_ai_errors() -> Iterator[None]:
 
 # All of them
 
+_FRAMEWORKS = {
+    "LangChain": (("invoke", "tool_call_schema"), "Toolbox.from_langchain([…])"),
+    "LlamaIndex": (("metadata", "acall"), "Toolbox.from_llamaindex([…])"),
+    "Pydantic AI": (("function_schema", "takes_ctx"), "Toolbox.from_pydantic_ai([…])"),
+    "OpenAI Agents SDK": (("on_invoke_tool", "params_json_schema"), "OpenAIAgents(…).hiding([…])"),
+    "smolagents": (("forward", "inputs", "output_type"), "Smolagents(…).hiding([…])"),
+}
+"""What a framework's tools have, and what takes them."""
+
+
+def refuse_foreign(tool: Any) -> None:
+    """Raise ToolDefinitionError for a framework's tool: it looks like a function, and is more than that."""
+    for framework, (attributes, taker) in _FRAMEWORKS.items():
+        if all(hasattr(tool, attribute) for attribute in attributes):
+            name = getattr(tool, "name", None) or type(tool).__name__
+            raise ToolDefinitionError(f"{name!r} is a tool of the framework {framework}; use {taker}")
+
 
 def _listed(tools: Iterable[Any], framework: str, *attributes: str) -> Iterator[Any]:
     if all(hasattr(tools, attribute) for attribute in attributes):
@@ -366,7 +384,8 @@ def _listed(tools: Iterable[Any], framework: str, *attributes: str) -> Iterator[
         yield tool
 
 
-def _needed_context(tool: str) -> Any:
+def needed_context(tool: str) -> Any:
+    """The framework's context of the call that runs the script, for this tool."""
     context = _context.get()
     if context is None:
         raise ToolError(

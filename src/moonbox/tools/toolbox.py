@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -331,9 +332,12 @@ def _tools(source: ToolSource, space: str | None) -> Iterator[Tool]:
 
 def _flat(source: ToolSource, space: str | None) -> Iterator[tuple[str | None, Any]]:
     """The tools, functions and toolboxes within a source, each with its namespace."""
-    if isinstance(source, Tool | Toolbox):
+    if isinstance(source, Tool | Toolbox | types.FunctionType | types.MethodType):
         yield space, source
-    elif isinstance(source, Mapping):
+        return
+    if not isinstance(source, list | tuple | dict | type):
+        _importers().refuse_foreign(source)
+    if isinstance(source, Mapping):
         for name, inner in source.items():
             check_name(name, "namespace")
             yield from _flat(inner, name if space is None else f"{space}.{name}")
