@@ -90,7 +90,7 @@ docs: $(VENV)/installed
 	$(BIN)/zensical build --strict
 
 # Only what a lock names with its hash is installed, also to build moonbox: so without an environment for the build.
-# pip installs uv, and uv, which is several times faster, installs everything else.
+# uv installs everything; it is several times faster than pip, which is used only to install uv.
 $(VENV)/core: pyproject.toml requirements.lock requirements-dev.lock src/moonbox/_version.py
 	$(PYTHON) -m venv $(VENV)
 	sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > $(VENV)/uv.lock

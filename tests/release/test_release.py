@@ -52,8 +52,8 @@ def test_the_wheel_holds_everything_in_the_package_and_nothing_else(
 def test_the_sdist_holds_what_its_tests_need(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[0]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    wanted = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml", "CONTRIBUTING.md")
-    wanted += ("SECURITY.md", "requirements-build.lock", ".github/workflows/release.yml", "js/package-lock.json")
+    wanted = ["pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "mkdocs.yml", "CONTRIBUTING.md"]
+    wanted += ["SECURITY.md", "requirements-build.lock", ".github/workflows/release.yml", "js/package-lock.json"]
     assert [name for name in wanted if name not in names] == []
     assert {"docs/index.md", "tests/release/smoke.py", "examples/demo.py"} <= names
     sources = {f"src/moonbox/worker/{name}.c" for name in ("_native", "_wire")}
