@@ -20,7 +20,7 @@ from moonbox.codemode.definitions import (
     provider_names,
 )
 from moonbox.codemode.incoming import CallReader, View
-from moonbox.codemode.routing import Routes, explain_misdirected
+from moonbox.codemode.routing import ClientTools, Routes, explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
@@ -85,7 +85,7 @@ class CodeMode:
         self._texts = language(sandbox.language).texts
         self._count = count_tokens or rough_tokens
         self._later = later
-        self._client_tools = "hidden" if client_calls is not None else "kept" if can_pause else "direct"
+        self._client_tools: ClientTools = "hidden" if client_calls is not None else "kept" if can_pause else "direct"
         self._show(sandbox.toolbox)
         self.sessions: Sessions[Repl] = Sessions(_close, most=max_conversations, idle_seconds=idle_seconds)
         """The Repl of each conversation."""
