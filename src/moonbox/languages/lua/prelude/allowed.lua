@@ -2,11 +2,11 @@
 return {
   -- Taken from Lua as they are.
   base = {
-    "assert", "error", "next", "rawequal", "rawget", "select", "tonumber", "type", "_VERSION",
+    "assert", "error", "rawequal", "rawget", "select", "tonumber", "type", "_VERSION",
   },
-  -- Implemented in library.lua, stop.lua and calls.lua; listed so that this file is complete.
+  -- Implemented in library.lua, order.lua, stop.lua and calls.lua; listed so that this file is complete.
   replaced = {
-    "ipairs", "pairs", "pcall", "print", "rawlen", "rawset", "tostring", "xpcall",
+    "ipairs", "next", "pairs", "pcall", "print", "rawlen", "rawset", "tostring", "xpcall",
     "array", "docs", "json", "os", "parallel", "tools",
   },
   -- Constants of other languages. Reading one that the script has not defined is an error, not nil.

@@ -1,7 +1,7 @@
 -- Guest languages: compiled to Lua and run here by a compiler and a runtime of their own, with the same stops, calls and values.
 --
 -- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see languages/language.py.
-return function(host, stop, encode, calls, nulls)
+return function(host, stop, encode, calls, order, nulls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
   local gsub, concat, unpack = string.gsub, table.concat, table.unpack
   local getmetatable, setmetatable = debug.getmetatable, debug.setmetatable
@@ -151,12 +151,12 @@ return function(host, stop, encode, calls, nulls)
 
   function M.globals()
     local parts = {}
-    for name, cell in next, state.vars do
+    for name, cell in order.each(state.vars) do
       if type(name) == "string" and #parts < 1000 then
         parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(R.type_of(cell[1])) .. "]"
       end
     end
-    for name in next, state.names do parts[#parts + 1] = "[" .. encode.quote(name) .. ',"function"]' end
+    for name in order.each(state.names) do parts[#parts + 1] = "[" .. encode.quote(name) .. ',"function"]' end
     return "[" .. concat(parts, ",") .. "]"
   end
 

@@ -22,15 +22,16 @@ local ARRAY = host.array
 
 local allowed = import("allowed")
 local stop = import("stop")(host)
-local nulls = import("nulls")(host)
-local library = import("library")(host, allowed, stop, nulls)
+local order = import("order")(host)
+local nulls = import("nulls")(host, order)
+local library = import("library")(host, allowed, stop, order, nulls)
 host.seal = library.seal
 host.is_sealed = library.is_sealed
 host.tostring = library.tostring
 ARRAY.__index = library.no_field("list")
-local encode = import("encode")(host, stop, nulls)
-local calls = import("calls")(host, stop, encode, nulls)
-local guest = import("guest")(host, stop, encode, calls, nulls)
+local encode = import("encode")(host, stop, order, nulls)
+local calls = import("calls")(host, stop, encode, order, nulls)
+local guest = import("guest")(host, stop, encode, calls, order, nulls)
 local kept = import("kept")(host, stop, nulls)
 local guard, result = stop.guard, encode.result
 
@@ -52,7 +53,7 @@ local ENVIRONMENT = {
   end,
 }
 setmetatable(env, ENVIRONMENT)
-local report = import("report")(host, stop, encode, calls, library, env)
+local report = import("report")(host, stop, encode, calls, library, order, env)
 local MOST_NAMES, MOST_NAME = 10000, 200
 
 local function text_of(value)
@@ -425,12 +426,13 @@ local function run(source, chunk, seed, limits, number)
   put_builtins()
   lend(number)
   library.seed(seed)
+  local counting = not has_guest -- guests count their operations themselves
+  order.begin(counting and limits.max_operations ~= nil)
   calls.begin()
   encode.begin()
   report.begin()
   local word, calls_something
   if not has_guest then word, calls_something = survey(source) end -- before anything is counted
-  local counting = not has_guest -- guests count their operations themselves
   stop.begin(limits, counting)
   calls.count(counting and limits.max_operations ~= nil)
   local script, problem = compile(source, chunk, word, calls_something)
@@ -499,7 +501,7 @@ end
 function engine.globals()
   if has_guest then return guest.globals() end
   local parts = {}
-  for name, value in next, env do
+  for name, value in order.each(env) do
     if type(name) == "string" and not baseline[name] and #name <= MOST_NAME and #parts < MOST_NAMES then
       parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(value == null and "null" or type(value)) .. "]"
     end
