@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moonbox.languages.engine import Wire
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
-_MODULES = ("allowed", "stop", "order", "nulls", "library", "encode", "calls", "guest", "kept", "report")
+_MODULES = ("allowed", "stop", "order", "nulls", "library", "encode", "calls", "guest", "kept", "report", "list")
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}

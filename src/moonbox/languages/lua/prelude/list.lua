@@ -2,7 +2,7 @@
 --
 -- A `key` is the name of a field, a position, or a function(item, index). Lists that are given stay as they are.
 return function(host, stop, order, nulls, text_of)
-  local type, next, tostring, tonumber, rawget, raw_error = type, next, tostring, tonumber, rawget, error
+  local type, next, tostring, tonumber, rawget = type, next, tostring, tonumber, rawget
   local select, sub, format, floor, abs = select, string.sub, string.format, math.floor, math.abs
   local concat, sort, move, mtype, tointeger = table.concat, table.sort, table.move, math.type, math.tointeger
   local setmetatable, huge = setmetatable, math.huge
@@ -12,7 +12,7 @@ return function(host, stop, order, nulls, text_of)
   local M = {}
   local appearance = setmetatable({}, { __mode = "k" }) -- result of group_by or count_by -> its keys as they first appeared
 
-  local function fail(name, problem) raw_error("list." .. name .. ": " .. problem, 4) end
+  local function fail(name, problem) stop.complain("list." .. name .. ": " .. problem) end
 
   local function names_of(t)
     local names = {}
@@ -49,7 +49,7 @@ return function(host, stop, order, nulls, text_of)
   -- The values of a key for every item. A field that no item has is an error, unless it is `optional`.
   local function values_of(items, size, key, name, optional)
     local values = {}
-    if key == nil then
+    if key == nil and not optional then
       return items
     elseif type(key) == "function" then
       for index = 1, size do
@@ -74,12 +74,10 @@ return function(host, stop, order, nulls, text_of)
     return values
   end
 
-  local function listed(values, size) return array(values, size) end
-
   function M.map(items, key)
     local size = size_of(items, "map")
     local values = values_of(items, size, key, "map", true)
-    return listed(move(values, 1, size, 1, {}), size)
+    return array(move(values, 1, size, 1, {}), size)
   end
 
   function M.filter(items, key)
@@ -91,7 +89,7 @@ return function(host, stop, order, nulls, text_of)
         out[count] = items[index]
       end
     end
-    return listed(out, count)
+    return array(out, count)
   end
 
   -- Sorting: for each key, beginning with the last, the items are distributed over its distinct values, and these are sorted.
@@ -171,7 +169,7 @@ return function(host, stop, order, nulls, text_of)
     for number = #sorts, 1, -1 do places = distributed(places, sorts[number][1], size, sorts[number][2]) end
     local out = {}
     for index = 1, size do out[index] = items[places[index]] end
-    return listed(out, size)
+    return array(out, size)
   end
 
   -- What a group is called: keys of objects are strings and integers.
@@ -196,8 +194,8 @@ return function(host, stop, order, nulls, text_of)
   end
 
   local function add_item(group, item)
-    group = group or listed({}, 0)
-    group[#group + 1] = item
+    group = group or array({}, 0)
+    group[#group + 1] = item == nil and host.null or item
     return group
   end
 
@@ -247,14 +245,14 @@ return function(host, stop, order, nulls, text_of)
         out[#out + 1] = items[index] == nil and host.null or items[index]
       end
     end
-    return listed(out, #out)
+    return array(out, #out)
   end
 
   function M.take(items, count)
     local size, wanted = size_of(items, "take"), tointeger(count)
     if not wanted or wanted < 0 then fail("take", "expects how many, a whole number of at least 0, got " .. host.tostring(count)) end
     if wanted > size then wanted = size end
-    return listed(move(items, 1, wanted, 1, {}), wanted)
+    return array(move(items, 1, wanted, 1, {}), wanted)
   end
 
   -- The keys of an object: those of a result of group_by and count_by as they first appeared, all others in the order of pairs.
@@ -275,19 +273,19 @@ return function(host, stop, order, nulls, text_of)
 
   function M.keys(t)
     local keys = keys_of(t, "keys")
-    return listed(keys, #keys)
+    return array(keys, #keys)
   end
 
   function M.values(t)
     local keys = keys_of(t, "values")
     for index = 1, #keys do keys[index] = rawget(t, keys[index]) end
-    return listed(keys, #keys)
+    return array(keys, #keys)
   end
 
   function M.entries(t)
     local keys = keys_of(t, "entries")
     for index = 1, #keys do keys[index] = { key = keys[index], value = rawget(t, keys[index]) } end
-    return listed(keys, #keys)
+    return array(keys, #keys)
   end
 
   -- Half away from zero, of the decimal number that is shown: 2.675 becomes 2.68, though its binary value is a little less.
@@ -297,9 +295,10 @@ return function(host, stop, order, nulls, text_of)
     if not places or abs(places) > MOST_DIGITS then fail("round", "expects a number of digits from -15 to 15, got " .. host.tostring(digits)) end
     if x ~= x or x == huge or x == -huge or mtype(x) == "integer" and places >= 0 then return x end
     local scale = 10.0 ^ abs(places)
-    local scaled = tonumber(format("%.15g", places < 0 and x / scale or x * scale))
-    local whole = floor(abs(scaled) + 0.5)
+    local scaled = places == 0 and x or tonumber(format("%.15g", places < 0 and x / scale or x * scale))
     if abs(scaled) >= 2 ^ 52 then return x end
+    local whole = floor(abs(scaled))
+    if abs(scaled) - whole >= 0.5 then whole = whole + 1 end
     if scaled < 0 then whole = -whole end
     if places < 0 then return tointeger(whole * scale) or whole * scale end
     if places == 0 then return tointeger(whole) or whole end
@@ -310,7 +309,7 @@ return function(host, stop, order, nulls, text_of)
     local size = size_of(items, "join")
     if separator == nil then separator = ", " end
     if type(separator) ~= "string" then fail("join", "expects a string between the items, got " .. kind(separator)) end
-    local values, parts = values_of(items, size, key, "join", true), {}
+    local values, parts = key == nil and items or values_of(items, size, key, "join", true), {}
     for index = 1, size do
       local value = values[index]
       parts[index] = type(value) == "string" and value or value == nil and "null" or text_of(value)

@@ -65,6 +65,9 @@ local function text_of(value)
   return library.tostring(value)
 end
 
+host.checked = library.checked
+local list = import("list")(host, stop, order, nulls, text_of)
+
 function host.clock(name)
   return calls.call("sys." .. name, "os." .. name)
 end
@@ -282,6 +285,7 @@ local function rebuild(config)
   builtins.pcall, builtins.xpcall = stop.pcall, stop.xpcall
   builtins.print, builtins.array = print, array
   builtins.json = library.seal(json, "json")
+  builtins.list = library.seal(list, "list")
   builtins.docs = docs_table
   builtins.parallel = calls.parallel
   builtins.tools = seal_tree(host_functions(config.tools, "tools"), "tools")
