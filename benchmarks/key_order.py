@@ -20,7 +20,7 @@ for i = 1, 100000 do map["key" .. i * 7919 % 100000] = i end
 """
 CASES = {
     "sequence of 200,000, pairs": "for i = 1, 10 do for k, v in pairs(list) do end end",
-    "sequence of 200,000, pairs, adding up": "local s = 0 for i = 1, 10 do for k, v in pairs(list) do s = s + v end end",
+    "sequence of 200,000, pairs, sum": "local s = 0 for i = 1, 10 do for k, v in pairs(list) do s = s + v end end",
     "sequence of 5, pairs": "for i = 1, 200000 do for k, v in pairs(few) do end end",
     "record of 5 fields, pairs": "for i = 1, 200000 do for k, v in pairs(record) do end end",
     "map of 100,000 keys, pairs": "for i = 1, 2 do for k, v in pairs(map) do end end",

@@ -68,7 +68,7 @@ def test_values_and_arguments_have_their_keys_in_order(isolation: Any, limits: L
 
 
 def test_operations_do_not_depend_on_the_isolation() -> None:
-    source = "local n = 0 for k in pairs{c=1,b=2,a=3,[9]=1} do n = n + 1 end for k in next,{1,2,x=1,b=2} do n = n + 1 end return n"
+    source = "for k in pairs{c=1,b=2,a=3,[9]=1} do end for k in next,{1,2,x=1,b=2} do end return json.encode{b=1,a=2}"
     counts = set()
     for isolation in ("process", "inline"):
         with Sandbox(isolation=isolation, limits=Limits(max_operations=10_000_000)) as box, box.repl() as repl:  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BASE = frozenset(
     {
         *("assert", "error", "ipairs", "next", "pairs", "pcall", "print", "rawequal", "rawget", "rawlen", "rawset"),
-        *("select", "tonumber", "tostring", "type", "xpcall", "array", "parallel", "docs", "tools"),
+        *("select", "tonumber", "tostring", "type", "xpcall", "array", "pages", "parallel", "docs", "tools"),
     }
 )
 """Names that every script finds, beside the libraries."""

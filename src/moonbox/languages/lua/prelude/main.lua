@@ -1,7 +1,7 @@
 -- The prelude: builds the environment of scripts and runs them in it. What it uses is in its own locals, which scripts cannot reach.
 local host, import = ...
 local raw_error, load, type, tostring, next, select, setmetatable = error, load, type, tostring, next, select, setmetatable
-local rawset, rawget, rawequal, raw_pcall, raw_xpcall = rawset, rawget, rawequal, pcall, xpcall
+local rawset, rawget, rawequal, rawlen, raw_pcall, raw_xpcall = rawset, rawget, rawequal, rawlen, pcall, xpcall
 local getmetatable, raw_setmetatable = debug.getmetatable, debug.setmetatable
 local find, match, format, gmatch = string.find, string.match, string.format, string.gmatch
 local concat, pack, unpack = table.concat, table.pack, table.unpack
@@ -67,6 +67,8 @@ end
 
 host.checked = library.checked
 local list = import("list")(host, stop, order, nulls, text_of)
+local paging = import("pages")(host, order, nulls, text_of)
+guest.let_page(paging)
 
 function host.clock(name)
   return calls.call("sys." .. name, "os." .. name)
@@ -154,6 +156,7 @@ local docs_table = library.seal(docs, "docs", {
 
 -- Nested tables of functions that the host answers; `entries` is a list of {dotted name, target}.
 local own_tables = setmetatable({}, { __mode = "k" }) -- tables of functions, not values that are tables
+local tool_functions = setmetatable({}, { __mode = "k" }) -- function -> {target, name, the parameters that it is paged with}
 local function host_functions(entries, root_name)
   local root = {}
   for _, entry in next, entries do
@@ -172,9 +175,27 @@ local function host_functions(entries, root_name)
       label = label == "" and part or label .. "." .. part
     end
     -- A name that is also a namespace stays one: the function has another name for that case.
-    if not own_tables[at[last] or 0] then at[last] = function(...) return (calls.call(target, label, ...)) end end
+    if not own_tables[at[last] or 0] then
+      at[last] = function(...) return (calls.call(target, label, ...)) end
+      tool_functions[at[last]] = { target, label, entry[3] }
+    end
   end
   return root
+end
+
+local function pages(tool, args, wish)
+  local known = tool_functions[tool or NOTHING]
+  if not known then stop.complain("pages: the first argument must be a tool, such as tools.list_orders, not a " .. library.kind(tool)) end
+  if args == nil then args = {} end
+  if type(args) ~= "table" or rawlen(args) > 0 then
+    stop.complain("pages: the arguments of the tool must be a table with names, such as {status = \"open\"}")
+  end
+  local problem, items = paging.problem_with(wish)
+  if not problem then
+    items, problem = paging.collect(function(current) return (calls.call(known[1], known[2], current)) end, known[2], known[3], args, wish)
+  end
+  if problem then stop.complain("pages: " .. problem) end
+  return items
 end
 
 -- Puts a value at its dotted name, among the functions there.
@@ -285,7 +306,7 @@ local function rebuild(config)
   builtins.pcall, builtins.xpcall = stop.pcall, stop.xpcall
   builtins.print, builtins.array = print, array
   builtins.json = library.seal(json, "json")
-  builtins.list = library.seal(list, "list")
+  builtins.list, builtins.pages = library.seal(list, "list"), pages
   builtins.docs = docs_table
   builtins.parallel = calls.parallel
   builtins.tools = seal_tree(host_functions(config.tools, "tools"), "tools")

@@ -57,4 +57,29 @@ return function(R, lib, host)
       end, false)
     end,
   })
+
+  -- All items of a paged tool, which is given by its name or as a function pointer.
+  local function pages(K, d, pos, tool, args, wish, extra)
+    local name = R.is_fn(tool) and not tool[true] and tool[false].name or tool
+    if lib.type(name) ~= "string" or extra ~= nil or args ~= nil and not R.is_map(args) then return nil end
+    name = lib.string.gsub(name, "::", ".")
+    local function fail(problem, hint) R.raise("ErrorRuntime", "pages: " .. problem, pos, nil, hint) end
+    if not R.is_tool(name) then fail("there is no tool '" .. name .. "'", "write pages(\"list_orders\", #{status: \"open\"})") end
+    if R.is_fn(wish) then
+      local call = R.caller(K, d, pos, "pages", wish)
+      local index = -1
+      wish = function(item)
+        index = index + 1
+        return (call(nil, R.import(item), index))
+      end
+    elseif wish ~= nil then
+      wish = R.export_argument(wish, 3, pos)
+    end
+    local given = args and R.export_argument(args, 2, pos) or {}
+    local items, problem = host.pages(name, function(current) return R.ask_tool(K, pos, name, current) end, given, wish)
+    if problem then fail(problem) end
+    return R.import(items)
+  end
+  R.add_natives("string", true, { pages = pages })
+  R.add_natives("Fn", true, { pages = pages })
 end
