@@ -18,6 +18,7 @@ from moonbox.limits import PRESETS, Limits
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.environment import SHOW
 from moonbox.tools import search
+from moonbox.tools.paging import ONLY_WITH_LIMIT, PARAMETERS
 
 if TYPE_CHECKING:
     from moonbox.languages.language import Language
@@ -56,6 +57,7 @@ def main() -> None:
         "limits": {"default": Limits().to_dict(), **PRESETS},
         "discovery": DISCOVERY_BUDGET,
         "show": SHOW.doc,
+        "paging": {"parameters": PARAMETERS, "only_with_limit": ONLY_WITH_LIMIT},
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
     }
     json.dump(bundle, sys.stdout, ensure_ascii=False)

@@ -61,6 +61,7 @@ interface Bundle {
   limits: { default: LimitFields } & Record<string, Partial<LimitFields>>;
   discovery: number;
   show: string;
+  paging: { parameters: Record<string, string[]>; only_with_limit: Record<string, string[]> };
   search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
 }
 
@@ -78,6 +79,8 @@ export const presets = bundle.limits;
 export const discoveryBudget = bundle.discovery;
 /** The documentation of `show`. */
 export const showDoc = bundle.show;
+/** The usual names of parameters that tools are paged with. */
+export const pagingNames = bundle.paging;
 export const searchWords = bundle.search;
 export const LANGUAGES = bundle.languages;
 

@@ -6,6 +6,7 @@ import { explain } from "../explain/explain.js";
 import { prelude, showDoc, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, Report, SavedMemory, WorkerLimits } from "../protocol.js";
+import { pagingForm, type PagingForm } from "../tools/paging.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { fromWire, isObject, plain, toWire } from "../values.js";
@@ -285,14 +286,17 @@ export class Repl {
     return { ...limits.to_dict(), allow_nan: this.setup.allow_nan };
   }
 
-  /** What the worker needs to know: names and values, nothing of the tools themselves. */
+  /** What the worker needs to know: names, values and the parameters for paging, nothing else of the tools. */
   private environment(): Environment {
-    const tools: [string, string][] = [];
+    const tools: [string, string, PagingForm?][] = [];
     for (const tool of this.toolbox) {
       if (tool.policy === "direct") continue;
       const name = tool.namespace === null ? tool.name : tool.namespace + PART + tool.name;
       const alias = this.toolbox.alias(tool).replaceAll(".", PART);
-      for (const each of new Set([name, alias])) tools.push([each, `tools.${tool.path}`]);
+      const form = pagingForm(tool);
+      for (const each of new Set([name, alias])) {
+        tools.push(form === null ? [each, `tools.${tool.path}`] : [each, `tools.${tool.path}`, form]);
+      }
     }
     const placed = (name: string): string => name.replaceAll(".", PART);
     return {

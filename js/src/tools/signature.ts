@@ -5,6 +5,7 @@ import { unknown } from "../suggest.js";
 import { isObject } from "../values.js";
 import { Document, NARRATION, type Schema, type SchemaObject } from "./document.js";
 import { isIdentifier } from "./naming.js";
+import { pagingForm } from "./paging.js";
 import type { Tool } from "./tool.js";
 
 export const LEVELS = ["name", "signature", "brief", "full", "schema"] as const;
@@ -82,7 +83,8 @@ function signature(tool: Tool): string {
   const types = new Types(document);
   const parts = shownNames(document).map((name) => `${key(name)}${must.has(name) ? "" : "?"}: ${types.text(named[name], 1)}`);
   const returned = tool.returns === null ? "" : ` -> ${typeText(tool.returns, new Document(tool.returns), 2)}`;
-  return `(${parts.join(", ")})${returned}`;
+  const paged = pagingForm(tool) === null ? "" : " -- paged";
+  return `(${parts.join(", ")})${returned}${paged}`;
 }
 
 function sentence(tool: Tool): string {

@@ -281,6 +281,18 @@ def _parallel_map(walk: Walk, node: p.Call) -> v.Value:
     return v.Results((), None if settle else each)
 
 
+def _pages(walk: Walk, node: p.Call) -> v.Value:
+    """pages(tool, arguments, wish): the tool is given, not called."""
+    first = node.arguments[0] if node.arguments else None
+    values = [walk.value(argument) for argument in node.arguments]
+    if values and isinstance(values[0], v.ToolValue) and node.exact:
+        _arguments(walk, values[0], node.at, node.arguments[1:2])
+    elif type(first) is p.Call and isinstance(walk.quiet(first.function), v.ToolValue):
+        arguments = ", ".join(map(walk.text, first.arguments)) or "{}"
+        walk.fact(first.at, "called_too_early", function="pages", tool=walk.text(first.function), arguments=arguments)
+    return v.Results((), None)
+
+
 def _sort(walk: Walk, node: p.Call) -> v.Value:
     arguments = node.arguments
     items = walk.value(arguments[0]) if arguments else None
@@ -312,6 +324,7 @@ _LIBRARY: dict[str, Callable[[Walk, p.Call], v.Value]] = {
     "parallel.settle": partial(_together, settle=True),
     "parallel_settle": partial(_together, settle=True),
     "parallel.map": _parallel_map,
+    "pages": _pages,
     "table.sort": _sort,
     "type": _probe,
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, UsageError
 from moonbox.languages.language import is_identifier
+from moonbox.tools.paging import paging_form
 from moonbox.values import plain
 
 if TYPE_CHECKING:
@@ -102,14 +103,16 @@ def _lowered(name: str, value: Any) -> Any:
 def describe_environment(
     toolbox: Toolbox, additions: Additions, features: Iterable[str], runtime: str | None = None
 ) -> dict[str, Any]:
-    """What the worker needs to know: names and values, nothing of the tools themselves."""
+    """What the worker needs to know: names, values and the parameters for paging, nothing else of the tools."""
     tools = []
     for tool in toolbox:
         if tool.policy == "direct":
             continue
         name = tool.name if tool.namespace is None else tool.namespace + _PART + tool.name
         alias = toolbox.alias(tool).replace(".", _PART)
-        tools += [[each, f"tools.{tool.path}"] for each in dict.fromkeys((name, alias))]
+        form = paging_form(tool)
+        about = [f"tools.{tool.path}"] if form is None else [f"tools.{tool.path}", form]
+        tools += [[each, *about] for each in dict.fromkeys((name, alias))]
     environment: dict[str, Any] = {
         "tools": tools,
         "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in additions.functions],

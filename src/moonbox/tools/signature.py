@@ -20,6 +20,7 @@ from moonbox.errors import UsageError
 from moonbox.languages.language import is_identifier
 from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
+from moonbox.tools.paging import paging_form
 
 if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
@@ -93,7 +94,8 @@ def _signature(tool: Tool) -> str:
     shown = _parameters(tool.document, 1)
     parts = [f"{_key(name)}{'' if required else '?'}: {text}" for name, _, text, required in shown]
     returned = "" if tool.returns is None else f" -> {type_text(tool.returns, Document(tool.returns), nested=2)}"
-    return f"({', '.join(parts)}){returned}"
+    paged = "" if paging_form(tool) is None else " -- paged"
+    return f"({', '.join(parts)}){returned}{paged}"
 
 
 def _sentence(tool: Tool) -> str:

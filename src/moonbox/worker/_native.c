@@ -153,6 +153,9 @@ static struct {
   /* one frame at a time in each direction */
   Buffer in, out;
   size_t in_start;
+  /* keys of tables that are being put in order, those of a table after those of the table that contains it; and room to
+   * rearrange text */
+  Buffer keys, moved;
   /* the processor time of this thread when it last looked, and what of that was spent looking for a frame */
   double cpu;
   int64_t spun;
@@ -378,6 +381,155 @@ static int handle_stops(void) {
   return !sigaction(STOP_SIGNAL, &action, NULL) && !sigprocmask(SIG_UNBLOCK, &stops, NULL);
 }
 
+/* ---- The order of keys ------------------------------------------------------------------------------------------------ */
+
+/* As in prelude/order.lua: integers, other numbers, strings, false, true, null, everything else as Lua has it. */
+enum { INTEGER_KEY, FLOAT_KEY, TEXT_KEY, FALSE_KEY, TRUE_KEY, NULL_KEY, OTHER_KEY, FEW_KEYS = 12 };
+
+typedef struct {
+  uint64_t rank; /* within its kind: of a text its first eight bytes */
+  const char *text;
+  size_t size;
+  size_t at, length; /* its place among the keys, or the place of its field in a text */
+  int kind;
+} Key;
+
+static Key text_key(const char *text, size_t size) {
+  Key key = {.kind = TEXT_KEY, .text = text, .size = size};
+  for (size_t i = 0; i < 8; i++) key.rank = key.rank << 8 | (i < size ? (unsigned char)text[i] : 0);
+  return key;
+}
+
+static Key key_at(lua_State *L, int index) {
+  Key key = {.kind = OTHER_KEY};
+  switch (p_lua_type(L, index)) {
+    case T_STRING: {
+      size_t size;
+      const char *text = p_lua_tolstring(L, index, &size);
+      return text_key(text, size);
+    }
+    case T_NUMBER:
+      if (p_lua_isinteger(L, index)) {
+        key.kind = INTEGER_KEY;
+        key.rank = (uint64_t)p_lua_tointegerx(L, index, NULL) ^ 1ULL << 63;
+      } else {
+        double value = p_lua_tonumberx(L, index, NULL);
+        key.kind = FLOAT_KEY;
+        memcpy(&key.rank, &value, sizeof value);
+        key.rank = key.rank >> 63 ? ~key.rank : key.rank | 1ULL << 63;
+      }
+      return key;
+    case T_BOOLEAN: key.kind = p_lua_toboolean(L, index) ? TRUE_KEY : FALSE_KEY; return key;
+    case T_LIGHT: key.kind = NULL_KEY; return key; /* scripts have no other */
+    default: return key;
+  }
+}
+
+static int compare_keys(const void *left, const void *right) {
+  const Key *a = left, *b = right;
+  if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+  if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+  if (a->kind == TEXT_KEY) {
+    int order = memcmp(a->text, b->text, a->size < b->size ? a->size : b->size);
+    return order ? order : a->size < b->size ? -1 : a->size > b->size;
+  }
+  return a->at < b->at ? -1 : a->at > b->at;
+}
+
+static void sort_keys(Key *keys, size_t count) {
+  if (count > FEW_KEYS) {
+    qsort(keys, count, sizeof *keys, compare_keys);
+    return;
+  }
+  for (size_t i = 1; i < count; i++) {
+    Key key = keys[i];
+    size_t at = i;
+    for (; at && compare_keys(&keys[at - 1], &key) > 0; at--) keys[at] = keys[at - 1];
+    keys[at] = key;
+  }
+}
+
+static int add_key(Key key) {
+  if (!room_for(&W.keys, sizeof key)) return 0;
+  memcpy(W.keys.data + W.keys.size, &key, sizeof key);
+  W.keys.size += sizeof key;
+  return 1;
+}
+
+/* Whether a table is a sequence or has one key: not its order by chance, which differs from process to process, and with it the
+ * number of operations. */
+static int is_in_order(lua_State *L, int table) {
+  p_lua_pushnil(L);
+  for (lua_Integer index = 1; p_lua_next(L, table); index++) {
+    pop(L, 1);
+    if (p_lua_isinteger(L, -1) && p_lua_tointegerx(L, -1, NULL) == index) continue;
+    int more = p_lua_next(L, table);
+    if (more) pop(L, 2);
+    return index == 1 && !more;
+  }
+  return 1;
+}
+
+static int no_memory(lua_State *L) {
+  shrink(&W.keys);
+  p_lua_pushlstring(L, "not enough memory", 17); /* as Lua says it */
+  return p_lua_error(L);
+}
+
+/* The first key of a table with several, on the top of the stack. */
+static int push_least(lua_State *L, int table) {
+  Key best = {.kind = OTHER_KEY + 1};
+  size_t at = 0;
+  p_lua_pushnil(L);
+  p_lua_pushnil(L);
+  for (; p_lua_next(L, table); at++) {
+    pop(L, 1);
+    Key key = key_at(L, -1);
+    key.at = at;
+    if (compare_keys(&key, &best) > 0) continue;
+    best = key;
+    p_lua_pushvalue(L, -1);
+    p_lua_rotate(L, -3, 1); /* under the key that the loop goes on from */
+    p_lua_rotate(L, -2, 1);
+    pop(L, 1);
+  }
+  return 1;
+}
+
+/* arrange(table, least): its keys in order, as a list; nil where lua_next goes through them in the same order. With `least`, the
+ * first key only. */
+static int l_arrange(lua_State *L) {
+  int least = p_lua_toboolean(L, 2);
+  p_lua_settop(L, 1);
+  if (is_in_order(L, 1)) {
+    p_lua_pushnil(L);
+    if (least && p_lua_next(L, 1)) pop(L, 1);
+    return p_lua_gettop(L) - 1;
+  }
+  if (least) return push_least(L, 1);
+  W.keys.size = 0;
+  p_lua_pushnil(L);
+  for (size_t at = 0; p_lua_next(L, 1); at++) {
+    pop(L, 1);
+    Key key = key_at(L, -1);
+    key.at = at;
+    if (!add_key(key)) return no_memory(L);
+  }
+  Key *keys = (Key *)W.keys.data;
+  size_t count = W.keys.size / sizeof *keys;
+  sort_keys(keys, count);
+  p_lua_createtable(L, (int)count, 0); /* may raise: the keys stay in their buffer */
+  for (size_t i = 0; i < count; i++) keys[keys[i].at].length = i + 1; /* where each goes */
+  p_lua_pushnil(L);
+  for (size_t at = 0; p_lua_next(L, 1); at++) {
+    pop(L, 1);
+    p_lua_pushvalue(L, -1);
+    p_lua_rawseti(L, 2, (lua_Integer)keys[at].length);
+  }
+  shrink(&W.keys);
+  return 1;
+}
+
 /* ---- JSON for the host ----------------------------------------------------------------------------------------------- */
 
 static int put(const char *data, size_t size) {
@@ -550,23 +702,54 @@ static int put_list_with_nulls(lua_State *L, int index, int meta, int positions,
   return put_items(L, index, (size_t)count, depth);
 }
 
+/* A field's key, which it adds to the keys of the object. */
 static int put_key(lua_State *L, int index, size_t *size) {
   size_t length;
-  const char *key = p_lua_type(L, index) == T_STRING ? p_lua_tolstring(L, index, &length) : NULL;
-  return key && !(length && key[0] == 1) && length <= W.max_string && ++*size <= W.max_array && ++nodes <= most_nodes &&
-         (*size == 1 || PUT(",")) && put_string(key, length, 0) && PUT(":");
+  const char *text = p_lua_type(L, index) == T_STRING ? p_lua_tolstring(L, index, &length) : NULL;
+  if (!text || (length && text[0] == 1) || length > W.max_string || ++*size > W.max_array || ++nodes > most_nodes) return 0;
+  if (*size > 1 && !PUT(",")) return 0;
+  Key key = text_key(text, length);
+  key.at = W.out.size;
+  return add_key(key) && put_string(text, length, 0) && PUT(":");
+}
+
+/* The end of a field, whose key is number `at` of all keys. */
+static void end_field(size_t at) {
+  Key *key = (Key *)W.keys.data + at;
+  key->length = W.out.size - key->at;
+}
+
+/* The fields of an object, which were written as Lua has them, in the order of their keys: the last `count`. */
+static int order_fields(size_t count) {
+  Key *keys = (Key *)(W.keys.data + W.keys.size) - count;
+  size_t i = 1;
+  while (i < count && compare_keys(&keys[i - 1], &keys[i]) < 0) i++;
+  if (i >= count) return 1;
+  size_t start = keys[0].at, size = W.out.size - start, at = start;
+  W.moved.size = 0;
+  if (!room_for(&W.moved, size)) return 0;
+  memcpy(W.moved.data, W.out.data + start, size);
+  sort_keys(keys, count);
+  for (i = 0; i < count; i++) {
+    if (i) W.out.data[at++] = ',';
+    memcpy(W.out.data + at, W.moved.data + (keys[i].at - start), keys[i].length);
+    at += keys[i].length;
+  }
+  shrink(&W.moved);
+  return 1;
 }
 
 /* `absent`, where it is not 0, is the set of fields that are null. */
 static int put_object(lua_State *L, int index, unsigned depth, int absent) {
   if (!PUT("{")) return 0;
-  size_t size = 0;
+  size_t size = 0, before = W.keys.size, first = before / sizeof(Key);
   p_lua_pushnil(L);
   while (p_lua_next(L, index)) {
     if (!put_key(L, -2, &size) || !put_value(L, p_lua_gettop(L), depth)) {
       pop(L, 2);
       return 0;
     }
+    end_field(first + size - 1);
     pop(L, 1);
   }
   if (absent) p_lua_pushnil(L);
@@ -574,12 +757,16 @@ static int put_object(lua_State *L, int index, unsigned depth, int absent) {
     p_lua_pushvalue(L, -2);
     int there = p_lua_rawget(L, index) != T_NIL; /* the script has given it a value since, past the metatable */
     pop(L, 2);
-    if (!there && !(put_key(L, -1, &size) && PUT("null"))) {
+    if (there) continue;
+    if (!(put_key(L, -1, &size) && PUT("null"))) {
       pop(L, 1);
       return 0;
     }
+    end_field(first + size - 1);
   }
-  return PUT("}");
+  int ok = order_fields(size);
+  W.keys.size = before;
+  return ok && PUT("}");
 }
 
 static int put_table(lua_State *L, int index, unsigned depth) {
@@ -629,6 +816,7 @@ static int put_value(lua_State *L, int index, unsigned depth) {
 /* The beginning of a list of values, after so many bytes of something else. */
 static int begin_values(lua_State *L, size_t count, size_t most, size_t after) {
   W.out.size = W.held = 0;
+  shrink(&W.keys);
   nodes = 0;
   most_nodes = most < W.max_nodes ? most : W.max_nodes;
   if (!room_for(&W.out, after)) return 0;
@@ -1382,7 +1570,8 @@ static const struct {
                  {"enter", l_enter},       {"leave", l_leave},   {"adopt", l_adopt},   {"encode", l_encode},
                  {"used", l_used},         {"second", l_second}, {"fill", l_fill},     {"ready", l_ready},
                  {"limits", l_limits},     {"bind", l_bind},     {"ask", l_ask},       {"encode_all", l_encode_all},
-                 {"quiet", l_quiet},       {"survey", l_survey}, {"encode_result", l_encode_result}};
+                 {"quiet", l_quiet},       {"survey", l_survey}, {"encode_result", l_encode_result},
+                 {"arrange", l_arrange}};
 
 /* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
 static PyObject *py_open(PyObject *module, PyObject *arguments) {
@@ -1643,7 +1832,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 9 };
+enum { REVISION = 10 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_is_possible();

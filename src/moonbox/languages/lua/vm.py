@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from moonbox.languages.engine import Wire
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
-_MODULES = ("allowed", "stop", "nulls", "library", "encode", "calls", "guest", "kept", "report")
+_MODULES = (
+    "allowed",
+    "stop",
+    "order",
+    "nulls",
+    "library",
+    "encode",
+    "calls",
+    "guest",
+    "kept",
+    "report",
+    "list",
+    "pages",
+)
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
@@ -85,7 +98,7 @@ class LuaVM:
         self._wire = wire
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """Build the environment: `tools` and `functions` as [name, target] pairs, `values`, `features`.
+        """Build the environment: `tools` as [name, target] or [name, target, paging form], `functions`, `values`, `features`.
 
         `runtime` is that of a guest language (a Lua chunk), if the scripts are in one.
         """
@@ -96,7 +109,7 @@ class LuaVM:
             table(
                 {
                     **({b"runtime": runtime} if runtime else {}),
-                    b"tools": value([[name, target] for name, target in config["tools"]]),
+                    b"tools": value([list(entry) for entry in config["tools"]]),
                     b"functions": value([[name, target] for name, target in config["functions"]]),
                     b"values": table([table([name.encode(), value(item)]) for name, item in config["values"]]),
                     b"features": table({feature.encode(): True for feature in config["features"]}),

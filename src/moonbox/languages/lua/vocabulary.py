@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BASE = frozenset(
     {
         *("assert", "error", "ipairs", "next", "pairs", "pcall", "print", "rawequal", "rawget", "rawlen", "rawset"),
-        *("select", "tonumber", "tostring", "type", "xpcall", "array", "parallel", "docs", "tools"),
+        *("select", "tonumber", "tostring", "type", "xpcall", "array", "pages", "parallel", "docs", "tools"),
     }
 )
 """Names that every script finds, beside the libraries."""
@@ -40,6 +40,12 @@ LIBRARIES: dict[str, frozenset[str]] = {
     "os": frozenset({"clock", "date", "difftime", "time"}),
     "json": frozenset({"decode", "encode", "null", "parse", "stringify"}),
     "parallel": frozenset({"map", "settle"}),
+    "list": frozenset(
+        {
+            *("map", "filter", "sort_by", "group_by", "count_by", "sum", "min_by", "max_by", "unique", "take"),
+            *("keys", "values", "entries", "round", "join"),
+        }
+    ),
 }
 """Libraries and their members."""
 

@@ -23,7 +23,7 @@ COMPILER = (
 )
 RUNTIME = (
     *("values", "errors", "format", "sizes", "search", "operators", "comparison", "ranges", "access", "tools", "calls"),
-    *("parallel", "core", "numbers", "strings", "sorting", "arrays", "maps", "blobs", "json", "state"),
+    *("parallel", "core", "numbers", "strings", "sorting", "arrays", "maps", "lists", "blobs", "json", "state"),
 )
 _END = """
 return function(host)

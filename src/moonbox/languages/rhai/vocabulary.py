@@ -63,7 +63,6 @@ class RhaiWords(Struct, frozen=True, kw_only=True):
             "self": receiver,
             "0": known[0] or "x",
             "closure": known[1] or ("|total, x| …" if len(arguments) > 1 else "|total, x| total + x"),
-            "mapped": f".map({known[0] or '|x| …'})" if arguments else "",
         }
         return _HOLE.sub(lambda hole: holes[hole[1]], form)
 
@@ -72,7 +71,7 @@ class RhaiWords(Struct, frozen=True, kw_only=True):
         return self.foreign_functions.get(name) if called else self.foreign_names.get(name)
 
 
-_HOLE = re.compile(r"\{(self|0|closure|mapped)\}")
+_HOLE = re.compile(r"\{(self|0|closure)\}")
 
 
 @cache

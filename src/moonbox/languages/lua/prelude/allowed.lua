@@ -2,12 +2,12 @@
 return {
   -- Taken from Lua as they are.
   base = {
-    "assert", "error", "next", "rawequal", "rawget", "select", "tonumber", "type", "_VERSION",
+    "assert", "error", "rawequal", "rawget", "select", "tonumber", "type", "_VERSION",
   },
-  -- Implemented in library.lua, stop.lua and calls.lua; listed so that this file is complete.
+  -- Implemented in library.lua, order.lua, list.lua, main.lua, stop.lua and calls.lua; listed so that this file is complete.
   replaced = {
-    "ipairs", "pairs", "pcall", "print", "rawlen", "rawset", "tostring", "xpcall",
-    "array", "docs", "json", "os", "parallel", "tools",
+    "ipairs", "next", "pairs", "pcall", "print", "rawlen", "rawset", "tostring", "xpcall",
+    "array", "docs", "json", "list", "os", "pages", "parallel", "tools",
   },
   -- Constants of other languages. Reading one that the script has not defined is an error, not nil.
   elsewhere = { "FALSE", "False", "Infinity", "NULL", "NaN", "Nil", "None", "TRUE", "True", "undefined" },

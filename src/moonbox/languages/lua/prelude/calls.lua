@@ -2,12 +2,12 @@
 --
 -- A request is {target=, args=}. Outside `parallel` a call goes to the host and waits. Inside, the coroutine yields its
 -- requests to the scheduler above it; the outermost scheduler sends the collected requests and passes the answers down.
-return function(host, stop, encode, nulls)
+return function(host, stop, encode, order, nulls)
   local type, select, tostring, setmetatable, raw_error = type, select, host.tostring, setmetatable, error
   local rawget, rawequal, rawlen, next = rawget, rawequal, rawlen, next
   local create, status, yield, running = coroutine.create, coroutine.status, coroutine.yield, coroutine.running
   local isyieldable, raw_resume = coroutine.isyieldable, coroutine.resume
-  local concat, format = table.concat, string.format
+  local concat, sort, format = table.concat, table.sort, string.format
   local guard, resume, adopt = stop.guard, stop.resume, stop.adopt
   local exchange, kind = host.exchange, host.kind
   local MOST_UNDER_WAY = 1000 -- the host refuses ten times as many at once
@@ -234,6 +234,7 @@ return function(host, stop, encode, nulls)
     end
     if #ids > 0 then
       guard()
+      sort(ids)
       host.cancel("[" .. concat(ids, ",") .. "]")
     end
   end
@@ -336,7 +337,7 @@ return function(host, stop, encode, nulls)
     local width = 2 ^ 53
     if options ~= nil then
       if type(options) ~= "table" then raw_error("parallel.map expects a table of options, got " .. kind(options), 2) end
-      for key in next, options do
+      for key in order.each(options) do
         if key ~= "concurrency" and key ~= "settle" then
           raw_error("parallel.map has the options 'concurrency' and 'settle', not '" .. tostring(key) .. "'", 2)
         end

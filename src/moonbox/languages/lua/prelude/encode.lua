@@ -4,12 +4,12 @@
 --   {"\u0001b": "..."}              a string that is not UTF-8, each byte as one character
 --   {"\u0001m": [[key, value], …]}  a table whose keys are not all strings (or start with the byte 1)
 --   {"\u0001f": "nan"}             a number that is not finite: nan, inf or -inf
-return function(host, stop, nulls)
+return function(host, stop, order, nulls)
   local type, next, rawlen, rawget, rawequal = type, next, rawlen, rawget, rawequal
   local tostring, tonumber = tostring, tonumber
   local getmetatable, raw_error = debug.getmetatable, error
   local find, gsub, format, byte, repeated = string.find, string.gsub, string.format, string.byte, string.rep
-  local concat, sort = table.concat, table.sort
+  local concat = table.concat
   local mtype, huge = math.type, math.huge
   local ulen, uchar = utf8.len, utf8.char
   local null, ARRAY = host.null, host.array
@@ -180,20 +180,17 @@ return function(host, stop, nulls)
     out[n] = "]"
   end
 
-  -- next, and after it the null fields, which have no value.
+  -- The fields of an object in order; null fields have no value.
   local function each_of(object, absent)
-    if not absent then return next, object end
-    local behind = false
+    if not absent then return order.each(object) end
+    local present = {}
+    for key in next, object do present[key] = true end
+    for key in next, absent do present[key] = true end
+    local step, walk, first = order.each(present)
     return function(_, key)
-      local value
-      if not behind then
-        key, value = next(object, key)
-        if key ~= nil then return key, value end
-        behind = true
-      end
-      repeat key = next(absent, key) until key == nil or rawget(object, key) == nil
-      return key, nil
-    end, object
+      key = step(walk, key)
+      if key ~= nil then return key, rawget(object, key) end
+    end, nil, first
   end
 
   local function write_pairs(list, absent)
@@ -226,23 +223,21 @@ return function(host, stop, nulls)
     out[n] = "]}"
   end
 
-  local function ordered(object, absent)
-    local names = {}
-    for key in each_of(object, absent) do names[#names + 1] = key end
-    sort(names)
-    local index = 0
-    return function()
-      index = index + 1
-      local key = names[index]
-      if key ~= nil then return key, rawget(object, key) end
+  -- The name of an integer key in plain JSON.
+  local function key_as_text(object, absent, key)
+    keys[depth] = nil
+    if mtype(key) ~= "integer" then
+      refuse("has a key that is a " .. (mtype(key) or type(key)) .. "; keys must be strings or integers")
     end
+    local name = tostring(key)
+    if rawget(object, name) ~= nil or absent and absent[name] then refuse("has the key " .. name .. " both as a number and as text") end
+    return name
   end
 
-  -- Tables with string keys; integer keys become text in plain JSON. `absent` is the set of fields that are null, or nil.
-  local function write_object(object, absent)
-    local size = 0
-    local odd = false
-    for key in each_of(object, absent) do
+  -- How many fields an object has, and whether a key is not plain text.
+  local function survey(object, absent)
+    local size, odd = 0, false
+    local function look(key)
       size = size + 1
       if type(key) ~= "string" then
         odd = true
@@ -253,27 +248,24 @@ return function(host, stop, nulls)
         odd = true
       end
     end
+    for key in next, object do look(key) end
+    for key in next, absent or {} do
+      if rawget(object, key) == nil then look(key) end
+    end
+    return size, odd
+  end
+
+  -- Tables with string keys; integer keys become text in plain JSON. `absent` is the set of fields that are null, or nil.
+  local function write_object(object, absent)
+    local size, odd = survey(object, absent)
     if size > limits.max_array and wire then too_many(size) end
     nodes = nodes + size
     if odd and wire then return write_pairs(object, absent) end
-    if odd then
-      local copy = {}
-      for key, value in each_of(object, absent) do
-        if type(key) ~= "string" and mtype(key) ~= "integer" then
-          refuse("has a key that is a " .. (mtype(key) or type(key)) .. "; keys must be strings or integers")
-        end
-        local name = tostring(key)
-        if copy[name] ~= nil then refuse("has the key " .. name .. " both as a number and as text") end
-        copy[name] = value == nil and null or value
-      end
-      object, absent = copy, nil
-    end
     n = n + 1
     out[n] = "{"
     local level, first = depth, true
-    local each, state
-    if wire then each, state = each_of(object, absent) else each = ordered(object, absent) end
-    for key, value in each, state do
+    for key, value in each_of(object, absent) do
+      if type(key) ~= "string" then key = key_as_text(object, absent, key) end
       keys[level] = key
       if indent then
         if not first then

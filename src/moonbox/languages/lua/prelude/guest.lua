@@ -1,7 +1,7 @@
 -- Guest languages: compiled to Lua and run here by a compiler and a runtime of their own, with the same stops, calls and values.
 --
 -- A runtime is a chunk that returns function(host) -> R with new_state, run, operations, export, import; see languages/language.py.
-return function(host, stop, encode, calls, nulls)
+return function(host, stop, encode, calls, order, nulls)
   local type, next, rawget, rawequal, raw_error, load = type, next, rawget, rawequal, error, load
   local gsub, concat, unpack = string.gsub, table.concat, table.unpack
   local getmetatable, setmetatable = debug.getmetatable, debug.setmetatable
@@ -12,6 +12,7 @@ return function(host, stop, encode, calls, nulls)
   local latest -- the value of the last run, as the runtime has it
   local lent = {}
   local limits, targets = {}, {}
+  local forms = {} -- name of a tool -> the parameters that it is paged with
 
   -- The library that a runtime builds on, out of reach of its scripts.
   local lib = {
@@ -38,6 +39,15 @@ return function(host, stop, encode, calls, nulls)
       return calls.call(targets[name], name, unpack(args, 1, #args))
     end
     return calls.call(targets[name], name, args)
+  end
+
+  -- All items of a paged tool; or nil, and what is wrong. `ask(args)` calls it.
+  function M.let_page(paging)
+    function surroundings.pages(name, ask, args, wish)
+      local problem = paging.problem_with(wish)
+      if problem then return nil, problem end
+      return paging.collect(ask, name, forms[name], args, wish)
+    end
   end
 
   function surroundings.print(text) host.write(text .. "\n") end
@@ -71,8 +81,12 @@ return function(host, stop, encode, calls, nulls)
   -- Tools and functions by the names that runtimes know them under: parts are joined by dots.
   function M.configure(config)
     targets = { docs_get = "docs.get", docs_search = "docs.search", docs_describe = "docs.describe", docs_names = "docs.names" }
+    forms = {}
     for _, entries in next, { config.functions, config.tools } do
-      for _, entry in next, entries do targets[(gsub(entry[1], "\31", "."))] = entry[2] end
+      for _, entry in next, entries do
+        local name = gsub(entry[1], "\31", ".")
+        targets[name], forms[name] = entry[2], entry[3]
+      end
     end
     for _, entry in next, config.values do
       state.vars[gsub(entry[1], "\31", "_")] = { R.import(entry[2]), true }
@@ -151,12 +165,12 @@ return function(host, stop, encode, calls, nulls)
 
   function M.globals()
     local parts = {}
-    for name, cell in next, state.vars do
+    for name, cell in order.each(state.vars) do
       if type(name) == "string" and #parts < 1000 then
         parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(R.type_of(cell[1])) .. "]"
       end
     end
-    for name in next, state.names do parts[#parts + 1] = "[" .. encode.quote(name) .. ',"function"]' end
+    for name in order.each(state.names) do parts[#parts + 1] = "[" .. encode.quote(name) .. ',"function"]' end
     return "[" .. concat(parts, ",") .. "]"
   end
 

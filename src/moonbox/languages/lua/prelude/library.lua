@@ -1,5 +1,5 @@
 -- The standard library as scripts see it: checked, deterministic, and sealed against change.
-return function(host, allowed, stop, nulls)
+return function(host, allowed, stop, order, nulls)
   local type, tostring, tonumber, select, next, rawget = type, tostring, tonumber, select, next, rawget
   local rawequal = rawequal
   local setmetatable, getmetatable, raw_error = setmetatable, debug.getmetatable, error
@@ -259,20 +259,25 @@ return function(host, allowed, stop, nulls)
   for _, name in next, allowed.base do base[name] = _G[name] end
   base.tostring = script_tostring
 
+  base.next = order.next
+  local each = order.each
   function base.pairs(value)
+    local meta = getmetatable(value)
+    if type(value) == "table" and (meta == nil or rawequal(meta, host.array)) then return each(value) end
     local contents = sealed[value]
     if contents then
-      local each = rawget(getmetatable(value), "__pairs")
-      if each then return each() end
+      local own = rawget(meta, "__pairs")
+      if own then return own() end
       local copy = {} -- the contents themselves could be changed
       for key, member in next, contents do copy[key] = member end
-      return next, copy, nil
+      return each(copy)
     end
     if value == nil or value == host.null then
       raw_error("bad argument #1 to 'pairs' (table expected, got " .. M.kind(value) .. ")", 2)
     end
-    if is_array(value) then return nulls.each_pair, value, nil end
-    return raw_pairs(value)
+    if is_array(value) then return nulls.each_pair(value) end
+    if type(value) ~= "table" or rawget(meta, "__pairs") ~= nil then return raw_pairs(value) end
+    return each(value)
   end
 
   -- Lua's ipairs would accept any value and fail at the first step with a message about an index.

@@ -1,7 +1,7 @@
 -- The prelude: builds the environment of scripts and runs them in it. What it uses is in its own locals, which scripts cannot reach.
 local host, import = ...
 local raw_error, load, type, tostring, next, select, setmetatable = error, load, type, tostring, next, select, setmetatable
-local rawset, rawget, rawequal, raw_pcall, raw_xpcall = rawset, rawget, rawequal, pcall, xpcall
+local rawset, rawget, rawequal, rawlen, raw_pcall, raw_xpcall = rawset, rawget, rawequal, rawlen, pcall, xpcall
 local getmetatable, raw_setmetatable = debug.getmetatable, debug.setmetatable
 local find, match, format, gmatch = string.find, string.match, string.format, string.gmatch
 local concat, pack, unpack = table.concat, table.pack, table.unpack
@@ -22,15 +22,16 @@ local ARRAY = host.array
 
 local allowed = import("allowed")
 local stop = import("stop")(host)
-local nulls = import("nulls")(host)
-local library = import("library")(host, allowed, stop, nulls)
+local order = import("order")(host)
+local nulls = import("nulls")(host, order)
+local library = import("library")(host, allowed, stop, order, nulls)
 host.seal = library.seal
 host.is_sealed = library.is_sealed
 host.tostring = library.tostring
 ARRAY.__index = library.no_field("list")
-local encode = import("encode")(host, stop, nulls)
-local calls = import("calls")(host, stop, encode, nulls)
-local guest = import("guest")(host, stop, encode, calls, nulls)
+local encode = import("encode")(host, stop, order, nulls)
+local calls = import("calls")(host, stop, encode, order, nulls)
+local guest = import("guest")(host, stop, encode, calls, order, nulls)
 local kept = import("kept")(host, stop, nulls)
 local guard, result = stop.guard, encode.result
 
@@ -52,7 +53,7 @@ local ENVIRONMENT = {
   end,
 }
 setmetatable(env, ENVIRONMENT)
-local report = import("report")(host, stop, encode, calls, library, env)
+local report = import("report")(host, stop, encode, calls, library, order, env)
 local MOST_NAMES, MOST_NAME = 10000, 200
 
 local function text_of(value)
@@ -63,6 +64,11 @@ local function text_of(value)
   end
   return library.tostring(value)
 end
+
+host.checked = library.checked
+local list = import("list")(host, stop, order, nulls, text_of)
+local paging = import("pages")(host, order, nulls, text_of)
+guest.let_page(paging)
 
 function host.clock(name)
   return calls.call("sys." .. name, "os." .. name)
@@ -150,6 +156,7 @@ local docs_table = library.seal(docs, "docs", {
 
 -- Nested tables of functions that the host answers; `entries` is a list of {dotted name, target}.
 local own_tables = setmetatable({}, { __mode = "k" }) -- tables of functions, not values that are tables
+local tool_functions = setmetatable({}, { __mode = "k" }) -- function -> {target, name, the parameters that it is paged with}
 local function host_functions(entries, root_name)
   local root = {}
   for _, entry in next, entries do
@@ -168,9 +175,27 @@ local function host_functions(entries, root_name)
       label = label == "" and part or label .. "." .. part
     end
     -- A name that is also a namespace stays one: the function has another name for that case.
-    if not own_tables[at[last] or 0] then at[last] = function(...) return (calls.call(target, label, ...)) end end
+    if not own_tables[at[last] or 0] then
+      at[last] = function(...) return (calls.call(target, label, ...)) end
+      tool_functions[at[last]] = { target, label, entry[3] }
+    end
   end
   return root
+end
+
+local function pages(tool, args, wish)
+  local known = tool_functions[tool or NOTHING]
+  if not known then stop.complain("pages: the first argument must be a tool, such as tools.list_orders, not a " .. library.kind(tool)) end
+  if args == nil then args = {} end
+  if type(args) ~= "table" or rawlen(args) > 0 then
+    stop.complain("pages: the arguments of the tool must be a table with names, such as {status = \"open\"}")
+  end
+  local problem, items = paging.problem_with(wish)
+  if not problem then
+    items, problem = paging.collect(function(current) return (calls.call(known[1], known[2], current)) end, known[2], known[3], args, wish)
+  end
+  if problem then stop.complain("pages: " .. problem) end
+  return items
 end
 
 -- Puts a value at its dotted name, among the functions there.
@@ -281,6 +306,7 @@ local function rebuild(config)
   builtins.pcall, builtins.xpcall = stop.pcall, stop.xpcall
   builtins.print, builtins.array = print, array
   builtins.json = library.seal(json, "json")
+  builtins.list, builtins.pages = library.seal(list, "list"), pages
   builtins.docs = docs_table
   builtins.parallel = calls.parallel
   builtins.tools = seal_tree(host_functions(config.tools, "tools"), "tools")
@@ -425,12 +451,13 @@ local function run(source, chunk, seed, limits, number)
   put_builtins()
   lend(number)
   library.seed(seed)
+  local counting = not has_guest -- guests count their operations themselves
+  order.begin(counting and limits.max_operations ~= nil)
   calls.begin()
   encode.begin()
   report.begin()
   local word, calls_something
   if not has_guest then word, calls_something = survey(source) end -- before anything is counted
-  local counting = not has_guest -- guests count their operations themselves
   stop.begin(limits, counting)
   calls.count(counting and limits.max_operations ~= nil)
   local script, problem = compile(source, chunk, word, calls_something)
@@ -499,7 +526,7 @@ end
 function engine.globals()
   if has_guest then return guest.globals() end
   local parts = {}
-  for name, value in next, env do
+  for name, value in order.each(env) do
     if type(name) == "string" and not baseline[name] and #name <= MOST_NAME and #parts < MOST_NAMES then
       parts[#parts + 1] = "[" .. encode.quote(name) .. "," .. encode.quote(value == null and "null" or type(value)) .. "]"
     end

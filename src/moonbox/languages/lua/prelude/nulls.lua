@@ -3,7 +3,7 @@
 -- A null field is absent. The table's metatable lists the fields that were null; objects with the same set share one. An array
 -- with nulls has its own metatable, which lists their positions: its length counts them. Scripts never see these metatables.
 -- Tables without nulls have no metatable, arrays without nulls the shared ARRAY.
-return function(host)
+return function(host, order)
   local type, next, rawget, rawset, rawlen, rawequal = type, next, rawget, rawset, rawlen, rawequal
   local setmetatable, getmetatable, raw_error = setmetatable, debug.getmetatable, error
   local concat, sort, mtype = table.concat, table.sort, math.type
@@ -198,19 +198,17 @@ return function(host)
   end
   M.each = each
 
-  -- The step of pairs over an array with nulls: its indices in order, then what else is in it.
-  function M.each_pair(list, key)
-    local count = is_array(list) and length(list) or 0
-    if key == nil and count > 0 then return 1, rawget(list, 1) end
-    if mtype(key) == "integer" and key >= 1 and key <= count then
-      if key < count then return key + 1, rawget(list, key + 1) end
-      key = nil
-    end
-    local value
-    repeat
-      key, value = next(list, key)
-    until mtype(key) ~= "integer" or key < 1 or key > count
-    return key, value
+  -- `pairs` over an array with nulls: its keys in order, also those of its nulls.
+  function M.each_pair(list)
+    local present = {}
+    for index = 1, length(list) do present[index] = true end
+    for key in next, list do present[key] = true end
+    local step, walk, first = order.each(present)
+    local positions = getmetatable(list)[POSITIONS]
+    return function(_, key)
+      repeat key = step(walk, key) until key == nil or rawget(list, key) ~= nil or positions[key]
+      if key ~= nil then return key, rawget(list, key) end
+    end, list, first
   end
 
   -- Both --------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 -- The report of a failed run: the script's frames at that moment, and the error as kind, message and data.
-return function(host, stop, encode, calls, library, env)
+return function(host, stop, encode, calls, library, order, env)
   local type, next, rawget, rawequal = type, next, rawget, rawequal
   local getinfo, getmetatable = debug.getinfo, debug.getmetatable
   local find, sub, format, concat = string.find, string.sub, string.format, table.concat
@@ -72,7 +72,7 @@ return function(host, stop, encode, calls, library, env)
 
   local function names_json()
     local names, count = {}, 0
-    for name in next, env do
+    for name in order.each(env) do
       if type(name) == "string" and #name < 60 and not find(name, "[\128-\255]") and count < 300 then
         count = count + 1
         names[count] = encode.quote(name)

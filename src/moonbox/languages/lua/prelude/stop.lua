@@ -103,6 +103,9 @@ return function(host)
     end
   end
 
+  -- Raises an error of one of our functions, at the place where the script called it.
+  function M.complain(message) raw_error(caller(1) .. message, 0) end
+
   -- Errors of C functions that the prelude calls name places and variables of the prelude; this puts the script's in their place.
   -- The only userdata is null.
   local function told(problem, level, co)

@@ -72,7 +72,8 @@ return function(C, lib)
     cos tan asin acos atan sinh cosh tanh asinh acosh atanh hypot to_degrees to_radians min max is_nan is_finite
     is_infinite to_hex to_octal to_binary is_odd is_even is_zero type_of print debug parse_int parse_float
     parse_json range curry is_shared is_anonymous name elapsed get_bit get_bits bits as_string to_array to_blob
-    parse_le_int parse_be_int parse_le_float parse_be_float Fn is_def_var is_def_fn exit parallel parallel_settle]])
+    parse_le_int parse_be_int parse_le_float parse_be_float Fn is_def_var is_def_fn exit parallel parallel_settle
+    parallel_map pages group_by count_by sum min_by max_by unique take join entries]])
 
   -- Methods that change what they are called on, and leave it of the same type.
   C.CHANGING = words([[push pop shift insert remove append splice split truncate chop pad reverse sort sort_by sort_desc dedup

@@ -18,7 +18,8 @@ return function(R, lib, host)
 
   -- Those that make something larger than what they are given.
   local makers = {}
-  for name in lib.string.gmatch("split split_rev to_chars to_blob to_array keys values to_json parallel parallel_settle", "%S+") do
+  for name in lib.string.gmatch("split split_rev to_chars to_blob to_array keys values to_json parallel parallel_settle parallel_map "
+    .. "entries group_by join unique sort_by order_by", "%S+") do
     makers[name] = true
   end
   local function measured(fn)

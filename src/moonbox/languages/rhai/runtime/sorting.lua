@@ -40,6 +40,8 @@ return function(R, lib, host)
     if from ~= list then move(from, 1, count, 1, list) end
   end
 
+  R.merge_sort = merge_sort
+
   local sortable = { i64 = true, f64 = true, string = true, char = true, bool = true }
   local function sort_plain(list, pos, descending)
     if #list < 2 then return end

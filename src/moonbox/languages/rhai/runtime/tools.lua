@@ -21,6 +21,20 @@ return function(R, lib, host)
     }, R.PROBLEM), 0)
   end
 
+  -- Calls a tool; arguments and answer are in the host's form.
+  local function ask(K, pos, name, args)
+    local shared = K.shared
+    shared.budget = K[1]
+    R.calling = pos -- if the run is stopped meanwhile, this is where it was
+    local fine, value = pcall(host.call, name, args)
+    K[1] = shared.budget
+    if not fine and host.is_stop and host.is_stop(value) then error(value, 0) end
+    R.calling = nil
+    if fine then return value end
+    if type(value) ~= "table" or R.is_problem(value) then error(value, 0) end
+    raise_tool(value, name, pos)
+  end
+
   -- One map gives the arguments by name, anything else by position.
   local function call_tool(K, pos, name, ...)
     local count = select("#", ...)
@@ -36,18 +50,9 @@ return function(R, lib, host)
       end
       if host.array_mt then setmetatable(args, host.array_mt) end
     end
-    local shared = K.shared
-    shared.budget = K[1]
-    R.calling = pos -- if the run is stopped meanwhile, this is where it was
-    local fine, value = pcall(host.call, name, args)
-    K[1] = shared.budget
-    if not fine and host.is_stop and host.is_stop(value) then error(value, 0) end
-    R.calling = nil
-    if fine then return R.import(value) end
-    if type(value) ~= "table" or R.is_problem(value) then error(value, 0) end
-    raise_tool(value, name, pos)
+    return R.import(ask(K, pos, name, args))
   end
 
   local function is_tool(name) return host.has_tool ~= nil and host.has_tool(name) end
-  R.call_tool, R.is_tool = call_tool, is_tool
+  R.call_tool, R.is_tool, R.ask_tool = call_tool, is_tool, ask
 end

@@ -1,0 +1,225 @@
+"""`pages` in scripts: every usual form of paging, against tools that page as real servers do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from moonbox import Limits, Sandbox, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moonbox import Run
+
+ITEMS = [{"id": number, "even": number % 2 == 0} for number in range(1, 24)]
+TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
+
+
+def _cut(start: int, size: int = 5) -> list[dict[str, Any]]:
+    return ITEMS[start : start + size]
+
+
+def by_cursor(args: dict[str, Any]) -> Any:
+    at = int(args.get("cursor", "c0")[1:])
+    return {"items": _cut(at), "next_cursor": f"c{at + 5}" if at + 5 < len(ITEMS) else None}
+
+
+def by_page_token(args: dict[str, Any]) -> Any:
+    at = int(args.get("pageToken") or 0)
+    return {"files": _cut(at), "kind": "list", "nextPageToken": str(at + 5) if at + 5 < len(ITEMS) else ""}
+
+
+def by_nested_cursor(args: dict[str, Any]) -> Any:
+    at = int(args.get("after") or 0)
+    return {"nodes": _cut(at), "pageInfo": {"endCursor": str(at + 5), "hasNextPage": at + 5 < len(ITEMS)}}
+
+
+def by_last_id(args: dict[str, Any]) -> Any:
+    at = args.get("starting_after", 0)
+    return {"object": "list", "data": _cut(at), "has_more": at + 5 < len(ITEMS)}
+
+
+def by_link(args: dict[str, Any]) -> Any:
+    at = int(args.get("cursor", "a&0").split("&")[1])
+    following = f"https://example.com/v1/list?size=5&cursor={quote(f'a&{at + 5}', safe='')}"
+    return {"results": _cut(at), "links": {"next": following if at + 5 < len(ITEMS) else None}}
+
+
+def by_offset(args: dict[str, Any]) -> Any:
+    at = args.get("offset", 0)
+    return {"offset": at, "limit": 5, "total": len(ITEMS), "issues": _cut(at)}
+
+
+def by_offset_alone(args: dict[str, Any]) -> Any:
+    return _cut(args.get("offset", 0), args.get("limit", 5))
+
+
+def by_page(args: dict[str, Any]) -> Any:
+    page = args.get("page", 1)
+    return {"data": _cut(page * 5 - 5), "page": page, "total_pages": 5}
+
+
+def by_page_from_0(args: dict[str, Any]) -> Any:
+    page = args.get("page", 0)
+    return {"data": _cut(page * 5), "page": page, "has_more": page * 5 + 5 < len(ITEMS)}
+
+
+def by_page_alone(args: dict[str, Any]) -> Any:
+    return _cut(args.get("page_number", 1) * 5 - 5)
+
+
+def at_once(args: dict[str, Any]) -> Any:
+    return {"items": ITEMS, "total": len(ITEMS)}
+
+
+def endless(args: dict[str, Any]) -> Any:
+    at = int(args.get("cursor", "0"))
+    return {"items": [{"id": at}], "next_cursor": str(at + 1)}
+
+
+def again(args: dict[str, Any]) -> Any:
+    return {"items": _cut(0), "next_cursor": "same"}
+
+
+def deaf(args: dict[str, Any]) -> Any:
+    return _cut(0)
+
+
+def without_cursor(args: dict[str, Any]) -> Any:
+    return {"items": _cut(0), "has_more": True, "where": "x"}
+
+
+def without_parameter(args: dict[str, Any]) -> Any:
+    return {"items": _cut(0), "has_more": True}
+
+
+def without_items(args: dict[str, Any]) -> Any:
+    return {"good": [1], "bad": [2], "cursor": None}
+
+
+PARAMETERS: dict[Callable[[dict[str, Any]], Any], dict[str, Any]] = {
+    by_cursor: {"cursor": TEXT},
+    by_page_token: {"pageToken": {"anyOf": [TEXT, {"type": "null"}]}, "pageSize": WHOLE},
+    by_nested_cursor: {"after": TEXT, "first": WHOLE},
+    by_last_id: {"starting_after": WHOLE, "limit": WHOLE},
+    by_link: {"cursor": TEXT},
+    by_offset: {"offset": WHOLE},
+    by_offset_alone: {"offset": WHOLE, "limit": WHOLE},
+    by_page: {"page": WHOLE},
+    by_page_from_0: {"page": WHOLE},
+    by_page_alone: {"page_number": WHOLE},
+    at_once: {"query": TEXT},
+}
+BROKEN: dict[Callable[[dict[str, Any]], Any], tuple[dict[str, Any], str]] = {
+    again: ({"cursor": TEXT}, "does not end: page 2 has the cursor same again"),
+    deaf: ({"page": WHOLE}, "does not end: page 2 is like the one before, as if 'page' had no effect"),
+    without_cursor: (
+        {"cursor": TEXT},
+        "there is more, but has no cursor: pages looked for next_cursor, nextCursor, next_page_token",
+    ),
+    without_parameter: (
+        {"query": TEXT},
+        "no parameter to ask for them: pages looked for cursor, page_token, next_token, starting_after, page, offset; the",
+    ),
+    without_items: ({"cursor": TEXT}, "the answer has the keys: bad, good"),
+    endless: ({"cursor": TEXT}, "does not end: it has more than 1000 pages"),
+}
+SCRIPTS = {"lua": "return pages(tools.{}{})", "rhai": 'pages("{}"{})'}
+
+
+def _run(call: Callable[[dict[str, Any]], Any], parameters: Any, source: str, language: str, **options: Any) -> Run:
+    schema = {"type": "object", "properties": parameters}
+    tool = Tool.from_schema(name=call.__name__, description="", parameters=schema, call=call)
+    with Sandbox([tool], language=language, **options) as box, box.repl() as repl:
+        return repl.run(source)
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+@pytest.mark.parametrize("language", SCRIPTS)
+@pytest.mark.parametrize("call", PARAMETERS, ids=lambda call: call.__name__)
+def test_every_form_gives_all_items(call: Any, language: str, isolation: str) -> None:
+    source = SCRIPTS[language].format(call.__name__, "")
+    run = _run(call, PARAMETERS[call], source, language, isolation=isolation)
+    assert run.unwrap() == ITEMS
+    assert len(run.calls) <= 6  # five pages; a form without an end takes one more
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+@pytest.mark.parametrize("call", BROKEN, ids=lambda call: call.__name__)
+def test_an_unknown_form_and_an_endless_server_are_errors_that_say_why(call: Any, language: str) -> None:
+    parameters, message = BROKEN[call]
+    source = SCRIPTS[language].format(call.__name__, "")
+    error = _run(call, parameters, source, language, limits=Limits(max_tool_calls=2000)).error
+    assert error is not None
+    assert error.kind == "runtime"
+    assert error.message.startswith("pages: ")
+    assert message in error.message
+    assert error.line == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "ids"),
+    [
+        ("lua", "return pages(tools.by_cursor, {}, {max = 7})", 7),
+        ("lua", "return pages(tools.by_cursor, nil, {max = 5})", 5),
+        ("lua", "return pages(tools.by_cursor, {}, function(item, index) return item.id < 8 and index < 100 end)", 7),
+        ("rhai", 'pages("by_cursor", #{}, #{max: 7})', 7),
+        ("rhai", 'pages(Fn("by_cursor"), #{}, |item| item.id < 8)', 7),
+    ],
+)
+def test_it_stops_early(language: str, source: str, ids: int) -> None:
+    run = _run(by_cursor, PARAMETERS[by_cursor], source, language)
+    assert [item["id"] for item in run.unwrap()] == list(range(1, ids + 1))
+    assert len(run.calls) == (ids + 4) // 5
+
+
+def test_arguments_are_kept_and_not_changed() -> None:
+    source = "local args = {limit = 10} local items = pages(tools.by_offset_alone, args) return #items, args"
+    run = _run(by_offset_alone, PARAMETERS[by_offset_alone], source, "lua")
+    assert run.values == (23, {"limit": 10})
+    assert [call.arguments for call in run.calls] == [
+        {"limit": 10},
+        {"limit": 10, "offset": 10},
+        {"limit": 10, "offset": 20},
+    ]
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+def test_the_limit_of_calls_holds(language: str) -> None:
+    source = SCRIPTS[language].format("endless", "")
+    run = _run(endless, {"cursor": TEXT}, source, language, limits=Limits(max_tool_calls=7))
+    assert run.error is not None
+    assert (run.error.kind, run.error.limit, len(run.calls)) == ("limit", "calls", 7)
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "message"),
+    [
+        (
+            "lua",
+            "return pages('by_cursor')",
+            "pages: the first argument must be a tool, such as tools.list_orders, not a string",
+        ),
+        (
+            "lua",
+            "return pages(tools.by_cursor, {1})",
+            'pages: the arguments of the tool must be a table with names, such as {status = "open"}',
+        ),
+        ("lua", "return pages(tools.by_cursor, {}, {most = 1})", "pages: the option is 'max', not 'most'"),
+        ("lua", "return pages(tools.by_cursor, {}, {max = 0})", "pages: max must be a whole number of at least 1"),
+        ("rhai", 'pages("nothing")', "pages: there is no tool 'nothing'"),
+    ],
+)
+def test_wrong_arguments_are_errors_that_say_what_to_write(language: str, source: str, message: str) -> None:
+    error = _run(by_cursor, PARAMETERS[by_cursor], source, language, check=False).error
+    assert error is not None
+    assert error.message.startswith(message)
+
+
+def test_several_tools_are_paged_at_the_same_time() -> None:
+    source = "local function all() return pages(tools.by_cursor) end local r = parallel{all, all} return #r[1] + #r[2]"
+    run = _run(by_cursor, PARAMETERS[by_cursor], source, "lua")
+    assert run.unwrap() == 2 * len(ITEMS)
