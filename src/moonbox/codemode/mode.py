@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
-from moonbox.codemode.catalog import Catalog, Choice, CodeTool, choose, make_catalog, rough_tokens
+from moonbox.codemode.catalog import Catalog, make_catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
+from moonbox.codemode.code_tool import Choice, CodeTool, choose
 from moonbox.codemode.definitions import (
     Definition,
     Format,
@@ -318,6 +319,7 @@ class CodeMode:
             count=self._count,
             shapes=self._shapes,
             leave_out=self._routes.kept,
+            uses={path: size.results for path, size in self._sizes.items()},
         )
         code = self._code_tool.definition(catalog)
         prompt = self._code_tool.prompt()

@@ -20,6 +20,7 @@ import re
 import threading
 from collections import Counter
 from contextvars import ContextVar
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
+    from moonbox.tools.tool import Tool
+
 _DEEPEST = 6
 _MOST_FIELDS = 60
 _MOST_ELEMENTS = 50  # looked at in one list
@@ -39,6 +42,7 @@ _LONGEST_NAME = 40
 _MOST_DIGITS = 3  # in one name
 _MOST_ALIKE = 4  # names that differ only in their digits
 _SAME_OBJECTS = 3  # so many values of one object, all of them objects of one shape
+_LONGEST_JSON = 1_000_000  # characters of JSON in a text
 _LARGEST = 16_000  # characters of one shape as JSON
 _FIELD = r"[A-Za-z_$][A-Za-z0-9_$]*(-[A-Za-z0-9_$]+)*"
 _FORMAT = 2
@@ -205,7 +209,19 @@ class _Reader:
             return {"type": kind}
         if kind == "array":
             return self._list(value, depth)
+        if kind == "string" and depth == 0 and isinstance(value, str):
+            return self._text(value)
         return self._table(value, depth) if kind == "object" else {"type": kind}
+
+    def _text(self, value: str) -> dict[str, Any]:
+        """A result that is text: the shape of the JSON in it, if that is what it holds."""
+        if value.lstrip()[:1] not in ("{", "[") or len(value) > _LONGEST_JSON:
+            return {"type": "string"}
+        try:
+            inner = self.shape(json.loads(value), 1)
+        except (ValueError, RecursionError):
+            return {"type": "string"}
+        return {"type": "string", "contentMediaType": "application/json", "contentSchema": inner}
 
     def _list(self, value: list[Any], depth: int) -> dict[str, Any]:
         items: dict[str, Any] | None = None
@@ -216,13 +232,13 @@ class _Reader:
 
     def _table(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         if not _are_fields(value):
-            return _MAP
+            return _map_of([self.shape(item, depth + 1) for item in islice(value.values(), _MOST_ELEMENTS)])
         shown = [name for name in value if self.hides is None or not self.hides(name)]
         properties = {name: self.shape(value[name], depth + 1) for name in shown}
         if len(properties) >= _SAME_OBJECTS:
             first, *others = properties.values()
             if first["type"] == "object" and all(other == first for other in others):
-                return _MAP
+                return _map_of([first])
         shape: dict[str, Any] = {"type": "object", "properties": properties, "required": sorted(shown)}
         if len(shown) < len(value):
             shape["additionalProperties"] = True
@@ -237,6 +253,9 @@ def merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     if "number" in kinds and "integer" in kinds:
         kinds.remove("integer")
     merged: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else sorted(kinds)}
+    if all("contentSchema" in shape for shape in (left, right)):
+        merged["contentMediaType"] = "application/json"
+        merged["contentSchema"] = merge(left["contentSchema"], right["contentSchema"])
     if "object" in kinds:
         merged.update(_merged_tables(left, right))
     if "array" in kinds:
@@ -249,22 +268,88 @@ def merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
 def _merged_tables(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     tables = [shape for shape in (left, right) if "object" in _kinds(shape)]
     if any("properties" not in shape for shape in tables):
-        return {}
+        return _merged_map(tables)
     if len(tables) == 1:
         return {key: tables[0][key] for key in ("properties", "required", "additionalProperties") if key in tables[0]}
     properties = dict(tables[0]["properties"])
     known, seen = properties.keys(), tables[1]["properties"].keys()
     if known and seen and len(known ^ seen) > len(known & seen):
-        return {}
+        return _merged_map(tables)
     for name, shape in tables[1]["properties"].items():
         properties[name] = merge(properties[name], shape) if name in properties else shape
     if len(properties) > _MOST_FIELDS:
-        return {}
+        return _merged_map(tables)
     required = set(tables[0].get("required", ())) & set(tables[1].get("required", ()))
     merged: dict[str, Any] = {"properties": properties, "required": sorted(required)}
     if any(shape.get("additionalProperties") for shape in tables):
         merged["additionalProperties"] = True
     return merged
+
+
+def _merged_map(tables: list[dict[str, Any]]) -> dict[str, Any]:
+    """What tables with different keys have in common: the shape of their values."""
+    values: list[dict[str, Any]] = []
+    for shape in tables:
+        rest = shape.get("additionalProperties")
+        values += [*shape.get("properties", {}).values(), *([rest] if isinstance(rest, dict) else [])]
+    return {key: part for key, part in _map_of(values).items() if key != "type"}
+
+
+def is_vague(schema: Any) -> bool:
+    """Whether a result schema leaves out what can be learned: fields of objects, elements of lists, JSON in text."""
+    return _completed(schema, None) is None
+
+
+def with_shape(tool: Tool, shape: dict[str, Any] | None) -> Tool:
+    """The tool with what was learned of its results, where it does not say what they are."""
+    if shape is None:
+        return tool
+    returns = shape if tool.returns is None else _completed(tool.returns, shape)
+    return tool if returns is tool.returns else tool.with_(returns=returns)
+
+
+def _completed(declared: Any, shape: dict[str, Any] | None) -> Any:
+    """The declared schema with learned parts where it is vague; None where it is, and nothing was learned."""
+    if not isinstance(declared, dict) or "$ref" in declared:
+        return declared
+    kind = declared.get("type")
+    if kind == "object" and not declared.get("properties") and not _says_much(declared.get("additionalProperties")):
+        return shape if shape is None or "object" in _kinds(shape) else declared
+    if kind == "string" and declared.keys() <= {"type", "title", "description"}:
+        return shape if shape is None or "contentMediaType" in shape else declared
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(declared.get(keyword), dict):
+            inner = None if shape is None else shape.get(keyword, {})
+            part = _completed(declared[keyword], inner)
+            if part is not declared[keyword]:
+                return None if part is None else {**declared, keyword: part}
+    return _completed_fields(declared, shape)
+
+
+def _completed_fields(declared: dict[str, Any], shape: dict[str, Any] | None) -> Any:
+    fields = declared.get("properties")
+    if not isinstance(fields, dict):
+        return declared
+    known = None if shape is None else shape.get("properties", {})
+    completed = {
+        name: _completed(part, None if known is None else known.get(name, {})) for name, part in fields.items()
+    }
+    if None in completed.values():
+        return None
+    return (
+        declared
+        if all(completed[name] is part for name, part in fields.items())
+        else {**declared, "properties": completed}
+    )
+
+
+def _says_much(rest: Any) -> bool:
+    """Whether the values of a map are described, beyond being of a plain type."""
+    return isinstance(rest, dict) and (
+        "$ref" in rest
+        or any(key in rest for key in ("properties", "items", "anyOf", "oneOf", "enum"))
+        or "additionalProperties" in rest
+    )
 
 
 def _kinds(shape: dict[str, Any]) -> list[str]:
@@ -283,6 +368,14 @@ def _are_fields(names: Collection[Any]) -> bool:
 def _is_field(name: str) -> bool:
     short = len(name) <= _LONGEST_NAME and sum(map(str.isdigit, name)) <= _MOST_DIGITS
     return short and re.fullmatch(_FIELD, name) is not None
+
+
+def _map_of(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """The shape of a map: nothing of its keys, and what its values have in common where they are objects or lists."""
+    inner: dict[str, Any] | None = None
+    for value in values:
+        inner = value if inner is None else merge(inner, value)
+    return {"type": "object", "additionalProperties": inner} if inner is not None and _kinds(inner) else _MAP
 
 
 _NO_SIZE = ResultSize()
