@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from moonbox.tools.learned import with_shape
-from moonbox.tools.signature import Signatures, first_sentence, parameters_schema, sentence, visible
+from moonbox.tools.signature import Signatures, first_sentence, parameters_schema, visible, worth_saying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Mapping, Sequence
@@ -209,7 +209,7 @@ def _fingerprint(tool: Tool) -> Hashable:
 
 def _line(step: Detail, tool: Tool, name: str, signatures: Signatures) -> str:
     """One tool; whatever its description and schema hold, it begins one line and imitates no other."""
-    words = "" if step == "signatures" else sentence(tool, facts=step == "full")
+    words = "" if step == "signatures" else worth_saying(tool, facts=step == "full")
     line = f"- {signatures.signature(tool, name)}{words}"
     if len(line) > _LONGEST_LINE:
         line = f"- {signatures.signature(tool, name, result=False)}{words}"

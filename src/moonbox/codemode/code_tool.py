@@ -57,13 +57,15 @@ class CodeTool:
         chosen = self._texts.system_prompt if reached else self._texts.system_prompt_without_tools
         return chosen.format(name=self.name)
 
-    def definition(self, catalog: Catalog) -> Definition:
-        """With the catalog of what scripts reach."""
+    def definition(self, catalog: Catalog, added: Mapping[str, str]) -> Definition:
+        """With the catalog of what scripts reach, and the first sentences about what was added beside tools."""
         texts, hidden, kept = self._texts, self._routes.hidden, self._routes.kept
         own = self._settings.description
         parts = [texts.description, texts.helpers] if own is None else [own]
         if len(hidden) and own is None:
             parts += [texts.with_tools, texts.paging, texts.failures, self._limits_text()]
+        if added:
+            parts.append("\n".join([texts.added_title, *(_added(name, said) for name, said in added.items())]))
         parts.append(catalog.text)
         if kept:
             names = ", ".join(sorted(texts.written(hidden.alias(path)) for path in kept))
@@ -98,6 +100,11 @@ class CodeTool:
         time = [] if limits.timeout is None else [f"{limits.timeout:g} seconds"]
         what = " and ".join([*calls, *time])
         return self._texts.limits.format(what=what) if what else ""
+
+
+def _added(name: str, said: str) -> str:
+    """One function, value or entry; the sentence often begins with the name already."""
+    return visible(f"- {said}" if said.startswith(name) else f"- {name} — {said}")
 
 
 @dataclass(frozen=True, slots=True)

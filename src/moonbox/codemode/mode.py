@@ -305,11 +305,12 @@ class CodeMode:
         if self._closed:
             raise ClosedError("this CodeMode is closed")
         with self._lock:
-            if self._routes.update() or self._view is None:
-                self._view = self._make_view()
+            added = self.sandbox.docs.added()
+            if self._routes.update() or self._view is None or self._view.added != added:
+                self._view = self._make_view(added)
             return self._view
 
-    def _make_view(self) -> _View:
+    def _make_view(self, added: dict[str, str]) -> _View:
         settings, texts = self.settings, self._texts
         catalog = make_catalog(
             self._routes.hidden,
@@ -321,7 +322,7 @@ class CodeMode:
             leave_out=self._routes.kept,
             uses={path: size.results for path, size in self._sizes.items()},
         )
-        code = self._code_tool.definition(catalog)
+        code = self._code_tool.definition(catalog, added)
         prompt = self._code_tool.prompt()
         direct = provider_names(self._routes.direct, [self.tool_name])
         everything = provider_names(self.sandbox.toolbox, [self.tool_name])
@@ -337,7 +338,7 @@ class CodeMode:
             count=self._count,
         )
         shown = direct if choice.code and not choice.both else everything
-        return _View(lean if choice.both else code, catalog, shown, choice)
+        return _View(lean if choice.both else code, catalog, shown, choice, added)
 
     def _prepare(self, name: Any, arguments: Any) -> str | tuple[Tool, dict[str, Any]] | Reply:
         """The script, or the tool and its arguments, or the answer to an invalid call."""
@@ -392,6 +393,8 @@ class _View:
     catalog: Catalog
     direct: dict[str, Tool]
     choice: Choice
+    added: dict[str, str]
+    """What was added beside tools."""
 
 
 @contextlib.contextmanager

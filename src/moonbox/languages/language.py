@@ -45,6 +45,8 @@ class Texts(Struct, frozen=True, kw_only=True):
     fence: str
     description: str
     with_tools: str
+    added_title: str
+    """Before what was added beside tools."""
     types_title: str
     catalog_title: str
     names_title: str

@@ -1,12 +1,12 @@
-"""Learned shapes: what tools without a result schema have returned so far, as schemas without a single value.
+"""Learned shapes: what tools that do not fully declare it have returned so far, as schemas without a single value.
 
 Beside them, how large the results of every tool were.
 
 A shape is a JSON Schema of types, fields (`required` are those that every object had) and elements. Names of fields
 that are redacted stay out. Shapes are bounded in size and depth, and so is how much of a result is looked at.
 
-The keys of a map are data: they may be names or addresses of people. An object is taken for a map, which is
-`{"type": "object"}` without fields, if one of its keys is not an identifier or looks like data, if its values are
+The keys of a map are data: they may be names or addresses of people. An object is taken for a map, of which only the
+shape of the values is kept, if one of its keys is not an identifier or looks like data, if its values are
 objects of one shape, or if more keys differ than agree from one object to the next.
 
 A server with several clients serves several owners, and what one of them has learned is not shown to another.
@@ -232,8 +232,9 @@ class _Reader:
 
     def _table(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         if not _are_fields(value):
-            return _map_of([self.shape(item, depth + 1) for item in islice(value.values(), _MOST_ELEMENTS)])
-        shown = [name for name in value if self.hides is None or not self.hides(name)]
+            seen = [item for name, item in islice(value.items(), _MOST_ELEMENTS) if not self._is_hidden(name)]
+            return _map_of([self.shape(item, depth + 1) for item in seen])
+        shown = [name for name in value if not self._is_hidden(name)]
         properties = {name: self.shape(value[name], depth + 1) for name in shown}
         if len(properties) >= _SAME_OBJECTS:
             first, *others = properties.values()
@@ -243,6 +244,9 @@ class _Reader:
         if len(shown) < len(value):
             shape["additionalProperties"] = True
         return shape
+
+    def _is_hidden(self, name: Any) -> bool:
+        return self.hides is not None and isinstance(name, str) and self.hides(name)
 
 
 def merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
 from moonbox.tools.facts import SENTENCE, one_line, sentences, telling
+from moonbox.tools.search import words
 from moonbox.tools.types import Reader, Template, TypeBook, joined, minified, singular
 
 if TYPE_CHECKING:
@@ -109,12 +110,22 @@ def described(tool: Tool, signatures: Signatures, name: str) -> list[str]:
     return lines
 
 
-def sentence(tool: Tool, *, facts: bool = False) -> str:
-    """` — ` and the first sentence of the description; with facts, also later ones that tell what to know."""
+def sentence(tool: Tool) -> str:
+    """` — ` and the first sentence of the description."""
     first = first_sentence(tool.description)
-    more = [text for text in sentences(one_line(tool.description[:2000]))[1:] if telling(text)] if facts else []
-    whole = " ".join([first, *(text for text in more[:_MOST_SENTENCES] if len(text) <= LONGEST_SENTENCE)])
-    return f" — {visible(whole)}" if first else ""
+    return f" — {visible(first)}" if first else ""
+
+
+def worth_saying(tool: Tool, *, facts: bool = False) -> str:
+    """The same for a list of many tools: without a sentence that only repeats the name, and with facts, also with later
+    sentences that tell what to know."""
+    first = first_sentence(tool.description)
+    stems = set(words(first))
+    said = [] if not first or (stems and stems <= set(words(tool.path))) else [first]
+    if facts:
+        later = [text for text in sentences(one_line(tool.description[:_LONGEST_LOOKED_AT]))[1:] if telling(text)]
+        said += [text for text in later if len(text) <= LONGEST_SENTENCE][:_MOST_SENTENCES]
+    return f" — {visible(' '.join(said))}" if said else ""
 
 
 def parameters_schema(tool: Tool) -> str:
@@ -125,7 +136,7 @@ def parameters_schema(tool: Tool) -> str:
 def type_text(schema: Schema, document: Document, *, nested: int = 1) -> str:
     """A schema as a short type, so many levels deep: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`."""
     book = TypeBook(most_fields=_MOST_FIELDS_IN_MESSAGES)
-    return book.text(Reader(book, document).read(schema), nested)
+    return book.plain(Reader(book, document, depth=nested).read(schema))
 
 
 def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
@@ -228,6 +239,7 @@ def _spelled(char: str) -> str:
 
 
 _MOST_SENTENCES = 2
+_LONGEST_LOOKED_AT = 2000
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")  # parts of words and emoji

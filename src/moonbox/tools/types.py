@@ -81,9 +81,13 @@ class TypeBook:
         self._names = None
         return template
 
-    def text(self, template: Template, depth: int | None = None) -> str:
-        """A template with its types; without names and only so deep where a depth is given."""
-        return "".join(piece if isinstance(piece, str) else self._gap(piece, depth) for piece in template)
+    def text(self, template: Template) -> str:
+        """A template with its types, by their names where they have names."""
+        return "".join(piece if isinstance(piece, str) else self._gap(piece) for piece in template)
+
+    def plain(self, template: Template) -> str:
+        """A template that a Reader with a depth has read, without names."""
+        return "".join(piece if isinstance(piece, str) else self.plain(self.shapes[piece].body) for piece in template)
 
     def definitions(self) -> list[str]:
         """`Name = {…}` for each type that was used by name since the last time, and for those within."""
@@ -100,9 +104,7 @@ class TypeBook:
         self._said.add((name, said))
         return len(self._said) > known
 
-    def _gap(self, number: int, depth: int | None) -> str:
-        if depth is not None:
-            return "object" if depth <= 0 else self.text(self.shapes[number].body, depth - 1)
+    def _gap(self, number: int) -> str:
         kind = self.shapes[number].kind
         if kind not in self._chosen():
             return self.text(self._first[kind].body)
@@ -198,13 +200,15 @@ class TypeBook:
 
 
 class Reader:
-    """Reads the schemas of one document into templates of a book."""
+    """Reads the schemas of one document into templates of a book; only so deep where a depth is given."""
 
-    def __init__(self, book: TypeBook, document: Document, *, facts: bool = False) -> None:
+    def __init__(self, book: TypeBook, document: Document, *, facts: bool = False, depth: int | None = None) -> None:
         self._book = book
         self._document = document
         self._facts = facts
+        self._depth = depth
         self._shapes: dict[int, int] = {}
+        self._read: dict[int, Template] = {}
         self._open: set[int] = set()
         self._left = _MOST_SUBSCHEMAS
 
@@ -217,19 +221,20 @@ class Reader:
             return ("never",)
         if not isinstance(schema, dict):
             return ("any",)
-        if id(schema) in self._shapes:
-            return (self._shapes[id(schema)],)
+        if id(schema) in self._read:
+            return self._read[id(schema)]
         if id(schema) in self._open or self._left <= 0:
-            return (self._kinds_text(schema),)
+            return self._again(schema)
         if isinstance(title := schema.get("title"), str) and type_name(title):
             hint, titled = title, True
         self._left -= 1
         self._open.add(id(schema))
-        try:
-            chosen = self._choices(schema)
-            return (chosen,) if chosen else self._union(schema, hint, titled) or self._typed(schema, hint, titled)
-        finally:
-            self._open.discard(id(schema))
+        chosen = self._choices(schema)
+        template = (chosen,) if chosen else self._union(schema, hint, titled) or self._typed(schema, hint, titled)
+        self._open.discard(id(schema))
+        if self._depth is None:
+            self._read[id(schema)] = template
+        return template
 
     def field(self, name: str, schema: Schema, *, required: bool) -> Template:
         """`name?: type`, with the values that its description allows, and what else that says."""
@@ -250,6 +255,13 @@ class Reader:
                 break
             schema = self._document.pointer(schema["$ref"])
         return self._document.deref(schema)
+
+    def _again(self, schema: dict[str, Any]) -> Template:
+        """A schema within itself, or one for which there is no more room."""
+        if id(schema) not in self._shapes:
+            return (self._kinds_text(schema),)
+        others = sorted((self._document.kinds(schema) or frozenset()) - {"object"})
+        return _either([(self._shapes[id(schema)],), *((kind,) for kind in others)])
 
     def _kinds_text(self, schema: dict[str, Any]) -> str:
         return "|".join(sorted(self._document.kinds(schema) or ())) or "any"
@@ -311,20 +323,28 @@ class Reader:
         named, must = self._document.properties(schema), set(self._document.required(schema))
         rest = schema.get("additionalProperties") or _first_value(schema.get("patternProperties"))
         others = isinstance(rest, dict) and bool(rest)
-        if not named and not others:
+        if (not named and not others) or self._depth == 0:
             return ("object",)
         at = len(self._book.shapes)
         shape = _Shape(hint=hint, titled=titled, is_map=not named)
         self._book.shapes.append(shape)
-        self._shapes[id(schema)] = at
+        if self._depth is None:
+            self._shapes[id(schema)] = at
+            self._fill(shape, at, named, must, rest if others else None)
+        else:
+            self._depth -= 1
+            self._fill(shape, at, named, must, rest if others else None)
+            self._depth += 1
+        return (at,)
+
+    def _fill(self, shape: _Shape, at: int, named: dict[str, Schema], must: set[str], rest: Schema) -> None:
         most = self._book.most_fields
         fields = [self.field(name, part, required=name in must) for name, part in list(named.items())[:most]]
-        if others:
-            fields.append(("[string]: ", *self.read(rest, singular(hint))))
+        if rest is not None:
+            fields.append(("[string]: ", *self.read(rest, singular(shape.hint))))
         more: list[Template] = [("…",)] if len(named) > most else []
         shape.body = ("{", *joined(", ", fields + more), "}")
         self._book.close(at)
-        return (at,)
 
 
 def type_name(text: str) -> str:
