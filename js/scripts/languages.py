@@ -17,7 +17,7 @@ from moonbox.languages.rhai.vocabulary import rhai_words
 from moonbox.limits import Limits
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.environment import SHOW
-from moonbox.tools import search
+from moonbox.tools import facts, search
 
 if TYPE_CHECKING:
     from moonbox.languages.language import Language
@@ -58,6 +58,7 @@ def main() -> None:
         },
         "discovery": DISCOVERY_BUDGET,
         "show": SHOW,
+        "facts": facts.PATTERNS,
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
     }
     json.dump(bundle, sys.stdout, ensure_ascii=False)

@@ -11,6 +11,11 @@ export interface Texts {
   fence: string;
   description: string;
   with_tools: string;
+  helpers: string;
+  paging: string;
+  failures: string;
+  added_title: string;
+  types_title: string;
   catalog_title: string;
   names_title: string;
   search_title: string;
@@ -61,6 +66,11 @@ interface Bundle {
   limits: Record<string, LimitFields>;
   discovery: number;
   show: string;
+  facts: {
+    quoted: string; quoted_list: string; plain_list: string; listed: string; slashed: string; telling: string;
+    clauses: string[];
+    formats: string[];
+  };
   search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
 }
 
@@ -79,6 +89,8 @@ export const discoveryBudget = bundle.discovery;
 /** The documentation of `show`. */
 export const showDoc = bundle.show;
 export const searchWords = bundle.search;
+/** What descriptions of fields are searched for. */
+export const factPatterns = bundle.facts;
 export const LANGUAGES = bundle.languages;
 
 /** The language of that name. */

@@ -42,9 +42,14 @@ def test_an_error_in_rhai(source: str, message: str, find: Find) -> None:
     assert [item.message for item in find(source, "rhai") if item.severity == "error"] == [message]
 
 
+@pytest.mark.parametrize(("source", "message"), CASES["rhai_notes"])
+def test_a_note_in_rhai(source: str, message: str, find: Find) -> None:
+    assert [(item.severity, item.message) for item in find(source, "rhai")] == [("note", message)]
+
+
 @pytest.mark.parametrize("source", CASES["rhai_nothing"])
 def test_nothing_to_say_in_rhai(source: str, find: Find) -> None:
-    assert [item for item in find(source, "rhai") if item.severity == "error"] == []
+    assert [item.message for item in find(source, "rhai") if item.severity == "error" or "escape" in item.message] == []
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ class _Writer:
 
     def by_use(self, uses: Mapping[str, int]) -> list[list[Tool]]:
         """The tools of each group that was used, the most used group first."""
-        groups = [group.tools for group in self._groups(self._tools, _fingerprint)]
+        groups = [group.tools for group in self._groups(self._tools, lambda tool: tool.path)]
         counts = [(sum(uses.get(tool.path, 0) for tool in group), group) for group in groups]
         return [group for times, group in sorted(counts, key=lambda item: -item[0]) if times]
 

@@ -10,7 +10,7 @@ from moonbox.sandbox.environment import Additions
 from moonbox.tools.document import Document
 from moonbox.tools.learned import with_shape
 from moonbox.tools.signature import Signatures, first_sentence, render, type_text, visible, worth_saying
-from moonbox.tools.types import minified
+from moonbox.tools.type_reader import minified
 from moonbox.wording import counted
 
 if TYPE_CHECKING:

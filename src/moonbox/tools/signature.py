@@ -21,7 +21,8 @@ from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
 from moonbox.tools.facts import SENTENCE, one_line, sentences, telling
 from moonbox.tools.search import words
-from moonbox.tools.types import Reader, Template, TypeBook, joined, minified, singular
+from moonbox.tools.type_reader import Reader, minified, singular
+from moonbox.tools.types import Template, TypeBook, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

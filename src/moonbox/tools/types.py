@@ -2,40 +2,28 @@
 
     Order = {id: string, items: Item[], note?: string|null}
 
-A schema is read into templates: text with gaps, where each gap is an object type. Object types that look the same are
-one type. A type gets a name if that makes the text shorter, or if it contains itself. The name comes from the schema's
-title, its place in `$defs`, or the field that holds it. It is always a plain identifier with a capital.
+A schema is read into templates (see `type_reader`): text with gaps, where each gap is an object type. Object types that
+look the same are one type. A type gets a name if that makes the text shorter, or if it contains itself. The name comes
+from the schema's title, its place in `$defs`, or the field that holds it. It is a plain identifier with a capital.
 
 The text depends on the schemas and their order alone, byte for byte.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
-
-from moonbox.languages.language import is_identifier
-from moonbox.tools.facts import allowed_values, remark
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from moonbox.tools.document import Document, Schema
-
-_PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
-_MOST_CHOICES = 20
-_LONGEST_CHOICES = 200
 _MOST_FIELDS = 60
-_MOST_SUBSCHEMAS = 1000  # of one schema; a server's schema may be built to grow without end
-_MOST_BRANCHES = 16
+_MOST_COPIES = 32  # of a type without a name: types within types would grow without end
 _LONGEST_NAME = 40
 _MOST_WORDS = 5
-_LONGEST_CHAIN = 32
-_WORDS = frozenset({"$ref", "$defs", "definitions", "title", "description", "default", "examples", "$schema"})
 _RESERVED = frozenset({"Fn"})
 
 
@@ -47,7 +35,7 @@ Template = tuple[str | int, ...]
 """Text, and the numbers of object types between it."""
 
 
-class _Shape(Struct):
+class Shape(Struct):
     """One object type as it stands at one place of a schema."""
 
     body: Template = ()
@@ -64,10 +52,11 @@ class TypeBook:
 
     def __init__(self, *, taken: Iterable[str] = (), most_fields: int = _MOST_FIELDS) -> None:
         self.most_fields = most_fields
-        self.shapes: list[_Shape] = []
+        self.shapes: list[Shape] = []
         self._taken = {*_RESERVED, *taken}
+        self._classified = 0
         self._kinds: dict[Hashable, int] = {}
-        self._first: dict[int, _Shape] = {}
+        self._first: dict[int, Shape] = {}
         self._roots: list[Template] = []
         self._names: dict[int, str] | None = None
         self._used: dict[int, None] = {}
@@ -113,10 +102,11 @@ class TypeBook:
 
     def _classify(self) -> None:
         """Tell which shapes are the same type. A type that contains itself is compared with all that it reaches."""
-        pending = [at for at, shape in enumerate(self.shapes) if shape.kind < 0]
-        keys = {at: self._key(at) for at in pending}
-        for at in pending:
-            self._settle(at, keys[at])
+        pending = [at for at in range(self._classified, len(self.shapes)) if self.shapes[at].kind < 0]
+        keys = [self._key(at) for at in pending]
+        for at, key in zip(pending, keys, strict=True):
+            self._settle(at, key)
+        self._classified = len(self.shapes)
 
     def _settle(self, at: int, key: Hashable) -> None:
         shape = self.shapes[at]
@@ -136,9 +126,8 @@ class TypeBook:
         queue = [start]
         key: list[Hashable] = []
         for at in queue:
-            shape = self.shapes[at]
             key.append(None)
-            for piece in shape.body:
+            for piece in self.shapes[at].body:
                 if isinstance(piece, str):
                     key += () if isinstance(piece, Fact) else (piece,)
                 elif self.shapes[piece].kind >= 0:
@@ -166,8 +155,8 @@ class TypeBook:
             name = _free(type_name(shape.hint) or "Type", used)
             times = uses[kind]
             size = sum(len(piece) if isinstance(piece, str) else 8 for piece in shape.body)
-            saves = (times - 1) * size > (times + 1) * len(name) + 6
-            if kind in looped or (saves and not shape.is_map):
+            saves = (times - 1) * size > (times + 1) * len(name) + 6 and not shape.is_map
+            if saves or kind in looped or times > _MOST_COPIES:
                 names[kind] = name
                 used.add(name)
                 times = 1
@@ -199,154 +188,6 @@ class TypeBook:
         return [self.shapes[piece].kind for template in templates for piece in template if isinstance(piece, int)]
 
 
-class Reader:
-    """Reads the schemas of one document into templates of a book; only so deep where a depth is given."""
-
-    def __init__(self, book: TypeBook, document: Document, *, facts: bool = False, depth: int | None = None) -> None:
-        self._book = book
-        self._document = document
-        self._facts = facts
-        self._depth = depth
-        self._shapes: dict[int, int] = {}
-        self._read: dict[int, Template] = {}
-        self._open: set[int] = set()
-        self._left = _MOST_SUBSCHEMAS
-
-    def read(self, schema: Schema, hint: str = "", *, titled: bool = False) -> Template:
-        """One schema; `hint` is a name for it."""
-        if isinstance(schema, dict) and isinstance(ref := schema.get("$ref"), str) and type_name(ref.split("/")[-1]):
-            hint, titled = ref.split("/")[-1], True
-        schema = self._target(schema)
-        if schema is False:
-            return ("never",)
-        if not isinstance(schema, dict):
-            return ("any",)
-        if id(schema) in self._read:
-            return self._read[id(schema)]
-        if id(schema) in self._open or self._left <= 0:
-            return self._again(schema)
-        if isinstance(title := schema.get("title"), str) and type_name(title):
-            hint, titled = title, True
-        self._left -= 1
-        self._open.add(id(schema))
-        chosen = self._choices(schema)
-        template = (chosen,) if chosen else self._union(schema, hint, titled) or self._typed(schema, hint, titled)
-        self._open.discard(id(schema))
-        if self._depth is None:
-            self._read[id(schema)] = template
-        return template
-
-    def field(self, name: str, schema: Schema, *, required: bool) -> Template:
-        """`name?: type`, with the values that its description allows, and what else that says."""
-        template = self.read(schema, name)
-        part = self._document.deref(schema)
-        description = part.get("description") if isinstance(part, dict) else None
-        words = description if isinstance(description, str) else ""
-        if any(piece in _OF_TEXT for piece in template[:1]) and (values := allowed_values(words)):
-            template = (_with_values(str(template[0]), values), *template[1:])
-        said = remark(name, words, part.get("format") if isinstance(part, dict) else None) if self._facts else ""
-        fact = (Fact(f" ({said})"),) if said and self._book.is_new(name, said) else ()
-        return (f"{key_text(name)}{'' if required else '?'}: ", *template, *fact)
-
-    def _target(self, schema: Schema) -> Schema:
-        """What a reference leads to: the same object wherever nothing but words stands beside the reference."""
-        for _ in range(_LONGEST_CHAIN):
-            if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str) or schema.keys() - _WORDS:
-                break
-            schema = self._document.pointer(schema["$ref"])
-        return self._document.deref(schema)
-
-    def _again(self, schema: dict[str, Any]) -> Template:
-        """A schema within itself, or one for which there is no more room."""
-        if id(schema) not in self._shapes:
-            return (self._kinds_text(schema),)
-        others = sorted((self._document.kinds(schema) or frozenset()) - {"object"})
-        return _either([(self._shapes[id(schema)],), *((kind,) for kind in others)])
-
-    def _kinds_text(self, schema: dict[str, Any]) -> str:
-        return "|".join(sorted(self._document.kinds(schema) or ())) or "any"
-
-    def _choices(self, schema: dict[str, Any]) -> str:
-        values = [schema["const"]] if "const" in schema else schema.get("enum")
-        if not isinstance(values, list) or not values:
-            return ""
-        text = "|".join(minified(value) for value in values)
-        if len(values) <= _MOST_CHOICES and len(text) <= _LONGEST_CHOICES:
-            return text
-        return self._kinds_text(schema)
-
-    def _union(self, schema: dict[str, Any], hint: str, titled: bool) -> Template:
-        for keyword in ("anyOf", "oneOf"):
-            branches = schema.get(keyword)
-            if isinstance(branches, list) and branches and not schema.get("properties"):
-                return _either([self.read(branch, hint) for branch in branches[:_MOST_BRANCHES]])
-        parts = schema.get("allOf")
-        if not isinstance(parts, list) or "type" in schema or "properties" in schema:
-            return ()
-        if len(parts) == 1:
-            return self.read(parts[0], hint, titled=titled)
-        if self._document.properties(schema):
-            return ()
-        return next((text for part in parts if (text := self.read(part, hint)) != ("any",)), ("any",))
-
-    def _typed(self, schema: dict[str, Any], hint: str, titled: bool) -> Template:
-        declared = schema.get("type")
-        if isinstance(declared, str):
-            kinds = [declared]
-        elif isinstance(declared, list):
-            kinds = [str(kind) for kind in declared]
-        else:
-            kinds = sorted(self._document.kinds(schema) or ())
-        return _either([self._one(kind, schema, hint, titled) for kind in kinds]) or ("any",)
-
-    def _one(self, kind: str, schema: dict[str, Any], hint: str, titled: bool) -> Template:
-        if kind == "array":
-            return self._array(schema, hint)
-        if kind == "object":
-            return self._object(schema, hint, titled)
-        if kind == "string" and schema.get("contentMediaType") == "application/json":
-            inner = schema.get("contentSchema")
-            return ("string (JSON: ", *self.read(inner, hint), ")") if isinstance(inner, dict) else ("string (JSON)",)
-        return (kind if kind in _PLAIN else "any",)  # a server's result schema may say anything
-
-    def _array(self, schema: dict[str, Any], hint: str) -> Template:
-        if isinstance(first := schema.get("prefixItems"), list):
-            parts = [self.read(part, hint) for part in first[:_MOST_BRANCHES]]
-            return ("[", *joined(", ", parts), "]")
-        items = schema.get("items")
-        if not isinstance(items, dict):
-            return ("array",)
-        inner = self.read(items, singular(hint))
-        return ("(", *inner, ")[]") if _has_bar(inner) else (*inner, "[]")
-
-    def _object(self, schema: dict[str, Any], hint: str, titled: bool) -> Template:
-        named, must = self._document.properties(schema), set(self._document.required(schema))
-        rest = schema.get("additionalProperties") or _first_value(schema.get("patternProperties"))
-        others = isinstance(rest, dict) and bool(rest)
-        if (not named and not others) or self._depth == 0:
-            return ("object",)
-        at = len(self._book.shapes)
-        shape = _Shape(hint=hint, titled=titled, is_map=not named)
-        self._book.shapes.append(shape)
-        if self._depth is None:
-            self._shapes[id(schema)] = at
-            self._fill(shape, at, named, must, rest if others else None)
-        else:
-            self._depth -= 1
-            self._fill(shape, at, named, must, rest if others else None)
-            self._depth += 1
-        return (at,)
-
-    def _fill(self, shape: _Shape, at: int, named: dict[str, Schema], must: set[str], rest: Schema) -> None:
-        most = self._book.most_fields
-        fields = [self.field(name, part, required=name in must) for name, part in list(named.items())[:most]]
-        if rest is not None:
-            fields.append(("[string]: ", *self.read(rest, singular(shape.hint))))
-        more: list[Template] = [("…",)] if len(named) > most else []
-        shape.body = ("{", *joined(", ", fields + more), "}")
-        self._book.close(at)
-
-
 def type_name(text: str) -> str:
     """A title, a key or a field's name as the name of a type; empty where nothing can be made of it."""
     words = re.findall(r"[A-Za-z0-9]+", text)
@@ -356,22 +197,9 @@ def type_name(text: str) -> str:
     return f"T{name}" if name[0].isdigit() else name
 
 
-def singular(name: str) -> str:
-    """The name of one element of a list of that name."""
-    for ending, instead in (("ies", "y"), ("sses", "ss"), ("xes", "x")):
-        if name.endswith(ending) and len(name) > len(ending) + 1:
-            return name[: -len(ending)] + instead
-    return name[:-1] if re.search(r"[^su]s$", name) else name
-
-
-def key_text(name: str) -> str:
-    """A field's name as scripts write it."""
-    return name if is_identifier(name) else f"[{minified(name)}]"
-
-
-def minified(value: Any) -> str:
-    """JSON without spaces."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def joined(between: str, parts: list[Template]) -> Template:
+    """The templates with that text between them."""
+    return tuple(piece for at, part in enumerate(parts) for piece in ((between, *part) if at else part))
 
 
 def _free(name: str, used: set[str]) -> str:
@@ -380,36 +208,3 @@ def _free(name: str, used: set[str]) -> str:
         number += 1
         free = f"{name}{number}"
     return free
-
-
-def _with_values(kind: str, values: list[str]) -> str:
-    listed = "|".join(minified(value) for value in values)
-    return kind.replace("string[]", f"({listed})[]") if "[]" in kind else kind.replace("string", listed)
-
-
-def _first_value(table: Any) -> Any:
-    return next(iter(table.values()), None) if isinstance(table, dict) else None
-
-
-def joined(between: str, parts: list[Template]) -> Template:
-    """The templates with that text between them."""
-    return tuple(piece for at, part in enumerate(parts) for piece in ((between, *part) if at else part))
-
-
-def _either(templates: list[Template]) -> Template:
-    unique = list(dict.fromkeys(templates))
-    return ("any",) if ("any",) in unique else joined("|", unique)
-
-
-def _has_bar(template: Template) -> bool:
-    """Whether a `|` stands outside all brackets and strings."""
-    depth = 0
-    for char in re.sub(_STRING, "", "".join(piece for piece in template if isinstance(piece, str))):
-        depth += (char in "{[(") - (char in "}])")
-        if char == "|" and depth == 0:
-            return True
-    return False
-
-
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_OF_TEXT = frozenset({"string", "string|null", "string[]"})
