@@ -48,10 +48,10 @@ def report(
 
 def _shop(direct: int, repeated: int, described: int) -> str:
     return (
-        f"A shop has 20 tools with nested types for orders, items, users, products and payments. Their direct definitions take "
-        f"{direct:,} tokens, without what they return. The code tool's description, with every field of every type, would "
-        f"take {repeated:,} tokens with the types in each signature; with each type once, it takes {described:,} "
-        f"({percent(described / repeated)})."
+        "A shop has 20 tools with nested types for orders, items, users, products and payments. Their direct "
+        f"definitions take {direct:,} tokens, without what they return. The code tool's description, with every field "
+        f"of every type, would take {repeated:,} tokens with the types in each signature; with each type once, it takes "
+        f"{described:,} ({percent(described / repeated)})."
     )
 
 

@@ -225,3 +225,20 @@ def test_sizes_of_a_file_that_somebody_changed(tmp_path: Path, sizes: Any) -> No
     learned = LearnedShapes()
     learned.keep_in(file)
     assert learned.sizes() == {}
+
+
+def test_uses_are_counted_for_each_owner_and_kept(tmp_path: Path) -> None:
+    learned = LearnedShapes()
+    learned.keep_in(tmp_path / "shapes.json")
+    for _ in range(2):
+        learned.is_due("find")
+    context = contextvars.copy_context()
+    context.run(OWNER.set, "acme")
+    context.run(learned.is_due, "pay")
+    learned.learn("find", [1])
+    assert (learned.uses(), context.run(learned.uses)) == ({"find": 2}, {"pay": 1})
+    again = LearnedShapes()
+    again.keep_in(tmp_path / "shapes.json")
+    assert (again.uses(), context.run(again.uses)) == ({"find": 2}, {"pay": 1})
+    again.forget("find")
+    assert again.uses() == {}

@@ -97,6 +97,7 @@ class CodeMode:
         self._view: _View | None = None
         self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
         self._sizes = sandbox.toolbox.learned.sizes()
+        self._uses = sandbox.toolbox.learned.uses()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -150,6 +151,7 @@ class CodeMode:
         with self._lock:
             self._shapes = self.sandbox.toolbox.learned.snapshot()
             self._sizes = self.sandbox.toolbox.learned.sizes()
+            self._uses = self.sandbox.toolbox.learned.uses()
             self._view = None
 
     def definitions(self, form: Format = "openai") -> list[dict[str, Any]]:
@@ -320,7 +322,7 @@ class CodeMode:
             count=self._count,
             shapes=self._shapes,
             leave_out=self._routes.kept,
-            uses={path: size.results for path, size in self._sizes.items()},
+            uses=self._uses,
         )
         code = self._code_tool.definition(catalog, added)
         prompt = self._code_tool.prompt()

@@ -122,6 +122,12 @@ class LearnedShapes:
         with self._lock:
             return dict(self._sizes)
 
+    def uses(self) -> dict[str, int]:
+        """How many results each tool has given to the current owner."""
+        current = OWNER.get()
+        with self._lock:
+            return {path: count for (owner, path), count in self._counts.items() if owner == current}
+
     def measure(self, path: str, size: int, *, scripted: bool) -> None:
         """Take in how large a result is, and whether a script asked for it."""
         with self._lock:
@@ -143,6 +149,7 @@ class LearnedShapes:
         with self._lock:
             self._shapes = {key: shape for key, shape in self._shapes.items() if path not in (None, key[1])}
             self._sizes = {name: size for name, size in self._sizes.items() if path not in (None, name)}
+            self._counts = Counter({key: count for key, count in self._counts.items() if path not in (None, key[1])})
             self._changed()
 
     def keep_in(self, path: str | Path) -> None:
@@ -166,6 +173,10 @@ class LearnedShapes:
                 match entry:
                     case [str(name), int(results), int(total), bool(scripted)] if results > 0 and total >= 0:
                         self._sizes.setdefault(name, ResultSize(results, total, scripted))
+            for entry in _listed(data.get("uses")):
+                match entry:
+                    case [str(owner), str(name), int(count)] if count > 0:
+                        self._counts[owner, name] += count
 
     def _changed(self) -> None:
         self._revision += 1
@@ -178,11 +189,12 @@ class LearnedShapes:
         beside = self._path.with_name(self._path.name + ".new")
         shapes = [[*key, shape] for key, shape in self._shapes.items()]
         sizes = [[name, size.results, size.bytes, size.scripted] for name, size in self._sizes.items()]
+        uses = [[*key, count] for key, count in self._counts.most_common(_MOST_SHAPES)]
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             beside.unlink(missing_ok=True)
             with open(beside, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                json.dump({"version": _FORMAT, "shapes": shapes, "sizes": sizes}, file, indent=1)
+                json.dump({"version": _FORMAT, "shapes": shapes, "sizes": sizes, "uses": uses}, file, indent=1)
             beside.replace(self._path)
         except OSError:
             return
