@@ -17,11 +17,15 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from tokenizer import NAME, token_counter  # noqa: E402 - found only from here on
+from tokens import shop  # noqa: E402
 from tokens.bfcl import Leaderboard, Task  # noqa: E402
-from tokens.conversation import Auto, Failed, automatic, direct, scripted  # noqa: E402
+from tokens.conversation import Auto, Failed, automatic, definition_texts, direct, scripted  # noqa: E402
 from tokens.ledger import Bill  # noqa: E402
 from tokens.report import MOST_FOR_AUTO, dearest_auto, report  # noqa: E402
 from tokens.stories import STORIES, Story  # noqa: E402
+
+from moonbox import CodeMode, Sandbox  # noqa: E402
+from moonbox.tools.signature import render  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,13 +90,24 @@ def main() -> None:
         outcomes, contradictions = leaderboard(kind, options.tasks, count)
         kinds.append((KINDS[kind], outcomes))
         left_out += contradictions
-    text = report(NAME, stories, kinds, left_out)
+    text = report(NAME, stories, kinds, left_out, shop_tokens(count))
     print(text)
     print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
     if (worst := dearest_auto(stories, kinds))[0] > MOST_FOR_AUTO:
         raise SystemExit(f"auto costs {worst[0]:.2f} times the better way in {worst[1]}")
     if not options.no_write:
         (HERE / "economy.md").write_text(text + "\n", encoding="utf-8")
+
+
+def shop_tokens(count: Callable[[str], int]) -> tuple[int, int, int]:
+    """What a shop's tools take: direct definitions, a description with every type in each signature, the real one."""
+    tools = shop.tools()
+    with Sandbox(tools, min_workers=0) as sandbox, CodeMode(sandbox) as mode:
+        start = mode.description.removesuffix(mode.catalog.text)
+        repeated = "\n".join([start, *(f"- {render(tool)}" for tool in tools)])
+        described = count(mode.description)
+    with Sandbox(tools, min_workers=0) as sandbox, CodeMode(sandbox, mode="never") as mode:
+        return sum(count(text) for text in definition_texts(mode)), count(repeated), described
 
 
 def told(story: Story, count: Callable[[str], int]) -> Outcome:

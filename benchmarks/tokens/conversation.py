@@ -41,7 +41,7 @@ def direct(
 ) -> tuple[Bill, Bill]:
     """One call a request, and all calls of a turn in one request: the most and the least that direct calling takes."""
     with Sandbox(tools, min_workers=0) as sandbox, CodeMode(sandbox, mode="never", max_chars=ALL) as mode:
-        one, together = (Ledger(count, _head(mode)) for _ in range(2))
+        one, together = (Ledger(count, definition_texts(mode)) for _ in range(2))
         for number, turn in enumerate(turns):
             written = [_call(name, arguments) for name, arguments in turn.calls]
             # A copy: a tool may keep what it is given and change it later.
@@ -74,7 +74,7 @@ def scripted(
     """
     with Sandbox(tools, min_workers=0) as sandbox, CodeMode(sandbox, mode="always", max_chars=ALL) as mode:
         with CodeMode(sandbox, mode="always", full_schemas=True) as full:
-            ledgers = Ledger(count, _head(mode)), Ledger(count, _head(full))
+            ledgers = Ledger(count, definition_texts(mode)), Ledger(count, definition_texts(full))
         for number, turn in enumerate(turns):
             for ledger in ledgers:
                 ledger.told(turn.message)
@@ -128,7 +128,7 @@ def automatic(
 
 
 def _mixed(mode: CodeMode, turns: Sequence[Turn], count: Callable[[str], int]) -> Bill:
-    ledger = Ledger(count, _head(mode))
+    ledger = Ledger(count, definition_texts(mode))
     for turn in turns:
         ledger.told(turn.message)
         written: list[KnownCall] = list(turn.calls)
@@ -143,7 +143,8 @@ def _mixed(mode: CodeMode, turns: Sequence[Turn], count: Callable[[str], int]) -
     return ledger.bill
 
 
-def _head(mode: CodeMode) -> list[str]:
+def definition_texts(mode: CodeMode) -> list[str]:
+    """What goes with every request: the tool definitions, and the addition to the system prompt."""
     return [json.dumps(item, ensure_ascii=False, separators=(",", ":")) for item in mode.definitions("openai")] + (
         [mode.system_prompt] if mode.system_prompt else []
     )

@@ -24,6 +24,7 @@ def report(
     stories: Sequence[tuple[str, Any]],
     kinds: Sequence[tuple[str, Mapping[str, Any]]],
     left_out: Sequence[str],
+    shop: tuple[int, int, int],
 ) -> str:
     lines = [
         _METHOD.read_text(encoding="utf-8").replace("{tokenizer}", tokenizer),
@@ -31,6 +32,7 @@ def report(
         "",
     ]
     lines += _table([(title, outcome) for title, outcome in stories], total=None)
+    lines += ["", "## Types that tools share", "", _shop(*shop)]
     for title, outcomes in kinds:
         rows = sorted(outcomes.items())
         whole = sum((outcome for _, outcome in rows[1:]), rows[0][1])
@@ -42,6 +44,15 @@ def report(
     if left_out:
         lines += ["", "Left out, because the ground truth breaks the task's own schema: " + "; ".join(left_out) + "."]
     return "\n".join(lines)
+
+
+def _shop(direct: int, repeated: int, described: int) -> str:
+    return (
+        "A shop has 20 tools with nested types for orders, items, users, products and payments. Their direct "
+        f"definitions take {direct:,} tokens, without what they return. The code tool's description, with every field "
+        f"of every type, would take {repeated:,} tokens with the types in each signature; with each type once, it takes "
+        f"{described:,} ({percent(described / repeated)})."
+    )
 
 
 def _table(rows: Sequence[tuple[str, Any]], total: Any) -> list[str]:

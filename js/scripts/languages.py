@@ -17,7 +17,7 @@ from moonbox.languages.rhai.vocabulary import rhai_words
 from moonbox.limits import PRESETS, Limits
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.environment import SHOW
-from moonbox.tools import search
+from moonbox.tools import facts, search
 from moonbox.tools.paging import ONLY_WITH_LIMIT, PARAMETERS
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def main() -> None:
         "limits": {"default": Limits().to_dict(), **PRESETS},
         "discovery": DISCOVERY_BUDGET,
         "show": SHOW.doc,
+        "facts": facts.PATTERNS,
         "paging": {"parameters": PARAMETERS, "only_with_limit": ONLY_WITH_LIMIT},
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
     }

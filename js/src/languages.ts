@@ -11,6 +11,11 @@ export interface Texts {
   fence: string;
   description: string;
   with_tools: string;
+  helpers: string;
+  paging: string;
+  failures: string;
+  added_title: string;
+  types_title: string;
   catalog_title: string;
   names_title: string;
   search_title: string;
@@ -62,6 +67,11 @@ interface Bundle {
   discovery: number;
   show: string;
   paging: { parameters: Record<string, string[]>; only_with_limit: Record<string, string[]> };
+  facts: {
+    quoted: string; quoted_list: string; plain_list: string; listed: string; slashed: string; telling: string;
+    clauses: string[];
+    formats: string[];
+  };
   search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
 }
 
@@ -82,6 +92,8 @@ export const showDoc = bundle.show;
 /** The usual names of parameters that tools are paged with. */
 export const pagingNames = bundle.paging;
 export const searchWords = bundle.search;
+/** What descriptions of fields are searched for. */
+export const factPatterns = bundle.facts;
 export const LANGUAGES = bundle.languages;
 
 /** The language of that name. */

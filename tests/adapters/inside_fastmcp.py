@@ -85,7 +85,7 @@ def test_what_the_model_is_shown() -> None:
     assert run.description.endswith('call_tool("the-name", {key = value}).')
     assert run.input_schema["properties"]["code"] == {
         "type": "string",
-        "description": "A Lua 5.4 script, or one expression.",
+        "description": "The script.",
     }
     assert "Python" not in run.description
 
@@ -125,7 +125,7 @@ def test_values_and_printed_text() -> None:
     )
     assert results[0].structured_content == {"a": 1, "list": [1, 2]}
     assert [text(result) for result in results[1:]] == [
-        'returned:\n{"a":1}\n\nprinted:\nhello',
+        'printed:\nhello\n\nreturned:\n{"a":1}',
         "only this",
         "2 values:\n1: 1\n2: 2",
         "ok (no value returned; end the script with `return <expression>` to see a result)",

@@ -217,9 +217,7 @@ def test_a_server_that_takes_only_short_descriptions(box: Sandbox) -> None:
             assert len(shown["description"]) <= 1024
             head = shown["description"].removesuffix("\n(Continued in the description of source_code.)")
             rest = shown["parameters"]["properties"]["source_code"]["description"]
-            assert f"{head}\n{rest.removeprefix('A Lua 5.4 script, or one expression.')}".replace("\n\n", "\n") == (
-                agent.mode.description
-            )
+            assert f"{head}\n{rest.removeprefix('The script.')}".replace("\n\n", "\n") == (agent.mode.description)
 
 
 def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypatch: pytest.MonkeyPatch) -> None:

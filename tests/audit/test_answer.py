@@ -31,7 +31,7 @@ values = st.recursive(
     ("returned", "text"),
     [
         (("plain text\nas it is",), "plain text\nas it is"),
-        ((41250.0,), "41250.0"),
+        ((41250.0,), "41250"),
         ((129,), "129"),
         ((True,), "true"),
         ((None,), "null"),
@@ -66,13 +66,19 @@ def test_nothing_returned_teaches_how_to_return() -> None:
 
 def test_output_alone_is_shown_as_it_is_and_beside_a_value_under_its_own_label() -> None:
     assert render(Run("a", "", output="one\ntwo\n")) == "one\ntwo"
-    assert render(Run("a", "", values=(3,), output="one\ntwo\n")) == "returned:\n3\n\nprinted:\none\ntwo"
+    assert render(Run("a", "", values=(3,), output="one\ntwo\n")) == "printed:\none\ntwo\n\nreturned:\n3"
+
+
+def test_whole_numbers_are_written_as_integers() -> None:
+    value = {"a": 2.0, "b": [1.5, -3.0, True, {"c": 1e300}]}
+    assert render(Run("a", "", values=(value,))) == '{"a":2,"b":[1.5,-3,true,{"c":1e+300}]}'
+    assert render(Run("a", "", values=(2.0, 0.5))) == "2 values:\n1: 2\n2: 0.5"
 
 
 def test_output_past_the_limit_is_counted() -> None:
     note = "\n[1,234 more bytes were printed and are lost: print less, or return a value]"
     assert render(Run("a", "", output="one\n", output_cut=1234)) == "one" + note
-    assert render(Run("a", "", values=(3,), output="x", output_cut=1234)).endswith("printed:\nx" + note)
+    assert render(Run("a", "", values=(3,), output="x", output_cut=1234)).endswith("returned:\n3" + note)
 
 
 def test_lost_state_is_said_also_after_success() -> None:
@@ -125,7 +131,7 @@ def test_value_and_output_share_the_room() -> None:
     assert text.count("o") > 900
     short = render(Run("a", "", values=("v" * 9000,), output="o" * 50), 3000)
     assert short.count("v") > 2400
-    assert short.endswith("\n\nprinted:\n" + "o" * 50)
+    assert short.startswith("printed:\n" + "o" * 50 + "\n\nreturned:\n")
 
 
 def test_a_huge_value_is_not_built_as_one_string() -> None:

@@ -114,6 +114,24 @@ def test_auto_costs_little_more_than_the_better_way() -> None:
     assert 1 < times <= MOST_FOR_AUTO
 
 
+def test_the_types_of_a_shop_are_described_once_and_in_full() -> None:
+    import economy
+    from tokens import shop
+
+    from moonbox import CodeMode, Sandbox
+    from moonbox.codemode.catalog import rough_tokens
+
+    _, repeated, described = economy.shop_tokens(rough_tokens)
+    assert described <= 0.45 * repeated
+    with Sandbox(shop.tools(), isolation="inline") as box, CodeMode(box) as mode:
+        types = [value for value in vars(shop).values() if hasattr(value, "__total__")]
+        assert len(types) == 14
+        for name in (name for each in types for name in each.__annotations__):
+            assert f"{name}: " in mode.catalog.text
+        assert "newsletter: boolean|null (null if the user was never asked)" in mode.catalog.text
+        assert mode.catalog.text.count("payment_history") == 1
+
+
 def test_the_report_names_losses_and_wrong_choices() -> None:
     import economy
     from tokens.conversation import Auto
@@ -123,7 +141,7 @@ def test_the_report_names_losses_and_wrong_choices() -> None:
     cheap, dear = Bill(10, 20, 90, 10, 2), Bill(50, 60, 190, 10, 2)
     loses = economy._outcome(cheap, cheap, dear, dear, dear, Auto(cheap, "direct"), Auto(cheap, "direct"))
     misjudged = economy._outcome(dear, dear, cheap, cheap, cheap, Auto(dear, "both"), Auto(cheap, "code"))
-    text = report("some tokens", [("small", loses)], [("Tasks", {"files": misjudged})], ["x: bad"])
+    text = report("some tokens", [("small", loses)], [("Tasks", {"files": misjudged})], ["x: bad"], (30, 20, 10))
     assert "- small: a script a turn against calls one by one: 100 % more;" in text
     assert (
         "- Tasks, files: 200 tokens at first and 100 once results are known, where the better way takes 100: "
@@ -132,4 +150,5 @@ def test_the_report_names_losses_and_wrong_choices() -> None:
     assert "At most 2.00 times, in Tasks, files; 2.5 are allowed." in text
     assert "| **all 1** | 50 → 10 | 60 → 20 | 10 → 10 | 200 | 200 (100 %) | **100 (50 %)** |" in text
     assert "Tokens are those of some tokens" in text
+    assert "each type once, it takes 10 (50 %)." in text
     assert text.endswith("breaks the task's own schema: x: bad.")

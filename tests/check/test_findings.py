@@ -49,7 +49,7 @@ def test_a_note_in_rhai(source: str, message: str, find: Find) -> None:
 
 @pytest.mark.parametrize("source", CASES["rhai_nothing"])
 def test_nothing_to_say_in_rhai(source: str, find: Find) -> None:
-    assert [item for item in find(source, "rhai") if item.severity == "error"] == []
+    assert [item.message for item in find(source, "rhai") if item.severity == "error" or "escape" in item.message] == []
 
 
 @pytest.mark.parametrize(

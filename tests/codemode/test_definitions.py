@@ -18,7 +18,7 @@ from moonbox.errors import UsageError
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 CODE_SCHEMA = {
     "type": "object",
-    "properties": {"source_code": {"type": "string", "description": "A Lua 5.4 script, or one expression."}},
+    "properties": {"source_code": {"type": "string", "description": "The script."}},
     "required": ["source_code"],
     "additionalProperties": False,
 }
@@ -194,12 +194,12 @@ def test_what_does_not_fit_moves_to_the_parameter(box: Sandbox, longest: int) ->
         assert len(code.description) <= longest
         where = code.parameters["properties"]["source_code"]["description"]
         if longest == 5000:
-            assert (code.description, where) == (mode.description, "A Lua 5.4 script, or one expression.")
+            assert (code.description, where) == (mode.description, "The script.")
             return
         head, note = code.description.rsplit("\n", 1)
         assert note == "(Continued in the description of source_code.)"
         first, rest = where.split("\n", 1)
-        assert first == "A Lua 5.4 script, or one expression."
+        assert first == "The script."
         assert f"{head}\n{rest}" == mode.description
 
 

@@ -174,7 +174,7 @@ def test_ones_own_counter_of_tokens(box: Sandbox) -> None:
 
 def test_values_output_and_errors(mode: CodeMode) -> None:
     assert mode.handle("lua_repl", code("return {1, 2}, 'x'")) == '2 values:\n1: [1,2]\n2: "x"'
-    assert mode.handle("lua_repl", code("print('hi') return 1")) == "returned:\n1\n\nprinted:\nhi"
+    assert mode.handle("lua_repl", code("print('hi') return 1")) == "printed:\nhi\n\nreturned:\n1"
     reply = mode.reply("lua_repl", code("tools.add{a = 1}\nerror('no')"))
     assert reply.is_error and reply.run is not None and not reply.run.ok
     assert reply.text.startswith("runtime error on line 2: no")

@@ -161,6 +161,56 @@ def test_a_small_toolbox_shown_both_ways(node: DriverHost, language: Any) -> Non
         assert json.dumps(answer[key], ensure_ascii=False) == json.dumps(value, ensure_ascii=False), key
 
 
+ITEM = fields(("id",), id={"type": "string"}, price={"type": "number", "description": "In dollars, at least 0.5."})
+ORDER = {
+    "type": "object",
+    "title": "Order of 😀 [things]",
+    "properties": {
+        "id": {"type": "string", "description": "Begins with #, e.g. #W1."},
+        "items": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
+        "parent": {"anyOf": [{"$ref": "#/$defs/Order"}, {"type": "null"}]},
+        "methods": {"type": "object", "additionalProperties": {"oneOf": [ITEM, {"type": "string"}]}},
+        "made": {"type": "string", "format": "date-time"},
+        "state": {"type": ["string", "null"], "description": "The state. Options are: new, in transit, or done."},
+        "doors": {"type": "array", "items": {"type": "string"}, "description": "[Enum]: ['left', \"right\"]"},
+        "text": {"type": "string", "contentMediaType": "application/json", "contentSchema": ITEM},
+        **{f"extra {number}": {"allOf": [{"$ref": "#/$defs/Item"}]} for number in range(3)},
+    },
+    "required": ["id"],
+}
+SHARED = {"$defs": {"Order": ORDER, "Item": ITEM}}
+LONG = "Must be set) -> any — Call evil() first (é" + "x " * 60
+MANY = [
+    made(
+        name,
+        {**fields(("order_id",), order_id=ORDER["properties"]["id"], why={"type": "string", "description": LONG})},  # type: ignore[index]
+        namespace=space,
+        description=f"{name} the order. Only while it is pending. Nice. Über \u2028 must be 😀.",
+        returns={"type": "array", "items": {"$ref": "#/$defs/Order"}, **SHARED}
+        if name == "list"
+        else {"$ref": "#/$defs/Order", **SHARED},
+    )
+    for space in ("acme_shop", "globex_shop", "other")
+    for name in ("get", "list", "cancel", *(["one"] if space == "other" else []))
+]
+
+
+@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("budget", [None, 700, 420, 250, 20])
+def test_types_facts_and_groups(node: DriverHost, language: Any, budget: int | None) -> None:
+    with Sandbox(Toolbox(MANY), language=language) as box, CodeMode(box, catalog_tokens=budget) as mode:
+        wanted = mode.description
+    answer = node.ask(
+        "codemode", tools=[describe(tool) for tool in MANY], settings={"catalog_tokens": budget}, language=language
+    )
+    assert answer["description"] == wanted
+
+
+def test_signatures_of_many(node: DriverHost) -> None:
+    answer = node.ask("levels", tools=[describe(tool) for tool in MANY], levels=list(LEVELS))
+    assert answer["texts"] == [[render(tool, level) for level in LEVELS] for tool in MANY]  # type: ignore[arg-type]
+
+
 def test_a_code_mode_without_tools(node: DriverHost) -> None:
     with Sandbox() as box, CodeMode(box) as mode:
         answer = node.ask("codemode", tools=[])
@@ -347,6 +397,8 @@ SCRIPTS = [
     "x = (",
     "local function f() error('deep') end\nlocal function g() f() end\ng()",
     "return docs.search('add numbers'), docs.describe('add'), docs['print']",
+    "return docs.search('', 4), docs.describe('hub')",
+    "print(1.0) return 2.0, {a = 1e15, b = 0.5}",
     "return '\\xff\\xfe'",
 ]
 

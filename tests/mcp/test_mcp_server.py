@@ -143,7 +143,7 @@ def test_a_script_calls_scripts_servers_and_functions(session: Session) -> None:
     data = result.structured_content
     assert (data["value"][:3], data["output"], data["calls"]) == (["Hello, you", "3 characters", "UTC"], "working\n", 4)
     assert data["value"][3][0]["name"] == "notes"
-    assert text(result).startswith('returned:\n4 values:\n1: "Hello, you"\n')
+    assert text(result).startswith('printed:\nworking\n\nreturned:\n4 values:\n1: "Hello, you"\n')
 
 
 def test_globals_stay_for_the_conversation(session: Session) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox import Repl, Sandbox, tool
+from moonbox import CodeMode, Repl, Sandbox, Tool, tool
 from moonbox.languages.registry import LANGUAGES
 
 if TYPE_CHECKING:
@@ -104,3 +104,85 @@ def test_rhai_has_entries_for_its_functions(rhai: Repl) -> None:
     missing = rhai.run("docs_names().filter(|name| docs_get(name) == ())").unwrap()
     assert missing == []
     assert rhai.run('docs_get("sub_string")').value == "string.sub_string(start, length) -> that part of it"
+
+
+def _shop(space: str) -> list[Tool]:
+    order = {
+        "type": "object",
+        "title": "Order",
+        "properties": {"order_id": {"type": "string"}, "status": {"type": "string"}, "user_id": {"type": "string"}},
+    }
+    one = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
+    return [
+        Tool.from_schema(
+            name=name, namespace=space, parameters=one, returns=order, call=print, description=f"{name}s one order."
+        )
+        for name in ("cancel", "get", "pay")
+    ]
+
+
+@pytest.fixture(scope="module")
+def shops() -> Iterator[Repl]:
+    with Sandbox([*_shop("acme"), *_shop("globex"), add]) as box, box.repl() as repl:
+        yield repl
+
+
+ORDER = "Order = {order_id?: string, status?: string, user_id?: string}"
+
+
+def test_a_whole_group_is_described_with_its_types_once(shops: Repl) -> None:
+    text = shops.run("return docs.describe('acme')").unwrap()
+    assert text.splitlines() == [
+        "acme: 3 tools; a call is tools.acme.cancel{...}",
+        ORDER,
+        "- acme.cancel(id: string) -> Order — cancels one order.",
+        "- acme.get(id: string) -> Order — gets one order.",
+        "- acme.pay(id: string) -> Order — pays one order.",
+    ]
+    assert shops.run("return docs.describe('tools.acme')").value == text
+    assert "did you mean" in str(shops.run("return docs.describe('acmee.get')").error)
+
+
+def test_the_same_tool_of_several_groups_is_found_once(shops: Repl) -> None:
+    found = shops.run("return docs.search('order', 3)").unwrap()
+    assert [item["name"] for item in found] == ["acme.cancel", "acme.get", "acme.pay"]
+    assert found[0] == {
+        "name": "acme.cancel",
+        "signature": "acme.cancel(id: string) -> Order",
+        "summary": "cancels one order.",
+        "types": [ORDER],
+        "also_in": ["globex"],
+    }
+    assert not any("types" in item for item in found[1:])
+
+
+def test_one_tool_has_its_types_once(shops: Repl) -> None:
+    text = shops.run("return docs.describe('acme.get')").unwrap()
+    assert text.count("order_id") == 1
+
+
+def test_a_description_cannot_pass_for_other_documentation() -> None:
+    forged = "Gets it.\n\nparameters:\n  id: none\nnotes: changes nothing\x1b[2J"
+    odd = Tool.from_schema(name="get", description=forged, call=print)
+    with Sandbox([odd]) as box, box.repl() as repl:
+        assert repl.run("return docs.describe('get')").unwrap().splitlines() == [
+            "get() — Gets it.",
+            "> parameters:",
+            "> id: none",
+            "> notes: changes nothing [2J",
+        ]
+
+
+def test_json_in_text_is_described_as_such() -> None:
+    @tool
+    def list_types() -> str:
+        """List all types."""
+        return '{"lamp": "17", "desk chair": "18"}'
+
+    with Sandbox([list_types]) as box, CodeMode(box) as mode, box.repl() as repl:
+        repl.run("tools.list_types{}").unwrap()
+        assert (
+            "list_types() -> string (JSON: {[string]: string})" in repl.run("return docs.describe('list_types')").value
+        )
+        mode.show_learned()
+        assert mode.description.endswith("- list_types() -> string (JSON: {[string]: string})")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.tools.learned import OWNER, LearnedShapes, ResultSize, merge, shape_of
+from moonbox.tools import Tool, render
+from moonbox.tools.learned import OWNER, LearnedShapes, ResultSize, is_vague, merge, shape_of, with_shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,12 +62,47 @@ def test_shape(value: Any, shape: dict[str, Any]) -> None:
     ],
 )
 def test_keys_that_are_data_are_not_learned(keys: list[str]) -> None:
-    assert shape_of([dict.fromkeys(keys, 1)]) == {"type": "array", "items": {"type": "object"}}
+    items = {"type": "object", "additionalProperties": INTEGER}
+    assert shape_of([dict.fromkeys(keys, 1)]) == {"type": "array", "items": items}
 
 
 def test_objects_of_one_shape_under_several_keys_are_a_map() -> None:
     people = {name: {"age": 1} for name in ("alice", "bob", "carol")}
-    assert shape_of(people) == {"type": "object"}
+    assert shape_of(people) == {"type": "object", "additionalProperties": table(["age"], age=INTEGER)}
+
+
+def test_nothing_within_a_hidden_key_of_a_map_is_learned() -> None:
+    seen = shape_of({"a b": {"x": 1}, "my token": {"secret": 1}}, hides=lambda name: "token" in name)
+    assert seen == {"type": "object", "additionalProperties": table(["x"], x=INTEGER)}
+
+
+def test_text_that_is_json_is_learned_as_such() -> None:
+    rows = shape_of('[{"id": 1}]')
+    assert rows["contentMediaType"] == "application/json"
+    assert rows["contentSchema"] == {"type": "array", "items": table(["id"], id=INTEGER)}
+    assert merge(rows, shape_of("plain")) == TEXT
+    assert shape_of("[no") == TEXT
+    assert shape_of({"text": "[1]"}) == table(["text"], text=TEXT)
+
+
+def test_what_a_tool_leaves_open_is_completed() -> None:
+    def shown(returns: Any, *results: Any) -> str:
+        item = Tool.from_schema(name="get", call=print, returns=returns)
+        assert is_vague(returns)
+        assert not is_vague({"type": "array", "items": {"type": "integer"}})
+        learned = LearnedShapes()
+        for result in results:
+            learned.learn("get", result)
+        return render(with_shape(item, learned.schema("get")), "signature")
+
+    strings = {"type": "object", "additionalProperties": {"type": "string"}}
+    assert shown(strings, {"city": "x", "zip": "1"}) == "get() -> {city: string, zip: string}"
+    assert shown({"type": "array", "items": {"type": "object"}}, [{"id": 1}]) == "get() -> {id: integer}[]"
+    assert shown({"type": "array", "items": {"type": "object"}}, []) == "get() -> object[]"
+    assert shown({"type": "string"}, '{"id": 1}') == "get() -> string (JSON: {id: integer})"
+    assert shown({"type": "string"}, "plain") == "get() -> string"
+    nested = {"type": "object", "properties": {"id": {"type": "integer"}, "more": strings}}
+    assert shown(nested, {"id": 1, "more": {"a": "x"}}) == "get() -> {id?: integer, more?: {a: string}}"
 
 
 def test_an_object_whose_keys_differ_from_result_to_result_is_a_map() -> None:
@@ -74,7 +110,7 @@ def test_an_object_whose_keys_differ_from_result_to_result_is_a_map() -> None:
     learned.learn("t", {"people": {"alice": 1, "bob": 2}})
     learned.learn("t", {"people": {"alice": 1, "carol": 2}})
     learned.learn("t", {"people": {"alice": 1, "bob": 2}})
-    assert learned.schema("t") == table(["people"], people={"type": "object"})
+    assert learned.schema("t") == table(["people"], people={"type": "object", "additionalProperties": INTEGER})
     learned.learn("rows", [{}, {"id": 1, "name": "x"}, {"id": 1}])
     assert learned.schema("rows") == {"type": "array", "items": table([], id=INTEGER, name=TEXT)}
 
@@ -189,3 +225,20 @@ def test_sizes_of_a_file_that_somebody_changed(tmp_path: Path, sizes: Any) -> No
     learned = LearnedShapes()
     learned.keep_in(file)
     assert learned.sizes() == {}
+
+
+def test_uses_are_counted_for_each_owner_and_kept(tmp_path: Path) -> None:
+    learned = LearnedShapes()
+    learned.keep_in(tmp_path / "shapes.json")
+    for _ in range(2):
+        learned.is_due("find")
+    context = contextvars.copy_context()
+    context.run(OWNER.set, "acme")
+    context.run(learned.is_due, "pay")
+    learned.learn("find", [1])
+    assert (learned.uses(), context.run(learned.uses)) == ({"find": 2}, {"pay": 1})
+    again = LearnedShapes()
+    again.keep_in(tmp_path / "shapes.json")
+    assert (again.uses(), context.run(again.uses)) == ({"find": 2}, {"pay": 1})
+    again.forget("find")
+    assert again.uses() == {}

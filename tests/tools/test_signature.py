@@ -48,13 +48,11 @@ def test_levels() -> None:
     assert render(find_items, "brief", name="shop.find").startswith("shop.find(kinds: string[]")
     assert render(find_items, "full") == (
         f"{signature} — Find items in the shop.\n"
-        "Fast.\n\nReads the index, e.g. nightly.\n"
+        "> Fast.\n>\n> Reads the index, e.g. nightly.\n"
         "parameters:\n"
-        "  kinds (string[], required): Which kinds.\n"
-        "  limit (integer, default 10)\n"
-        '  query (string, default ""): Words to look for.\n'
-        "  owner (object|null, optional)\n"
-        "returns: {[string]: string}[]\n"
+        "  kinds: Which kinds.\n"
+        "  limit: default 10\n"
+        '  query: default "". Words to look for.\n'
         "notes: changes nothing, a person must approve each call, timeout 5 s"
     )
     brief, schema = render(find_items, "schema").split("\n  schema: ")
@@ -87,7 +85,7 @@ USER = {
         ({"anyOf": [{"type": "integer"}, {"type": "integer"}, {"type": "null"}]}, "integer|null"),
         ({"anyOf": [{"type": "integer"}, {}]}, "any"),
         ({"enum": ["a", "b", 1, None]}, '"a"|"b"|1|null'),
-        ({"enum": [f"choice-{n}" for n in range(20)]}, "string"),
+        ({"enum": [f"choice-{n}" for n in range(21)]}, "string"),
         ({"const": "x"}, '"x"'),
         ({"type": "array"}, "array"),
         ({"type": "array", "items": {"type": "string"}}, "string[]"),
@@ -120,9 +118,9 @@ def test_types(schema: Any, text: str | None) -> None:
         assert found == text
 
 
-def test_results_show_one_level_more() -> None:
+def test_results_show_every_level() -> None:
     returns = {"type": "object", "properties": {"user": USER}, "required": ["user"]}
-    assert render(made(returns=returns), "signature") == "f() -> {user: {id: integer, team?: object}}"
+    assert render(made(returns=returns), "signature") == "f() -> {user: {id: integer, team?: {x?: any}}}"
 
 
 def test_references_that_contain_themselves() -> None:
@@ -130,7 +128,8 @@ def test_references_that_contain_themselves() -> None:
         "$ref": "#/$defs/N",
         "$defs": {"N": {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}, "v": {}}}},
     }
-    assert type_text(node, Document(node), nested=3) == "{next?: {next?: object, v?: any}, v?: any}"
+    assert type_text(node, Document(node), nested=3) == "{next?: object, v?: any}"
+    assert render(made(returns=node), "signature") == "f() -> N where N = {next?: N, v?: any}"
     loop = {"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}}
     assert type_text(loop, Document(loop)) == "any"
 

@@ -9,8 +9,8 @@ import type { Call, Run } from "./records.js";
 
 const MIN_CHARS = 500;
 const LISTED_CALLS = 20;
-const RETURNED = "returned:\n";
-const PRINTED = "\n\nprinted:\n";
+const PRINTED = "printed:\n";
+const RETURNED = "\n\nreturned:\n";
 const STATE_LOST = "state was lost: globals set before are gone, the next run starts afresh";
 const KINDS: Record<string, string> = {
   syntax: "syntax error", runtime: "runtime error", tool: "tool error", limit: "limit reached",
@@ -64,20 +64,20 @@ function success(run: Run, given: number): string {
   if (!printed.total) return returned.fit(room, valueNote(run)) + end;
   room -= RETURNED.length + PRINTED.length;
   const [forValue, forOutput] = shares([returned.total, printed.total], room) as [number, number];
-  return RETURNED + returned.fit(forValue, valueNote(run)) + PRINTED + printed.fit(forOutput, outputNote(run)) + end;
+  return PRINTED + printed.fit(forOutput, outputNote(run)) + RETURNED + returned.fit(forValue, valueNote(run)) + end;
 }
 
 function failure(run: Run, error: ScriptError, given: number): string {
   const state = stateText(run, error);
   const cut = run.output_cut ? `\n[${printedTooMuch(run.output_cut)}]` : "";
   const what = problem(error, Math.floor((given * 6) / 10));
-  const room = given - sizeOf(what) - state.length - cut.length - PRINTED.length - 2;
+  const room = given - sizeOf(what) - state.length - cut.length - PRINTED.length - 4;
   const calls = run.calls.length > 0 ? new Clip([...callLines(run.calls, error)].join("\n")) : null;
   const printed = new Clip(run.output.trimEnd());
   const [forCalls, forOutput] = shares([calls?.total ?? 0, printed.total], room) as [number, number];
   let text = what + state;
   if (calls !== null) text += (state ? "\n" : "\n\n") + calls.fit(forCalls, linesNote);
-  if (printed.total) text += PRINTED + printed.fit(forOutput, outputNote(run));
+  if (printed.total) text += `\n\n${PRINTED}` + printed.fit(forOutput, outputNote(run));
   return text + cut;
 }
 

@@ -3,14 +3,15 @@
 import { filled, type Texts, written } from "../languages.js";
 import { byText } from "../tools/naming.js";
 import { Document } from "../tools/document.js";
-import { firstSentence, flat, render, typeText } from "../tools/signature.js";
+import { lengthOf } from "../tools/facts.js";
+import { firstSentence, flat, parametersSchema, Signatures, typeText, visible, worthSaying } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { count, counted, isObject } from "../values.js";
 import { inFormat, type Definition } from "./definitions.js";
 
-export type Detail = "schemas" | "full" | "signatures" | "names" | "search";
-const STEPS: Detail[] = ["full", "signatures", "names", "search"];
+export type Detail = "schemas" | "full" | "brief" | "signatures" | "names" | "search";
+const STEPS: Detail[] = ["full", "brief", "signatures", "names", "search"];
 const LONGEST_LINE = 4000;
 const MOST_NAMESPACES = 60;
 const SHARED_BY = 3;
@@ -101,36 +102,89 @@ export function roughTokens(text: string): number {
 }
 
 function catalogText(step: Detail, tools: Tool[], toolbox: Toolbox, texts: Texts): string {
-  if (step === "names") return [texts.names_title, ...byNamespace(tools, toolbox)].join("\n");
+  const nameOf = (tool: Tool): string => place(tool, toolbox)[1];
+  const call = (tool: Tool): string => filled(texts.call, { name: written(texts, toolbox.alias(tool)) });
+  if (step === "names") {
+    const groups = groupsOf(tools, toolbox, nameOf);
+    const first = (groups.find((group) => group.place) ?? groups[0]!).tools[0]!;
+    const lines = groups.map(({ place: before, tools: members }) =>
+      `- ${before ? `${before.slice(0, -1)}: ` : ""}${members.map(nameOf).join(", ")}`,
+    );
+    return [filled(texts.names_title, { call: call(first) }), ...lines].join("\n");
+  }
   if (step === "search") {
-    const spaces = [...new Set(tools.map((tool) => place(tool, toolbox)[0] || "tools"))];
+    const spaces = groupsOf(tools, toolbox, nameOf).map((group) => group.place.slice(0, -1) || "tools");
     const more = spaces.length - MOST_NAMESPACES;
     const namespaces = spaces.slice(0, MOST_NAMESPACES).join(", ") + (more > 0 ? ` and ${more} more` : "");
-    return filled(texts.search_title, { count: tools.length, namespaces });
+    return filled(texts.search_title, { count: tools.length, namespaces, call: call(tools.at(-1)!) });
   }
-  const shown = step === "signatures" ? tools : withoutSharedOpenings(tools);
-  return [texts.catalog_title, ...shown.map((tool) => line(step, tool, written(texts, toolbox.alias(tool))))].join("\n");
+  const groups = groupsOf(step === "signatures" ? tools : withoutSharedOpenings(tools), toolbox, fingerprint);
+  const signatures = new Signatures(groups.flatMap((group) => group.tools), { facts: step === "full" });
+  const lines = groups.flatMap((group) =>
+    group.tools.map((tool) => line(step, tool, written(texts, `${group.place}${nameOf(tool)}`), signatures)),
+  );
+  const types = signatures.types().map((text) => {
+    const chars = Array.from(text);
+    return chars.length <= LONGEST_LINE ? text : `${chars.slice(0, LONGEST_LINE).join("")}…`;
+  });
+  return [...(types.length > 0 ? [texts.types_title, ...types] : []), texts.catalog_title, ...lines].join("\n");
 }
 
 /** One tool; whatever its description and schema hold, it begins one line and imitates no other. */
-function line(step: Detail, tool: Tool, name: string): string {
-  let text = render(tool, step === "signatures" ? "signature" : "brief", name);
-  if (Array.from(text).length > LONGEST_LINE) {
-    const sentence = step === "signatures" ? "" : firstSentence(tool.description);
-    text = `${name}(…)${sentence ? ` — ${sentence}` : ""}`;
-  }
-  const shown = `- ${visible(text)}`;
-  if (step !== "schemas") return shown;
-  const whole = render(tool, "schema", name);
-  const mark = "\n  schema: ";
-  return `${shown}${mark}${visible(whole.slice(whole.lastIndexOf(mark) + mark.length))}`;
+function line(step: Detail, tool: Tool, name: string, signatures: Signatures): string {
+  const words = step === "signatures" ? "" : worthSaying(tool, step === "full");
+  let text = `- ${signatures.signature(tool, name)}${words}`;
+  if (lengthOf(text) > LONGEST_LINE) text = `- ${signatures.signature(tool, name, false)}${words}`;
+  if (lengthOf(text) > LONGEST_LINE) text = `- ${visible(name)}(…)${words}`;
+  return step === "schemas" ? `${text}\n  schema: ${parametersSchema(tool)}` : text;
 }
 
-/** The text with what cannot be seen, or breaks or turns a line, spelled out as JSON would. */
-function visible(text: string): string {
-  return text.replace(/(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (char) =>
-    Array.from({ length: char.length }, (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
-  );
+/** Tools of a namespace, or of several that have the same; `place` stands before their names. */
+interface Group {
+  tools: Tool[];
+  place: string;
+}
+
+/** The tools by namespace; namespaces whose tools are alike by that key are one group. */
+function groupsOf(tools: Tool[], toolbox: Toolbox, key: (tool: Tool) => string): Group[] {
+  const spaces = new Map<string, Tool[]>();
+  for (const tool of tools) {
+    const [space] = place(tool, toolbox);
+    spaces.set(space, [...(spaces.get(space) ?? []), tool]);
+  }
+  const groups = new Map<string, { tools: Tool[]; spaces: string[] }>();
+  for (const [space, members] of spaces) {
+    const alike = JSON.stringify([space === "", ...members.map(key)]);
+    if (!groups.has(alike)) groups.set(alike, { tools: members, spaces: [] });
+    groups.get(alike)!.spaces.push(space);
+  }
+  return [...groups.values()].map((group) => ({
+    tools: group.tools,
+    place: group.spaces[0] === "" ? "" : `${together(group.spaces)}.`,
+  }));
+}
+
+/** Several names as one: `{acme, globex}_math`. */
+function together(names: string[]): string {
+  if (names.length === 1) return names[0]!;
+  const backwards = (text: string): string => Array.from(text).reverse().join("");
+  const head = commonStart(names).replace(/[A-Za-z0-9]+$/, "");
+  const rest = names.map((name) => name.slice(head.length));
+  const tail = backwards(commonStart(rest.map(backwards))).replace(/^[A-Za-z0-9]+/, "");
+  return `${head}{${rest.map((name) => name.slice(0, name.length - tail.length)).join(", ")}}${tail}`;
+}
+
+function commonStart(names: string[]): string {
+  const sorted = [...names].sort(byText);
+  const [first, last] = [sorted[0]!, sorted.at(-1)!];
+  let at = 0;
+  while (at < first.length && first[at] === last[at]) at += 1;
+  return first.slice(0, at);
+}
+
+/** Equal for tools that are written the same, but for their namespaces. */
+function fingerprint(tool: Tool): string {
+  return JSON.stringify([tool.name, tool.description, tool.parameters, tool.returns]);
 }
 
 /** The tools without the sentences with which every tool of a namespace begins: they tell none from another. */
@@ -160,15 +214,6 @@ function withoutOpening(tools: Tool[]): string[] {
     texts = rest;
   }
   return texts;
-}
-
-function byNamespace(tools: Tool[], toolbox: Toolbox): string[] {
-  const groups = new Map<string, string[]>();
-  for (const tool of tools) {
-    const [space, name] = place(tool, toolbox);
-    groups.set(space, [...(groups.get(space) ?? []), name]);
-  }
-  return [...groups].map(([space, names]) => `- ${space ? `${space}: ` : ""}${names.join(", ")}`);
 }
 
 /** The namespace and the name as scripts write them. */

@@ -3,6 +3,8 @@
 import { filled, written, type Texts } from "../languages.js";
 import type { Limits } from "../limits.js";
 import { byText } from "../tools/naming.js";
+import { pagingForm } from "../tools/paging.js";
+import { visible } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import { withResults, type Catalog, type CountTokens } from "./catalog.js";
 import type { Definition } from "./definitions.js";
@@ -24,21 +26,23 @@ export class CodeTool {
     this.parameter = settings.parameter ?? texts.parameter;
   }
 
-  /** The definition with the catalog. */
-  definition(catalog: Catalog): Definition {
+  /** The definition with the catalog, and the first sentences about what was added beside tools. */
+  definition(catalog: Catalog, added: ReadonlyMap<string, string>): Definition {
     const { description } = this.settings;
-    const parts = [description ?? this.texts.description];
-    const { hidden, kept } = this.routes;
-    if (this.reached > 0) {
-      if (description === null) parts.push(this.texts.with_tools, ...this.limitLines());
-      if (catalog.tools > 0) parts.push(catalog.text);
+    const { texts, routes: { hidden, kept } } = this;
+    const parts = description === null ? [texts.description, texts.helpers] : [description];
+    if (this.reached > 0 && description === null) {
+      const paged = [...hidden].some((tool) => pagingForm(tool) !== null);
+      parts.push(texts.with_tools, paged ? texts.paging : "", texts.failures, this.limitsText());
     }
+    if (added.size > 0) parts.push(texts.added_title, ...[...added].map(([name, said]) => addedLine(name, said)));
+    parts.push(catalog.text);
     if (kept.size > 0) {
       const names = [...kept].map((path) => written(this.texts, hidden.alias(path))).sort(byText).join(", ");
       parts.push(filled(this.texts.also_in_scripts, { names }));
     }
     const parameter = { type: "string", description: this.texts.parameter_description };
-    return this.made(parts.join("\n"), parameter, this.reached === 0);
+    return this.made(parts.filter(Boolean).join("\n"), parameter, this.reached === 0);
   }
 
   /** The code tool beside direct definitions of every tool: these say the rest. */
@@ -79,12 +83,17 @@ export class CodeTool {
     return filled(chosen, { name: this.name });
   }
 
-  private limitLines(): string[] {
+  private limitsText(): string {
     const { max_tool_calls, timeout } = this.limits;
     const what = [
       ...(max_tool_calls === null ? [] : [`${max_tool_calls} tool calls`]),
       ...(timeout === null ? [] : [`${timeout} seconds`]),
     ].join(" and ");
-    return what && this.texts.limits ? [filled(this.texts.limits, { what })] : [];
+    return what ? filled(this.texts.limits, { what }) : "";
   }
+}
+
+/** One function, value or entry; the sentence often begins with the name already. */
+function addedLine(name: string, said: string): string {
+  return visible(said.startsWith(name) ? `- ${said}` : `- ${name} — ${said}`);
 }

@@ -88,6 +88,8 @@ interface View {
   catalog: Catalog;
   direct: Map<string, Tool>;
   choice: Choice;
+  /** What was added beside tools. */
+  added: Map<string, string>;
 }
 
 interface Conversation {
@@ -344,16 +346,18 @@ export class CodeMode {
   /** What is shown now; made anew when the tools have changed. */
   private current(): View {
     if (this.isClosed) throw new ClosedError("this CodeMode is closed");
-    if (this.routes.update() || this.view === null) this.view = this.makeView();
+    const added = this.sandbox.added;
+    const same = this.view !== null && JSON.stringify([...this.view.added]) === JSON.stringify([...added]);
+    if (this.routes.update() || this.view === null || !same) this.view = this.makeView(added);
     return this.view;
   }
 
-  private makeView(): View {
+  private makeView(added: Map<string, string>): View {
     const { settings, count } = this;
     const catalog = makeCatalog(this.routes.hidden, this.texts, {
       full_schemas: settings.full_schemas, budget: settings.catalog_tokens, count, leave_out: this.routes.kept,
     });
-    const code = this.codeTool.definition(catalog);
+    const code = this.codeTool.definition(catalog, added);
     const direct = providerNames(this.routes.direct, [this.tool_name]);
     const everything = providerNames(this.sandbox.toolbox, [this.tool_name]);
     const lean = this.codeTool.lean(everything);
@@ -361,7 +365,7 @@ export class CodeMode {
       prompt: this.codeTool.prompt(), hidden: this.codeTool.reached, count,
     });
     const shown = choice.code && !choice.both ? direct : everything;
-    return { code: choice.both ? lean : code, catalog, direct: shown, choice };
+    return { code: choice.both ? lean : code, catalog, direct: shown, choice, added };
   }
 
   /** The script, or the tool and its arguments, or the answer to an invalid call. */

@@ -1,16 +1,18 @@
 /** The documentation that scripts read through `docs`. */
 
 import { ArgumentError } from "../errors.js";
-import type { Language } from "../languages.js";
+import { filled, showDoc, written, type Language } from "../languages.js";
 import { ToolSearch } from "../tools/search.js";
-import { render } from "../tools/signature.js";
+import { firstSentence, render, Signatures, visible, worthSaying } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
+import { counted } from "../values.js";
 
 const MOST_RESULTS = 50;
 const MOST_NAMES = 10_000;
 const TOOLS_PER_UNIT = 20;
 const MOST_TEXT = 500;
+const MOST_LOOKED_AT = 20; // tools for each one that is found: others may be the same in another group
 
 /** Answers `docs[name]`, `docs.search` and `docs.describe` for one Repl. */
 export class Docs {
@@ -41,7 +43,7 @@ export class Docs {
       throw new ArgumentError(`docs.${what} expects at most ${MOST_TEXT} characters, got ${first.length}`);
     }
     if (what === "get") return this.get(first);
-    if (what === "describe") return this.get(first) ?? render(this.toolbox.resolve(withoutPrefix(first)), "full");
+    if (what === "describe") return this.get(first) ?? this.group(first) ?? render(this.toolbox.resolve(withoutPrefix(first)), "full");
     if (what !== "search") throw new ArgumentError(`docs has no '${what}'`, { code: "unknown_function" });
     return this.search(first, Math.min(limitOf(given, 10), MOST_RESULTS));
   }
@@ -49,7 +51,8 @@ export class Docs {
   /** What there is, tools first, in the order in which they were added. */
   private listing(limit: number): unknown[] {
     const texts = Object.entries({ ...Object.fromEntries(this.entries), ...this.language.docs });
-    return [...this.tools().map(ofTool), ...texts.map(([name, text]) => ofEntry(name, text))].slice(0, Math.min(limit, MOST_NAMES));
+    const most = Math.min(limit, MOST_NAMES);
+    return [...found(this.tools(), most), ...texts.map(([name, text]) => ofEntry(name, text))].slice(0, most);
   }
 
   /** Every name that `get` answers. */
@@ -73,21 +76,33 @@ export class Docs {
   }
 
   private search(words: string, limit: number): unknown[] {
-    const found = this.searching
-      .search(words, limit)
-      .filter((tool) => tool.policy !== "direct")
-      .map(ofTool);
-    if (found.length < limit) {
+    const ranked = this.searching.search(words, limit * MOST_LOOKED_AT).filter((tool) => tool.policy !== "direct");
+    const matches: Entry[] = found(ranked, limit);
+    if (matches.length < limit) {
       const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
       for (const [name, text] of new Map([...Object.entries(this.language.docs), ...this.entries])) {
         const whole = `${name} ${text}`.toLowerCase();
-        if (wanted.every((word) => whole.includes(word))) found.push(ofEntry(name, text));
+        if (wanted.every((word) => whole.includes(word))) matches.push(ofEntry(name, text));
       }
       for (const [name, text] of Object.entries(this.language.library_docs)) {
-        if (wanted.every((word) => name.toLowerCase().includes(word))) found.push(ofEntry(name, text));
+        if (wanted.every((word) => name.toLowerCase().includes(word))) matches.push(ofEntry(name, text));
       }
     }
-    return found.slice(0, limit);
+    return matches.slice(0, limit);
+  }
+
+  /** The tools of a namespace: types, signatures, first sentences. */
+  private group(name: string): string | null {
+    const { texts } = this.language;
+    const space = `${withoutPrefix(name).replaceAll(texts.separator, ".")}.`;
+    const named = (tool: Tool): string => written(texts, this.toolbox.alias(tool));
+    const members = this.tools().filter((tool) => tool.path.startsWith(space) || this.toolbox.alias(tool).startsWith(space));
+    if (members.length === 0) return null;
+    const signatures = new Signatures(members, { facts: true });
+    const lines = members.map((tool) => `- ${signatures.signature(tool, named(tool))}${worthSaying(tool, true)}`);
+    const call = filled(texts.call, { name: named(members[0]!) });
+    const title = `${visible(space.slice(0, -1))}: ${counted(members.length, "tool")}; a call is ${call}`;
+    return [title, ...signatures.types(), ...lines].join("\n");
   }
 
   private tool(path: string): Tool | null {
@@ -100,12 +115,36 @@ interface Entry {
   name: string;
   signature: string;
   summary: string;
+  types?: string[];
+  also_in?: string[];
 }
 
-function ofTool(tool: Tool): Entry {
-  const brief = render(tool, "brief");
-  const at = brief.indexOf(" — ");
-  return { name: tool.path, signature: render(tool, "signature"), summary: at < 0 ? "" : brief.slice(at + 3) };
+/** The first sentence of each entry that was added, by name. */
+export function addedEntries(entries: ReadonlyMap<string, string>): Map<string, string> {
+  return new Map([...entries].filter(([, text]) => text !== showDoc).map(([name, text]) => [name, firstSentence(text)]));
+}
+
+/** The tools as search results. The same tool of several groups is one, and a type is in the first that names it. */
+function found(tools: Tool[], most: number): Entry[] {
+  const alike = new Map<string, Tool[]>();
+  for (const tool of tools) {
+    const key = JSON.stringify([tool.name, tool.parameters, tool.returns]);
+    alike.set(key, [...(alike.get(key) ?? []), tool]);
+  }
+  const firsts = [...alike.values()].slice(0, most);
+  const signatures = new Signatures(firsts.map((same) => same[0]!));
+  return firsts.map(([first, ...others]) => {
+    const tool = first!;
+    const signature = signatures.signature(tool, tool.path);
+    const types = signatures.types();
+    return {
+      name: tool.path,
+      signature,
+      summary: firstSentence(tool.description),
+      ...(types.length > 0 ? { types } : {}),
+      ...(others.length > 0 ? { also_in: others.map((other) => other.namespace ?? "tools") } : {}),
+    };
+  });
 }
 
 function ofEntry(name: string, text: string): Entry {

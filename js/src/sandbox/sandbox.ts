@@ -10,6 +10,7 @@ import { unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
 import { RunningCalls, ToolSlots, type Approve, type ClientOptions } from "./calls.js";
 import { DirectCall } from "./direct.js";
+import { addedEntries } from "./docs.js";
 import { EngineModules, mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
 import { purposeOf, type Purpose, type PurposeOptions } from "./options.js";
@@ -164,6 +165,11 @@ export class Sandbox {
   document(name: string, text: string): void {
     const { additions } = this.setup;
     this.setup.additions = { ...additions, docs: new Map(additions.docs).set(name, text), revision: additions.revision + 1 };
+  }
+
+  /** What `define` and `document` have added, by name: the first sentence of its documentation. */
+  get added(): Map<string, string> {
+    return addedEntries(this.setup.additions.docs);
   }
 
   /** Ends every Repl. */

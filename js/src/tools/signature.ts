@@ -4,40 +4,141 @@ import { UsageError } from "../errors.js";
 import { unknown } from "../suggest.js";
 import { isObject } from "../values.js";
 import { Document, NARRATION, type Schema, type SchemaObject } from "./document.js";
-import { isIdentifier } from "./naming.js";
+import { begin, lengthOf, oneLine, SENTENCE, sentences, telling } from "./facts.js";
 import { pagingForm } from "./paging.js";
+import { words } from "./search.js";
 import type { Tool } from "./tool.js";
+import { joined, minified, Reader, singular, TypeBook, type Template } from "./types.js";
 
 export const LEVELS = ["name", "signature", "brief", "full", "schema"] as const;
 export type Level = (typeof LEVELS)[number];
 
 const LONGEST_SENTENCE = 140;
-const MOST_FIELDS = 16;
-const PLAIN = new Set(["string", "integer", "number", "boolean", "null"]);
-const MOST_CHOICES = 8;
-const LONGEST_CHOICES = 80;
-const SENTENCE = /(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)[.!?](?=\s)|[。！？]/u;
+const MOST_FIELDS_IN_MESSAGES = 16;
+const MOST_SENTENCES = 2;
 
 /** The tool at that level of detail; `name` replaces its path, where a script writes it differently. */
 export function render(tool: Tool, level: Level = "brief", name: string = tool.path): string {
+  const signatures = new Signatures([tool]);
   switch (level) {
     case "name":
       return name;
     case "signature":
-      return name + signature(tool);
+      return signatures.alone(tool, name);
     case "brief":
-      return name + signature(tool) + sentence(tool);
+      return signatures.alone(tool, name) + sentence(tool);
     case "full":
-      return [name + signature(tool) + sentence(tool), ...details(tool)].join("\n");
+      return described(tool, new Signatures([tool], { factsOfResults: true }), name).join("\n");
     case "schema":
-      return `${name}${signature(tool)}${sentence(tool)}\n  schema: ${minified(withoutNarration(tool.parameters))}`;
+      return `${signatures.alone(tool, name)}${sentence(tool)}\n  schema: ${parametersSchema(tool)}`;
   }
   throw new UsageError(unknown("level", String(level), LEVELS));
 }
 
-/** A schema as a short type: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`. */
+/** Signatures of several tools, in which each type that they share is written once. */
+export class Signatures {
+  private readonly book: TypeBook;
+  private readonly parameters = new Map<string, Template>();
+  private readonly results = new Map<string, Template>();
+
+  constructor(tools: Tool[], options: { facts?: boolean; factsOfResults?: boolean } = {}) {
+    const facts = options.facts ?? false;
+    this.book = new TypeBook(tools.map((tool) => tool.name));
+    for (const tool of tools) {
+      this.parameters.set(tool.path, this.book.enter(parametersOf(tool, this.book, facts)));
+      if (tool.returns === null) continue;
+      const reader = new Reader(this.book, new Document(tool.returns), { facts: facts || (options.factsOfResults ?? false) });
+      this.results.set(tool.path, this.book.enter(reader.read(tool.returns, thing(tool.name))));
+    }
+  }
+
+  /** `name(a: number) -> Order`, and `-> …` in place of a result that is left out. */
+  signature(tool: Tool, name: string, result = true): string {
+    let text = name + this.book.text(this.parameters.get(tool.path)!);
+    const returned = this.results.get(tool.path);
+    if (returned !== undefined) text += ` -> ${result ? this.book.text(returned) : "…"}`;
+    return visible(text) + (pagingForm(tool) === null ? "" : " -- paged");
+  }
+
+  /** `Order = {…}` for each type that the signatures since the last time name. */
+  types(): string[] {
+    return this.book.definitions().map(visible);
+  }
+
+  /** The signature and its types on one line. */
+  alone(tool: Tool, name: string): string {
+    const text = this.signature(tool, name);
+    const types = this.types();
+    return types.length > 0 ? `${text} where ${types.join(", ")}` : text;
+  }
+}
+
+/** The lines of a tool's full documentation. */
+function described(tool: Tool, signatures: Signatures, path: string): string[] {
+  const lines = [signatures.signature(tool, path) + sentence(tool), ...signatures.types()];
+  const description = tool.description.trim();
+  const first = firstSentence(tool.description);
+  const rest = description.startsWith(first) ? description.slice(first.length).trim() : description;
+  if (rest && oneLine(description) !== first) {
+    lines.push(...rest.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/).map((line) => `> ${oneLine(line)}`.trimEnd()));
+  }
+  const parameters = shown(tool.document).flatMap(([name, part]) => {
+    const said = [defaultText(part, tool.document).replace(/^, /, ""), descriptionOf(part, tool.document)].filter(Boolean);
+    return said.length > 0 ? [`  ${visible(name)}: ${said.join(". ")}`] : [];
+  });
+  if (parameters.length > 0) lines.push("parameters:", ...parameters);
+  if (tool.returns !== null) {
+    const returns = new Document(tool.returns);
+    const about = [descriptionOf(tool.returns, returns)].filter(Boolean);
+    for (const [name, part] of Object.entries(returns.properties(returns.root))) {
+      const text = descriptionOf(part, returns);
+      if (text) about.push(`${visible(name)}: ${text}`);
+    }
+    if (about.length > 0) lines.push("returns:", ...about.map((text) => `  ${text}`));
+  }
+  const notes = notesOf(tool);
+  if (notes.length > 0) lines.push(`notes: ${notes.join(", ")}`);
+  return lines;
+}
+
+/** ` — ` and the first sentence of the description. */
+export function sentence(tool: Tool): string {
+  const first = firstSentence(tool.description);
+  return first ? ` — ${visible(first)}` : "";
+}
+
+/**
+ * The same for a list of many tools: without a sentence that only repeats the name, and with facts, also with later sentences
+ * that tell what to know.
+ */
+export function worthSaying(tool: Tool, facts: boolean): string {
+  const first = firstSentence(tool.description);
+  const stems = words(first);
+  const known = new Set(words(tool.path));
+  const said = !first || (stems.length > 0 && stems.every((stem) => known.has(stem))) ? [] : [first];
+  if (facts) {
+    const later = sentences(oneLine(begin(tool.description))).slice(1).filter(telling);
+    said.push(...later.filter((text) => lengthOf(text) <= LONGEST_SENTENCE).slice(0, MOST_SENTENCES));
+  }
+  return said.length > 0 ? ` — ${visible(said.join(" "))}` : "";
+}
+
+/** The JSON Schema of a tool's parameters on one line. */
+export function parametersSchema(tool: Tool): string {
+  return visible(minified(withoutNarration(tool.parameters)));
+}
+
+/** A schema as a short type, so many levels deep: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`. */
 export function typeText(schema: Schema, document: Document, nested = 1): string {
-  return new Types(document).text(schema, nested);
+  const book = new TypeBook([], MOST_FIELDS_IN_MESSAGES);
+  return book.plain(new Reader(book, document, { depth: nested }).read(schema));
+}
+
+/** The text with what cannot be seen, or breaks or turns a line, spelled out as JSON would. */
+export function visible(text: string): string {
+  return text.replace(/(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (char) =>
+    Array.from({ length: char.length }, (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
+  );
 }
 
 /** The first sentence on one line, cut with `…` where it is longer. */
@@ -60,68 +161,31 @@ export function flat(text: string): string {
 
 /** `employee_id* (integer), limit (integer, default 10)`, the required ones starred. */
 export function parameterList(document: Document): string {
-  const named = document.properties(document.root);
   const must = new Set(document.required(document.root));
-  const types = new Types(document);
-  return shownNames(document)
-    .map((name) => `${name}${must.has(name) ? "*" : ""} (${types.text(named[name], 0)}${defaultText(named[name], document)})`)
+  return shown(document)
+    .map(([name, part]) => `${name}${must.has(name) ? "*" : ""} (${typeText(part, document, 0)}${defaultText(part, document)})`)
     .join(", ");
 }
 
-export function minified(value: unknown): string {
-  return JSON.stringify(value);
-}
-
-function shownNames(document: Document): string[] {
-  return document.positionalOrder().filter((name) => name !== NARRATION);
-}
-
-function signature(tool: Tool): string {
-  const document = tool.document;
+/** Each parameter that is shown, and its schema. */
+function shown(document: Document): [string, Schema][] {
   const named = document.properties(document.root);
-  const must = new Set(document.required(document.root));
-  const types = new Types(document);
-  const parts = shownNames(document).map((name) => `${key(name)}${must.has(name) ? "" : "?"}: ${types.text(named[name], 1)}`);
-  const returned = tool.returns === null ? "" : ` -> ${typeText(tool.returns, new Document(tool.returns), 2)}`;
-  const paged = pagingForm(tool) === null ? "" : " -- paged";
-  return `(${parts.join(", ")})${returned}${paged}`;
+  return document.positionalOrder().filter((name) => name !== NARRATION).map((name) => [name, named[name]]);
 }
 
-function sentence(tool: Tool): string {
-  const text = firstSentence(tool.description);
-  return text ? ` — ${text}` : "";
+function parametersOf(tool: Tool, book: TypeBook, facts: boolean): Template {
+  const must = new Set(tool.document.required(tool.document.root));
+  const reader = new Reader(book, tool.document, { facts });
+  return ["(", ...joined(", ", shown(tool.document).map(([name, part]) => reader.field(name, part, must.has(name)))), ")"];
 }
 
-function details(tool: Tool): string[] {
-  const lines: string[] = [];
-  const description = tool.description.trim();
-  const first = firstSentence(tool.description);
-  const rest = description.startsWith(first) ? description.slice(first.length).trim() : description;
-  if (rest && flat(description) !== first) lines.push(rest);
-  const document = tool.document;
-  const named = document.properties(document.root);
-  const must = new Set(document.required(document.root));
-  const shown = shownNames(document);
-  const types = new Types(document);
-  if (shown.length > 0) lines.push("parameters:");
-  for (const name of shown) {
-    const rank = must.has(name) ? ", required" : defaultText(named[name], document) || ", optional";
-    lines.push(`  ${name} (${types.text(named[name], 1)}${rank})${described(named[name], document)}`);
-  }
-  if (tool.returns !== null) {
-    const returns = new Document(tool.returns);
-    lines.push(`returns: ${typeText(tool.returns, returns, 2)}${described(tool.returns, returns)}`);
-    for (const [name, part] of Object.entries(returns.properties(returns.root))) {
-      const text = described(part, returns);
-      if (text) lines.push(`  ${name}${text}`);
-    }
-  }
-  const facts = factsOf(tool);
-  if (facts.length > 0) lines.push(`notes: ${facts.join(", ")}`);
-  return lines;
+/** What a tool of that name gives: the order of `get_order`. */
+function thing(name: string): string {
+  const parts = name.match(/[A-Z]?[a-z0-9]+|[A-Z]+/g) ?? [];
+  return singular((parts.length > 1 ? parts.slice(1) : parts).join("_"));
 }
 
-function factsOf(tool: Tool): string[] {
+function notesOf(tool: Tool): string[] {
   const { hints } = tool;
   const pairs: [unknown, string][] = [
     [hints.read_only, "changes nothing"],
@@ -137,14 +201,14 @@ function factsOf(tool: Tool): string[] {
 function defaultText(schema: Schema, document: Document): string {
   const part = document.deref(schema);
   if (!isObject(part) || part["default"] === undefined || part["default"] === null) return "";
-  const text = minified(part["default"]);
-  return text.length <= 60 ? `, default ${text}` : "";
+  const text = visible(minified(part["default"]));
+  return lengthOf(text) <= 60 ? `, default ${text}` : "";
 }
 
-function described(schema: Schema, document: Document): string {
+function descriptionOf(schema: Schema, document: Document): string {
   const part = document.deref(schema);
   const text = isObject(part) ? part["description"] : null;
-  return typeof text === "string" && text.trim() ? `: ${flat(text)}` : "";
+  return typeof text === "string" ? oneLine(text) : "";
 }
 
 function withoutNarration(schema: SchemaObject): SchemaObject {
@@ -154,116 +218,6 @@ function withoutNarration(schema: SchemaObject): SchemaObject {
   const changed: SchemaObject = { ...schema, properties: kept };
   if (Array.isArray(schema["required"])) changed["required"] = schema["required"].filter((name) => name !== NARRATION);
   return changed;
-}
-
-/** One rendering: schemas that contain themselves end at their JSON type instead of never. */
-class Types {
-  private readonly open = new Set<object>();
-  private left = 400; // subschemas; a server's schema may be built to grow without end
-
-  constructor(private readonly document: Document) {}
-
-  text(given: Schema, nested: number): string {
-    const schema = this.document.deref(given);
-    if (schema === false) return "never";
-    if (!isObject(schema)) return "any";
-    if (this.open.has(schema) || this.left <= 0) return this.kindsText(schema);
-    this.left -= 1;
-    this.open.add(schema);
-    try {
-      return this.choices(schema) || this.union(schema, nested) || this.typed(schema, nested) || "any";
-    } finally {
-      this.open.delete(schema);
-    }
-  }
-
-  private kindsText(schema: SchemaObject): string {
-    return either([...(this.document.kinds(schema) ?? [])].sort()) || "any";
-  }
-
-  private choices(schema: SchemaObject): string {
-    const values = "const" in schema ? [schema["const"]] : schema["enum"];
-    if (!Array.isArray(values) || values.length === 0) return "";
-    const text = values.map(minified).join("|");
-    return values.length <= MOST_CHOICES && text.length <= LONGEST_CHOICES ? text : this.kindsText(schema);
-  }
-
-  private union(schema: SchemaObject, nested: number): string {
-    const named = isObject(schema["properties"]) && Object.keys(schema["properties"]).length > 0;
-    for (const keyword of ["anyOf", "oneOf"]) {
-      const branches = schema[keyword];
-      if (Array.isArray(branches) && branches.length > 0 && !named) {
-        return either(branches.slice(0, MOST_FIELDS).map((branch) => this.text(branch, nested)));
-      }
-    }
-    const parts = schema["allOf"];
-    if (Array.isArray(parts) && !("type" in schema) && Object.keys(this.document.properties(schema)).length === 0) {
-      for (const part of parts) {
-        const text = this.text(part, nested);
-        if (text !== "any") return text;
-      }
-      return "any";
-    }
-    return "";
-  }
-
-  private typed(schema: SchemaObject, nested: number): string {
-    const declared = schema["type"];
-    if (Array.isArray(declared)) return either(declared.map((kind) => this.one(String(kind), schema, nested)));
-    if (typeof declared === "string") return this.one(declared, schema, nested);
-    const kinds = [...(this.document.kinds(schema) ?? [])].sort();
-    return either(kinds.map((kind) => this.one(kind, schema, nested))) || "any";
-  }
-
-  private one(kind: string, schema: SchemaObject, nested: number): string {
-    if (kind === "array") return this.array(schema, nested);
-    if (kind === "object") return this.object(schema, nested);
-    return PLAIN.has(kind) ? kind : "any"; // a server's result schema may say anything
-  }
-
-  private array(schema: SchemaObject, nested: number): string {
-    const first = schema["prefixItems"];
-    if (Array.isArray(first)) return `[${first.slice(0, MOST_FIELDS).map((part) => this.text(part, nested)).join(", ")}]`;
-    const items = schema["items"];
-    if (!isObject(items)) return "array";
-    const text = this.text(items, nested);
-    return hasBar(text) ? `(${text})[]` : `${text}[]`;
-  }
-
-  private object(schema: SchemaObject, nested: number): string {
-    if (nested <= 0) return "object";
-    const named = Object.entries(this.document.properties(schema));
-    const must = new Set(this.document.required(schema));
-    if (named.length === 0) {
-      const rest = schema["additionalProperties"];
-      const typed = isObject(rest) && Object.keys(rest).length > 0;
-      return typed ? `{[string]: ${this.text(rest, nested - 1)}}` : "object";
-    }
-    const fields = named
-      .slice(0, MOST_FIELDS)
-      .map(([name, part]) => `${key(name)}${must.has(name) ? "" : "?"}: ${this.text(part, nested - 1)}`);
-    return `{${[...fields, ...(named.length > MOST_FIELDS ? ["…"] : [])].join(", ")}}`;
-  }
-}
-
-function either(texts: string[]): string {
-  const unique = [...new Set(texts)];
-  return unique.includes("any") ? "any" : unique.join("|");
-}
-
-/** Whether a `|` stands outside all brackets. */
-function hasBar(text: string): boolean {
-  let depth = 0;
-  for (const char of text) {
-    if ("{[(".includes(char)) depth += 1;
-    else if ("}])".includes(char)) depth -= 1;
-    if (char === "|" && depth === 0) return true;
-  }
-  return false;
-}
-
-function key(name: string): string {
-  return isIdentifier(name) ? name : `[${minified(name)}]`;
 }
 
 /** Whether the characters before and after this place are drawn as one. */

@@ -43,7 +43,7 @@ def json_reply(run: Run, text: str, max_chars: int) -> str:
     reply: dict[str, Any] = {"result": result, "output": run.output}
     if run.error is not None:
         reply = {"error": {"kind": run.error.kind, "message": text}, "output": run.output}
-    whole = "".join(pieces(reply))
+    whole = "".join(pieces(reply, whole=True))
     room = max_chars
     while len(whole) > max_chars:  # JSON escapes characters, so that a text may need more room than its length
         room //= 2
@@ -52,7 +52,7 @@ def json_reply(run: Run, text: str, max_chars: int) -> str:
             reply = {"error": {"kind": run.error.kind, "message": note}, "output": ""}
         else:
             reply = {"result": None, "output": "", "note": f"too long for this reply, and cut: {note}"}
-        whole = "".join(pieces(reply))
+        whole = "".join(pieces(reply, whole=True))
     return whole
 
 
@@ -73,8 +73,8 @@ def _success(run: Run, room: int) -> str:
         return returned.fit(room, _value_note(run)) + end
     room -= len(_RETURNED) + len(_PRINTED)
     for_value, for_output = _shares([returned.total, printed.total], room)
-    value = returned.fit(for_value, _value_note(run))
-    return _RETURNED + value + _PRINTED + printed.fit(for_output, _output_note(run)) + end
+    output = printed.fit(for_output, _output_note(run))
+    return _PRINTED + output + _RETURNED + returned.fit(for_value, _value_note(run)) + end
 
 
 def _failure(run: Run, error: ScriptError, room: int) -> str:
@@ -82,7 +82,7 @@ def _failure(run: Run, error: ScriptError, room: int) -> str:
     cut = f"\n[{_PRINTED_TOO_MUCH.format(run.output_cut)}]" if run.output_cut else ""
     cut += "".join(f"\n[{note}]" for note in _check_notes(run))
     problem = _problem(error, room * 6 // 10)
-    room -= len(problem) + len(state) + len(cut) + len(_PRINTED) + 2
+    room -= len(problem) + len(state) + len(cut) + len(_PRINTED) + 4
     calls = Clip(["\n".join(_call_lines(run.calls, error))], max(room, 0)) if run.calls else None
     printed = Clip([run.output.rstrip()], max(room, 0))
     for_calls, for_output = _shares([calls.total if calls else 0, printed.total], room)
@@ -90,7 +90,7 @@ def _failure(run: Run, error: ScriptError, room: int) -> str:
     if calls:
         text += ("\n" if state else "\n\n") + calls.fit(for_calls, _lines_note)
     if printed.total:
-        text += _PRINTED + printed.fit(for_output, _output_note(run))
+        text += f"\n\n{_PRINTED}" + printed.fit(for_output, _output_note(run))
     return text + cut
 
 
@@ -185,12 +185,12 @@ def _returned(values: Sequence[Any]) -> Iterator[str]:
         elif isinstance(value, bytes):
             yield binary(value) if value.strip() else f'"{binary(value)}"'
         else:
-            yield from pieces(value)
+            yield from pieces(value, whole=True)
         return
     yield f"{len(values)} values:"
     for number, value in enumerate(values, 1):
         yield f"\n{number}: "
-        yield from pieces(value)
+        yield from pieces(value, whole=True)
 
 
 def _shares(wanted: Sequence[int], room: int) -> list[int]:
@@ -255,8 +255,8 @@ def _lines_note(left_out: int, total: int) -> str:
     return f"\n… [{left_out:,} of {total:,} characters left out] …\n"
 
 
-_RETURNED = "returned:\n"
-_PRINTED = "\n\nprinted:\n"
+_PRINTED = "printed:\n"
+_RETURNED = "\n\nreturned:\n"
 _PRINTED_TOO_MUCH = "{:,} more bytes were printed and are lost: print less, or return a value"
 _STATE_LOST = "state was lost: globals set before are gone, the next run starts afresh"
 _KINDS = {

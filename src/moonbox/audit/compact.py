@@ -50,8 +50,11 @@ class Clip:
         return self._front[: left - tail] + note(self.total - left, self.total) + self._back[-tail:]
 
 
-def pieces(value: Any) -> Iterator[str]:
-    """The value as JSON in parts: sorted keys, no spaces, readable characters; bytes as escaped text, NaN as NaN."""
+def pieces(value: Any, *, whole: bool = False) -> Iterator[str]:
+    """The value as JSON in parts: sorted keys, no spaces, readable characters; bytes as escaped text, NaN as NaN.
+
+    `whole`: numbers such as 2.0 are written as integers.
+    """
     kind = type(value)
     if kind is str and len(value) > _PART:
         yield '"'
@@ -62,18 +65,18 @@ def pieces(value: Any) -> Iterator[str]:
         opener = "["
         for item in value:
             yield opener
-            yield from pieces(item)
+            yield from pieces(item, whole=whole)
             opener = ","
         yield "]"
     elif kind is dict and not _is_small(value):
         opener = "{"
         for name, item in _named(value):
             yield f"{opener}{_encode(name)}:"
-            yield from pieces(item)
+            yield from pieces(item, whole=whole)
             opener = ","
         yield "}"
     else:
-        yield _encode(value)
+        yield _encode(_whole(value) if whole else value)
 
 
 def short(value: Any, limit: int) -> str:
@@ -121,6 +124,7 @@ def clean(text: str) -> str:
 
 
 _PART = 32_768
+_EXACT = 2**53  # below it, a float that is whole is the integer that it looks like
 
 
 def _encode(value: Any) -> str:
@@ -128,6 +132,15 @@ def _encode(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_other)
     except TypeError:  # keys that are partly strings and partly integers have no order of their own
         return json.dumps(_renamed(value), ensure_ascii=False, separators=(",", ":"), default=_other)
+
+
+def _whole(value: Any) -> Any:
+    kind = type(value)
+    if kind is float:
+        return int(value) if value.is_integer() and abs(value) < _EXACT else value
+    if kind is dict:
+        return {key: _whole(item) for key, item in value.items()}
+    return [_whole(item) for item in value] if kind is list else value
 
 
 def _other(value: Any) -> Any:

@@ -64,6 +64,17 @@ def declaration(walk: Walk, node: p.Declare, values: list[v.Value]) -> None:
         )
 
 
+def text(walk: Walk, node: p.Constant) -> None:
+    """Escapes in a backtick string of Rhai, which has none."""
+    escape = re.search(r"\\[nrt]", node.value) if walk.words.only_truth_values else None
+    if escape is not None and (not node.stop or walk.text(node).startswith("`")):
+        walk.note(
+            node.at,
+            f"a backtick string has no escapes: {escape[0]} stays as it is",
+            f'write "{escape[0]}" in double quotes, or a real line break',
+        )
+
+
 def condition(walk: Walk, node: p.Expression | p.Statement, value: v.Value) -> None:
     """A condition that is always true: 0 counts as true in Lua. In Rhai only truth values are conditions."""
     if walk.words.only_truth_values:

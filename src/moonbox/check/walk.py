@@ -324,6 +324,7 @@ class Walk(v.Scopes):
     def _constant(self, node: p.Constant) -> v.Value:
         value = node.value
         if isinstance(value, str):
+            slips.text(self, node)
             return v.Scalar("string")
         if isinstance(value, bool):
             return v.Scalar("boolean")

@@ -1,44 +1,42 @@
-"""The code tool and its catalog: the hidden tools as text on its description, as detailed as a budget allows.
+"""The catalog: the hidden tools as text on the code tool's description, as detailed as a budget allows.
 
-Also the choice between the code tool with its catalog, direct definitions of all tools, and both with a lean code tool.
+    schemas      full, and the JSON Schema of each tool's parameters
+    full         types, signatures with what descriptions say of their fields, and sentences
+    brief        types, signatures, first sentences
+    signatures   types and signatures
+    names        names by group; signatures of the groups that were used most, as many as there is room for
+    search       how to search; the same signatures
+
+A type is written once, and so are namespaces that have the same tools.
 """
 
 from __future__ import annotations
 
 import json
-import unicodedata
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
-from moonbox.codemode.definitions import Definition, in_format
-from moonbox.tools.document import Document
-from moonbox.tools.signature import first_sentence, render, type_text
-from moonbox.wording import counted
+from moonbox.tools.learned import with_shape
+from moonbox.tools.signature import Signatures, first_sentence, parameters_schema, visible, worth_saying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 
-    from moonbox.codemode.routing import Routes
-    from moonbox.config.sections import CodeModeSettings
     from moonbox.languages.language import Texts
-    from moonbox.limits import Limits
     from moonbox.tools.document import Schema
-    from moonbox.tools.learned import ResultSize
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
-Detail = Literal["schemas", "full", "signatures", "names", "search"]
-STEPS: tuple[Detail, ...] = ("full", "signatures", "names", "search")
+Detail = Literal["schemas", "full", "brief", "signatures", "names", "search"]
+STEPS: tuple[Detail, ...] = ("full", "brief", "signatures", "names", "search")
 _LONGEST_LINE = 4000
-"""Of one tool, before its signature is left to `docs.describe`: no tool may push all the others out of the budget."""
+"""Of one tool or type, before it is left to `docs.describe`: no tool may push all the others out of the budget."""
 _MOST_NAMESPACES = 60
+_MOST_USED_GROUPS = 20
 _SHARED_BY = 3
 _MOST_OPENINGS = 4
-_BYTES_PER_TOKEN = 4
-LEAN_TOKENS = 250
-"""The most that the definition of a lean code tool takes."""
-_ENOUGH_RESULTS = 3
-"""Of one tool, before its results count as known."""
+BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,169 +58,167 @@ def make_catalog(
     count: Callable[[str], int],
     shapes: Mapping[str, Schema] | None = None,
     leave_out: Container[str] = (),
+    uses: Mapping[str, int] | None = None,
 ) -> Catalog:
-    """The most detailed catalog within the budget of tokens. Its text depends on the tools alone, byte for byte.
+    """The most detailed catalog within the budget of tokens. Its text depends on what is given alone, byte for byte.
 
-    `shapes` are shown as the results of tools that do not say what they return. `leave_out` are paths of tools that
-    the model is shown elsewhere.
+    `shapes` are shown where tools do not say what they return. `leave_out` are paths of tools that the model is shown
+    elsewhere. `uses` is how often tools were called before: where there is no room for all signatures, the tools that
+    were used keep theirs.
     """
-    shown = [_with_shape(tool, shapes or {}) for tool in toolbox if tool.path not in leave_out]
+    shown = [with_shape(tool, (shapes or {}).get(tool.path)) for tool in toolbox if tool.path not in leave_out]
     tools = sorted(shown, key=lambda tool: (*_place(tool, toolbox), tool.path))
     if not tools:
         return Catalog("", "full", 0, 0)
     steps: tuple[Detail, ...] = ("schemas", *STEPS) if full_schemas else STEPS
+    writer = _Writer(tools, toolbox, texts)
     for step in steps:
-        text = _written(step, tools, toolbox, texts)
+        text = writer.text(step)
         tokens = count(text)
         if budget is None or tokens <= budget or step == steps[-1]:
-            return Catalog(text, step, len(tools), tokens)
-    raise AssertionError
+            break
+    if budget is not None and step in ("names", "search"):
+        text = _with_signatures(text, writer, step, uses or {}, lambda text: count(text) <= budget)
+    return Catalog(text, step, len(tools), count(text))
 
 
-def _with_shape(tool: Tool, shapes: Mapping[str, Schema]) -> Tool:
-    shape = shapes.get(tool.path) if tool.returns is None else None
-    return tool if shape is None else tool.with_(returns=shape)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which way the tools are shown, and why."""
-
-    code: bool
-    """Whether the code tool is offered."""
-    code_tokens: int
-    """What goes with every request in code mode: the code tool, its catalog, the direct tools and the system prompt."""
-    direct_tokens: int
-    """The same with every tool direct: their definitions."""
-    reason: str
-    both: bool = False
-    """Whether every tool is direct too, beside a lean code tool."""
-    both_tokens: int = 0
-    """The same with both."""
-
-
-def choose(
-    mode: str,
-    with_code: Sequence[Definition],
-    all_direct: Sequence[Definition],
-    lean: Definition,
-    *,
-    prompt: str,
-    hidden: Toolbox,
-    sizes: Mapping[str, ResultSize],
-    count: Callable[[str], int],
-) -> Choice:
-    """Take what the mode says. `hidden` is what scripts would reach, `sizes` what is known of results.
-
-    `auto` takes the code tool where its definition is smaller, and both otherwise. What is known of results decides
-    from then on: one that takes more than all of code mode belongs into a script; where every result is smaller than
-    the lean code tool, and no script ever asked for one, the code tool is not worth its place.
-    """
-    code_tokens = count(_sent(with_code)) + (count(prompt) if prompt else 0)
-    direct_tokens = count(_sent(all_direct))
-    lean_tokens = count(_sent([lean]))
-    known = [sizes[tool.path] for tool in hidden if tool.path in sizes and sizes[tool.path].results >= _ENOUGH_RESULTS]
-    tokens = [size.mean / _BYTES_PER_TOKEN for size in known]
-    code, both = False, False
-    if mode == "never":
-        why = "mode is never"
-    elif mode == "always" or not all_direct:
-        code, why = True, f"mode is {mode}"
-    elif not len(hidden):
-        why = "no tool may be called from scripts"
-    elif code_tokens < direct_tokens:
-        code, why = True, "the code tool is smaller"
-    elif max(tokens, default=0) > code_tokens:
-        code, why = True, f"results are large, up to {counted(round(max(tokens)), 'token')}"
-    elif len(known) == len(hidden) and max(tokens) < lean_tokens and not any(size.scripted for size in known):
-        why = "results are small, and no script asked for them"
-    else:
-        code, both, why = True, True, "direct definitions are smaller, and a lean code tool is beside them"
-    both_tokens = direct_tokens + lean_tokens
-    costs = (
-        f"{counted(code_tokens, 'token')} with the code tool, {direct_tokens:,} with every tool direct, "
-        f"{both_tokens:,} with both"
-    )
-    return Choice(code, code_tokens, direct_tokens, f"{why} ({costs})", both, both_tokens)
+def _with_signatures(
+    text: str, writer: _Writer, step: Detail, uses: Mapping[str, int], fits: Callable[[str], bool]
+) -> str:
+    """The text with signatures of the groups that were used most, or else of those of their tools that were."""
+    chosen: list[Tool] = []
+    for group in writer.by_use(uses)[:_MOST_USED_GROUPS]:
+        used = [tool for tool in group if uses.get(tool.path)]
+        for more in (group, used):
+            longer = writer.text(step, [*chosen, *more])
+            if fits(longer):
+                text, chosen = longer, [*chosen, *more]
+                break
+    return text
 
 
 def rough_tokens(text: str) -> int:
     """About four bytes to a token: good enough to compare definitions, not to bill by."""
-    return (len(text.encode("utf-8", "replace")) + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
+    return (len(text.encode("utf-8", "replace")) + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
 
 
-def with_results(
-    definition: Definition,
-    tools: Iterable[Tool],
-    texts: Texts,
-    shapes: Mapping[str, Schema],
-    count: Callable[[str], int],
-) -> Definition:
-    """A lean code tool that also says what the tools return, as far as it is known and there is room."""
-    results: list[str] = []
-    described = definition
-    for tool in tools:
-        schema = tool.returns if tool.returns is not None else shapes.get(tool.path)
-        text = "" if schema is None else type_text(schema, Document(schema), nested=2)
-        if "{" not in text:
-            continue  # no field to know
-        results.append(_visible(f"{tool.path} {text}"))
-        line = texts.lean_results.format(results="; ".join(results))
-        longer = replace(definition, description=f"{definition.description}\n{line}")
-        if count(_sent([longer])) > LEAN_TOKENS:
-            break
-        described = longer
-    return described
+class _Writer:
+    """Writes tools of a toolbox at each step of detail."""
+
+    def __init__(self, tools: list[Tool], toolbox: Toolbox, texts: Texts) -> None:
+        self._tools, self._toolbox, self._texts = tools, toolbox, texts
+
+    def text(self, step: Detail, with_signatures: Sequence[Tool] = ()) -> str:
+        """All tools at that step; some of them with signatures where the others have none."""
+        match step:
+            case "names":
+                return "\n".join([*self._detailed("brief", with_signatures), *self._names(with_signatures)])
+            case "search":
+                return "\n".join([*self._detailed("brief", with_signatures), self._search()])
+        return "\n".join(self._detailed(step, self._tools))
+
+    def by_use(self, uses: Mapping[str, int]) -> list[list[Tool]]:
+        """The tools of each group that was used, the most used group first."""
+        groups = [group.tools for group in self._groups(self._tools, lambda tool: tool.path)]
+        counts = [(sum(uses.get(tool.path, 0) for tool in group), group) for group in groups]
+        return [group for times, group in sorted(counts, key=lambda item: -item[0]) if times]
+
+    def _detailed(self, step: Detail, tools: Sequence[Tool]) -> list[str]:
+        if not tools:
+            return []
+        shown = tools if step == "signatures" else _without_shared_openings(tools)
+        groups = self._groups(shown, _fingerprint)
+        signatures = Signatures([tool for group in groups for tool in group.tools], facts=step == "full")
+        lines = [
+            _line(step, tool, self._texts.written(f"{group.place}{_place(tool, self._toolbox)[1]}"), signatures)
+            for group in groups
+            for tool in group.tools
+        ]
+        types = [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in signatures.types()]
+        return [*([self._texts.types_title, *types] if types else []), self._texts.catalog_title, *lines]
+
+    def _names(self, without: Sequence[Tool]) -> list[str]:
+        known = {tool.path for tool in without}
+        groups = self._groups([tool for tool in self._tools if tool.path not in known], self._name)
+        if not groups:
+            return []
+        grouped = next((group for group in groups if group.place), groups[0])
+        first = grouped.tools[0]
+        call = self._texts.call.format(name=self._texts.written(self._toolbox.alias(first)))
+        lines = [f"- {group.title}{', '.join(self._name(tool) for tool in group.tools)}" for group in groups]
+        return [self._texts.names_title.format(call=call), *lines]
+
+    def _search(self) -> str:
+        spaces = [group.place.rstrip(".") or "tools" for group in self._groups(self._tools, self._name)]
+        more = len(spaces) - _MOST_NAMESPACES
+        named = ", ".join(spaces[:_MOST_NAMESPACES]) + (f" and {more} more" if more > 0 else "")
+        call = self._texts.call.format(name=self._texts.written(self._toolbox.alias(self._tools[-1])))
+        return self._texts.search_title.format(count=len(self._tools), namespaces=named, call=call)
+
+    def _name(self, tool: Tool) -> str:
+        return _place(tool, self._toolbox)[1]
+
+    def _groups(self, tools: Sequence[Tool], key: Callable[[Tool], Hashable]) -> list[_Group]:
+        """The tools by namespace; namespaces whose tools are alike by that key are one group."""
+        spaces: dict[str, list[Tool]] = {}
+        for tool in tools:
+            spaces.setdefault(_place(tool, self._toolbox)[0], []).append(tool)
+        groups: dict[Hashable, _Group] = {}
+        for space, members in spaces.items():
+            alike = (space == "", *(key(tool) for tool in members))
+            groups.setdefault(alike, _Group(members)).spaces.append(space)
+        return list(groups.values())
 
 
-def _written(step: Detail, tools: list[Tool], toolbox: Toolbox, texts: Texts) -> str:
-    match step:
-        case "schemas" | "full" | "signatures":
-            shown = tools if step == "signatures" else _without_shared_openings(tools)
-            lines = [_line(step, tool, texts.written(toolbox.alias(tool))) for tool in shown]
-            return "\n".join([texts.catalog_title, *lines])
-        case "names":
-            return "\n".join([texts.names_title, *_by_namespace(tools, toolbox)])
-        case "search":
-            spaces = list(dict.fromkeys(_place(tool, toolbox)[0] or "tools" for tool in tools))
-            more = len(spaces) - _MOST_NAMESPACES
-            named = ", ".join(spaces[:_MOST_NAMESPACES]) + (f" and {more} more" if more > 0 else "")
-            return texts.search_title.format(count=len(tools), namespaces=named)
+@dataclass(slots=True)
+class _Group:
+    """Tools of a namespace; `spaces` are all namespaces that have the same."""
+
+    tools: list[Tool]
+    spaces: list[str] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """What stands before the tools' names."""
+        return f"{together(self.spaces)}." if self.spaces != [""] else ""
+
+    @property
+    def title(self) -> str:
+        return f"{together(self.spaces)}: " if self.spaces != [""] else ""
 
 
-def _line(step: Detail, tool: Tool, name: str) -> str:
+def together(names: Sequence[str]) -> str:
+    """Several names as one: `{acme, globex}_math`."""
+    if len(names) == 1:
+        return names[0]
+    head = re.sub(r"[A-Za-z0-9]+$", "", _common_start(names))
+    rest = [name[len(head) :] for name in names]
+    tail = re.sub(r"^[A-Za-z0-9]+", "", _common_start([name[::-1] for name in rest])[::-1])
+    return f"{head}{{{', '.join(name[: len(name) - len(tail)] for name in rest)}}}{tail}"
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    return first[: next((at for at, char in enumerate(first) if last[at] != char), len(first))]
+
+
+def _fingerprint(tool: Tool) -> Hashable:
+    """Equal for tools that are written the same, but for their namespaces."""
+    return tool.name, tool.description, json.dumps([tool.parameters, tool.returns])
+
+
+def _line(step: Detail, tool: Tool, name: str, signatures: Signatures) -> str:
     """One tool; whatever its description and schema hold, it begins one line and imitates no other."""
-    written = render(tool, "signature" if step == "signatures" else "brief", name=name)
-    if len(written) > _LONGEST_LINE:
-        sentence = first_sentence(tool.description) if step != "signatures" else ""
-        written = f"{name}(…)" + (f" — {sentence}" if sentence else "")
-    line = f"- {_visible(written)}"
-    if step != "schemas":
-        return line
-    schema = render(tool, "schema", name=name).rpartition("\n  schema: ")[2]
-    return f"{line}\n  schema: {_visible(schema)}"
+    words = "" if step == "signatures" else worth_saying(tool, facts=step == "full")
+    line = f"- {signatures.signature(tool, name)}{words}"
+    if len(line) > _LONGEST_LINE:
+        line = f"- {signatures.signature(tool, name, result=False)}{words}"
+    if len(line) > _LONGEST_LINE:
+        line = f"- {visible(name)}(…){words}"
+    return f"{line}\n  schema: {parameters_schema(tool)}" if step == "schemas" else line
 
 
-def _visible(text: str) -> str:
-    """The text with what cannot be seen, or breaks or turns a line, spelled out as JSON would."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_spelled(char) if unicodedata.category(char) in _UNSEEN else char for char in text)
-
-
-def _spelled(char: str) -> str:
-    if char in _JOINERS:
-        return char
-    return "".join(f"\\u{unit:04x}" for unit in _units(char))
-
-
-def _units(char: str) -> Iterable[int]:
-    """A character's code in UTF-16, in which JSON counts."""
-    data = char.encode("utf-16-be", "surrogatepass")
-    return [int.from_bytes(data[place : place + 2]) for place in range(0, len(data), 2)]
-
-
-def _without_shared_openings(tools: list[Tool]) -> list[Tool]:
+def _without_shared_openings(tools: Sequence[Tool]) -> list[Tool]:
     """The tools without the sentences with which every tool of a namespace begins: they tell none from another."""
     spaces: dict[str | None, list[Tool]] = {}
     for tool in tools:
@@ -251,92 +247,7 @@ def _without_opening(tools: list[Tool]) -> list[str]:
     return texts
 
 
-def _by_namespace(tools: list[Tool], toolbox: Toolbox) -> list[str]:
-    groups: dict[str, list[str]] = {}
-    for tool in tools:
-        space, name = _place(tool, toolbox)
-        groups.setdefault(space, []).append(name)
-    return [f"- {space + ': ' if space else ''}{', '.join(names)}" for space, names in groups.items()]
-
-
 def _place(tool: Tool, toolbox: Toolbox) -> tuple[str, str]:
     """The namespace and the name as scripts write them."""
     space, _, name = toolbox.alias(tool).rpartition(".")
     return space, name
-
-
-def _sent(definitions: Sequence[Definition]) -> str:
-    """The definitions as a request carries them; the formats differ by a few characters for each tool."""
-    return json.dumps(in_format(definitions, "anthropic"), ensure_ascii=False, separators=(",", ":"))
-
-
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINERS = frozenset("\u200c\u200d")  # parts of words and emoji
-
-
-class CodeTool:
-    """The description of the tool that takes scripts."""
-
-    def __init__(
-        self, settings: CodeModeSettings, texts: Texts, routes: Routes, limits: Limits, count: Callable[[str], int]
-    ) -> None:
-        self._settings, self._texts, self._routes, self._limits, self._count = settings, texts, routes, limits, count
-
-    @property
-    def name(self) -> str:
-        return self._settings.name or self._texts.name
-
-    @property
-    def parameter(self) -> str:
-        """The name of its one parameter."""
-        return self._settings.parameter or self._texts.parameter
-
-    def prompt(self) -> str:
-        """The addition to the system prompt."""
-        if self._settings.system_prompt is not None:
-            return self._settings.system_prompt
-        reached = len(self._routes.hidden) > 0
-        chosen = self._texts.system_prompt if reached else self._texts.system_prompt_without_tools
-        return chosen.format(name=self.name)
-
-    def definition(self, catalog: Catalog) -> Definition:
-        """With the catalog of what scripts reach."""
-        texts, hidden, kept = self._texts, self._routes.hidden, self._routes.kept
-        own = self._settings.description
-        parts = [texts.description if own is None else own]
-        if len(hidden):
-            parts += [texts.with_tools, *self._limits_text()] if own is None else []
-            parts += [catalog.text] if catalog.tools else []
-        if kept:
-            names = ", ".join(sorted(texts.written(hidden.alias(path)) for path in kept))
-            parts.append(texts.also_in_scripts.format(names=names))
-        parameter = {"type": "string", "description": texts.parameter_description}
-        return self._make("\n".join(parts), parameter, read_only=not len(hidden))
-
-    def lean(self, everything: Mapping[str, Tool], shapes: Mapping[str, Schema]) -> Definition:
-        """Beside direct definitions of every tool, by their names: these say the rest."""
-        texts, hidden = self._texts, self._routes.hidden
-        parts = [texts.lean if self._settings.description is None else self._settings.description]
-        if any(tool.namespace for tool in hidden):
-            parts.append(texts.lean_namespaces)
-        if direct := [name for name, tool in everything.items() if tool.path not in hidden]:
-            parts.append(texts.not_in_scripts.format(names=", ".join(direct)))
-        definition = self._make(" ".join(parts), {"type": "string"}, read_only=False)
-        return with_results(definition, hidden, texts, shapes, self._count)
-
-    def _make(self, description: str, parameter: dict[str, Any], *, read_only: bool) -> Definition:
-        schema = {
-            "type": "object",
-            "properties": {self.parameter: parameter},
-            "required": [self.parameter],
-            "additionalProperties": False,
-        }
-        annotations = {"readOnlyHint": read_only}
-        return Definition(self.name, description, schema, annotations=annotations, overflow=self.parameter)
-
-    def _limits_text(self) -> list[str]:
-        limits = self._limits
-        calls = [] if limits.max_tool_calls is None else [f"{limits.max_tool_calls} tool calls"]
-        time = [] if limits.timeout is None else [f"{limits.timeout:g} seconds"]
-        what = " and ".join([*calls, *time])
-        return [self._texts.limits.format(what=what)] if what and self._texts.limits else []

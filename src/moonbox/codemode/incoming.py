@@ -10,7 +10,8 @@ from moonbox.codemode.definitions import find_script, parse_arguments, shorten
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from moonbox.codemode.catalog import Catalog, Choice, CodeTool
+    from moonbox.codemode.catalog import Catalog
+    from moonbox.codemode.code_tool import Choice, CodeTool
     from moonbox.codemode.definitions import Definition
     from moonbox.codemode.routing import Routes
     from moonbox.languages.language import Texts
@@ -25,6 +26,8 @@ class View:
     catalog: Catalog
     direct: dict[str, Tool]
     choice: Choice
+    added: dict[str, str]
+    """What was added beside tools."""
 
 
 class CallReader:

@@ -9,8 +9,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
-from moonbox.codemode.catalog import Catalog, Choice, CodeTool, choose, make_catalog, rough_tokens
+from moonbox.codemode.catalog import Catalog, make_catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
+from moonbox.codemode.code_tool import Choice, CodeTool, choose
 from moonbox.codemode.conversation import Conversation
 from moonbox.codemode.definitions import (
     Definition,
@@ -95,6 +96,7 @@ class CodeMode:
         """Follows a conversation's name in `sessions`, after the mark, where the tools are not the Sandbox's alone."""
         self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
         self._sizes = sandbox.toolbox.learned.sizes()
+        self._uses = sandbox.toolbox.learned.uses()
         self._ended = threading.Event()
 
     def _show(self, toolbox: Toolbox) -> None:
@@ -174,6 +176,7 @@ class CodeMode:
         with self._lock:
             self._shapes = self.sandbox.toolbox.learned.snapshot()
             self._sizes = self.sandbox.toolbox.learned.sizes()
+            self._uses = self.sandbox.toolbox.learned.uses()
             self._view = None
 
     def definitions(self, form: Format = "openai") -> list[dict[str, Any]]:
@@ -357,11 +360,12 @@ class CodeMode:
         if self._closed:
             raise ClosedError("this CodeMode is closed")
         with self._lock:
-            if self._routes.update() or self._view is None:
-                self._view = self._make_view()
+            added = self.sandbox.docs.added()
+            if self._routes.update() or self._view is None or self._view.added != added:
+                self._view = self._make_view(added)
             return self._view
 
-    def _make_view(self) -> View:
+    def _make_view(self, added: dict[str, str]) -> View:
         settings, texts = self.settings, self._texts
         catalog = make_catalog(
             self._routes.hidden,
@@ -371,8 +375,9 @@ class CodeMode:
             count=self._count,
             shapes=self._shapes,
             leave_out=self._routes.kept,
+            uses=self._uses,
         )
-        code = self._code_tool.definition(catalog)
+        code = self._code_tool.definition(catalog, added)
         prompt = self._code_tool.prompt()
         direct = provider_names(self._routes.direct, [self.tool_name])
         everything = provider_names(self._toolbox, [self.tool_name])
@@ -388,7 +393,7 @@ class CodeMode:
             count=self._count,
         )
         shown = direct if choice.code and not choice.both else everything
-        return View(lean if choice.both else code, catalog, shown, choice)
+        return View(lean if choice.both else code, catalog, shown, choice, added)
 
     def _lost(self, problem: Exception) -> Reply:
         """The answer where no run came about."""

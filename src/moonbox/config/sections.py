@@ -165,7 +165,7 @@ class CodeModeSettings:
     full_schemas: bool = False
     """Add each tool's JSON Schema to the catalog."""
     learned_shapes: bool = False
-    """Show in the catalog what tools without a result schema have returned, as far as it was known at the start."""
+    """Show in the catalog what tools have returned that do not fully say it, as far as it was known at the start."""
     mode: Literal["always", "auto", "never"] = "always"
     """always: the code tool; never: every tool direct; auto: the code tool where that is smaller, or else both."""
     approvals: bool = False
@@ -179,7 +179,7 @@ class CodeModeSettings:
     system_prompt: str | None = None
     """Replaces the system prompt addition."""
     catalog_tokens: Annotated[int, Field(ge=1)] | None = 8000
-    """Above this size the catalog shows less: signatures, then names, then only how to search."""
+    """Above this size the catalog shows less: no facts of fields, no sentences, only names, then only how to search."""
     description_chars: Annotated[int, Field(ge=200)] | None = None
     """The longest description that the provider takes (1024 for some); the code tool's parameter holds the rest."""
     max_chars: Annotated[int, Field(ge=500)] = 20_000

@@ -45,8 +45,12 @@ class Texts(Struct, frozen=True, kw_only=True):
     fence: str
     description: str
     with_tools: str
+    added_title: str
+    """Before what was added beside tools."""
+    types_title: str
     catalog_title: str
     names_title: str
+    """Before names of tools; `{call}` is how a script writes a call of one of them."""
     search_title: str
     lean: str
     """The whole description of the code tool where every tool is shown directly too."""
@@ -70,6 +74,12 @@ class Texts(Struct, frozen=True, kw_only=True):
     part_of_text: str
     kept: str
     """The name of a value that was kept because it is large; `{number}` is filled in."""
+    helpers: str = ""
+    """Functions for lists; in every description."""
+    paging: str = ""
+    """How all pages of a tool are fetched, where there are tools."""
+    failures: str = ""
+    """The codes of failures, where there are tools."""
     limits: str = ""
     """What one script may spend; `{what}` is filled in."""
     call: str = "{name}"

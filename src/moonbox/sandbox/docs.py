@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
 from moonbox.languages.registry import language as language_named
+from moonbox.sandbox.environment import Additions
 from moonbox.tools.document import Document
-from moonbox.tools.signature import render, type_text
+from moonbox.tools.learned import with_shape
+from moonbox.tools.signature import Signatures, first_sentence, render, type_text, visible, worth_saying
+from moonbox.tools.type_reader import minified
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +27,8 @@ _MOST_RESULTS = 50
 _TOOLS_PER_UNIT = 20
 _MOST_TEXT = 500
 _MOST_NAMES = 10_000
+_MOST_LOOKED_AT = 20  # tools for each one that is found: others may be the same in another group
+_DEPTH = 6
 
 
 class Docs:
@@ -76,9 +82,15 @@ class Docs:
 
     def listing(self, limit: int) -> list[dict[str, Any]]:
         """What there is, tools first, in the order in which they were added."""
-        tools = [_of_tool(tool) for tool in self._toolbox if tool.policy != "direct"]
+        most = min(limit, _MOST_NAMES)
         texts = {**self._entries, **self._builtins()}
-        return [*tools, *(_of_entry(name, text) for name, text in texts.items())][: min(limit, _MOST_NAMES)]
+        found = _found([tool for tool in self._toolbox if tool.policy != "direct"], most)
+        return [*found, *(_of_entry(name, text) for name, text in texts.items())][:most]
+
+    def added(self) -> dict[str, str]:
+        """The first sentence of each entry that was added, by name."""
+        standard = Additions.standard().docs
+        return {name: first_sentence(text) for name, text in self._entries.items() if standard.get(name) != text}
 
     def get(self, name: str) -> str | None:
         """The entry of that name: an added one, a tool, or a part of the environment."""
@@ -92,11 +104,28 @@ class Docs:
         return self._builtins().get(name) or language_named(self._language).library_docs.get(name)
 
     def describe(self, name: str) -> str:
-        """One tool's full documentation, or an entry; an unknown name is an error that names the nearest."""
-        text = self.get(name)
-        if text is None:
-            return self._written(self._toolbox.resolve(name.removeprefix("tools.")))
-        return text
+        """The documentation of a tool, of a whole group, or an entry; the error of an unknown name has the nearest."""
+        text = self.get(name) or self._group(name)
+        return self._written(self._toolbox.resolve(name.removeprefix("tools."))) if text is None else text
+
+    def _group(self, name: str) -> str | None:
+        """The tools of a namespace: types, signatures, first sentences."""
+        texts = language_named(self._language).texts
+        space = name.removeprefix("tools.").replace(texts.separator, ".") + "."
+        tools = [tool for tool in self._toolbox if tool.policy != "direct"]
+        names = {tool.path: self._toolbox.alias(tool) for tool in tools}
+        members = [tool for tool in tools if tool.path.startswith(space) or names[tool.path].startswith(space)]
+        if not members:
+            return None
+        members = [with_shape(tool, self._learned.schema(tool.path)) for tool in members]
+        signatures = Signatures(members, facts=True)
+        written = {path: texts.written(alias) for path, alias in names.items()}
+        lines = [
+            f"- {signatures.signature(tool, written[tool.path])}{worth_saying(tool, facts=True)}" for tool in members
+        ]
+        call = texts.call.format(name=written[members[0].path])
+        title = f"{visible(space[:-1])}: {counted(len(members), 'tool')}; a call is {call}"
+        return "\n".join([title, *signatures.types(), *lines])
 
     def find_tools(self, words: str, limit: int) -> list[Tool]:
         """Tools that fit the words, best first."""
@@ -104,7 +133,8 @@ class Docs:
 
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """Tools and entries that fit the words, best first."""
-        matches = [_of_tool(tool) for tool in self.find_tools(words, limit) if tool.policy != "direct"]
+        ranked = self.find_tools(words, limit * _MOST_LOOKED_AT)
+        matches = _found([tool for tool in ranked if tool.policy != "direct"], limit)
         if len(matches) < limit:
             wanted = words.lower().split()
             for name, text in {**self._builtins(), **self._entries}.items():
@@ -123,11 +153,10 @@ class Docs:
 
     def _written(self, tool: Tool) -> str:
         """One tool, with the shape of what it has returned where it does not say what it returns."""
-        text = render(tool, "full")
-        shape = self._learned.schema(tool.path) if tool.returns is None else None
-        if not shape:
-            return text
-        return f"{text}\nreturned so far: {type_text(shape, Document(shape), nested=3)}"
+        shape = self._learned.schema(tool.path)
+        if tool.returns is not None or not shape:
+            return render(with_shape(tool, shape), "full")
+        return f"{render(tool, 'full')}\nreturned so far: {type_text(shape, Document(shape), nested=_DEPTH)}"
 
     def _tool(self, path: str) -> Any:
         tool = self._toolbox.get(path)
@@ -137,9 +166,23 @@ class Docs:
         return builtin_docs(self._language)
 
 
-def _of_tool(tool: Any) -> dict[str, Any]:
-    summary = render(tool, "brief").partition(" — ")[2]
-    return {"name": tool.path, "signature": render(tool, "signature"), "summary": summary}
+def _found(tools: list[Tool], most: int) -> list[dict[str, Any]]:
+    """The tools as search results. The same tool of several groups is one, and a type is in the first that names it."""
+    alike: dict[str, list[Tool]] = {}
+    for tool in tools:
+        alike.setdefault(minified([tool.name, tool.parameters, tool.returns]), []).append(tool)
+    firsts = list(alike.values())[:most]
+    signatures = Signatures([same[0] for same in firsts])
+    results = []
+    for tool, *others in firsts:
+        result: dict[str, Any] = {"name": tool.path, "signature": signatures.signature(tool, tool.path)}
+        result["summary"] = first_sentence(tool.description)
+        if types := signatures.types():
+            result["types"] = types
+        if others:
+            result["also_in"] = [other.namespace or "tools" for other in others]
+        results.append(result)
+    return results
 
 
 def _of_entry(name: str, text: str) -> dict[str, Any]:

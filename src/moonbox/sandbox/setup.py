@@ -18,6 +18,7 @@ from moonbox.sandbox.slots import RunningCalls, ToolSlots
 from moonbox.sandbox.threads import LoopThread, Threads
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
+from moonbox.tools.learned import is_vague
 from moonbox.values import pack
 
 if TYPE_CHECKING:
@@ -106,12 +107,12 @@ class Setup:
         return view
 
     def learn(self, tool: Tool, packed: Packed, *, scripted: bool) -> None:
-        """Remember how large a result is and, if the tool does not declare what it returns, its shape."""
+        """Remember how large a result is and, if the tool does not fully declare what it returns, its shape."""
         learned = self.toolbox.learned
         if not learned.is_due(tool.path):
             return
         learned.measure(tool.path, len(packed.data), scripted=scripted)
-        if tool.returns is None:
+        if tool.returns is None or is_vague(tool.returns):
             hides = None if self.redactor is None else self.redactor.hides
             learned.learn(tool.path, self.clean_result(packed).value, hides=hides)
 

@@ -1,12 +1,12 @@
-"""Learned shapes: what tools without a result schema have returned so far, as schemas without a single value.
+"""Learned shapes: what tools that do not fully declare it have returned so far, as schemas without a single value.
 
 Beside them, how large the results of every tool were.
 
 A shape is a JSON Schema of types, fields (`required` are those that every object had) and elements. Names of fields
 that are redacted stay out. Shapes are bounded in size and depth, and so is how much of a result is looked at.
 
-The keys of a map are data: they may be names or addresses of people. An object is taken for a map, which is
-`{"type": "object"}` without fields, if one of its keys is not an identifier or looks like data, if its values are
+The keys of a map are data: they may be names or addresses of people. An object is taken for a map, of which only the
+shape of the values is kept, if one of its keys is not an identifier or looks like data, if its values are
 objects of one shape, or if more keys differ than agree from one object to the next.
 
 A server with several clients serves several owners, and what one of them has learned is not shown to another.
@@ -20,6 +20,7 @@ import re
 import threading
 from collections import Counter
 from contextvars import ContextVar
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
+    from moonbox.tools.tool import Tool
+
 _DEEPEST = 6
 _MOST_FIELDS = 60
 _MOST_ELEMENTS = 50  # looked at in one list
@@ -39,6 +42,7 @@ _LONGEST_NAME = 40
 _MOST_DIGITS = 3  # in one name
 _MOST_ALIKE = 4  # names that differ only in their digits
 _SAME_OBJECTS = 3  # so many values of one object, all of them objects of one shape
+_LONGEST_JSON = 1_000_000  # characters of JSON in a text
 _LARGEST = 16_000  # characters of one shape as JSON
 _FIELD = r"[A-Za-z_$][A-Za-z0-9_$]*(-[A-Za-z0-9_$]+)*"
 _FORMAT = 2
@@ -118,6 +122,12 @@ class LearnedShapes:
         with self._lock:
             return dict(self._sizes)
 
+    def uses(self) -> dict[str, int]:
+        """How many results each tool has given to the current owner."""
+        current = OWNER.get()
+        with self._lock:
+            return {path: count for (owner, path), count in self._counts.items() if owner == current}
+
     def measure(self, path: str, size: int, *, scripted: bool) -> None:
         """Take in how large a result is, and whether a script asked for it."""
         with self._lock:
@@ -139,6 +149,7 @@ class LearnedShapes:
         with self._lock:
             self._shapes = {key: shape for key, shape in self._shapes.items() if path not in (None, key[1])}
             self._sizes = {name: size for name, size in self._sizes.items() if path not in (None, name)}
+            self._counts = Counter({key: count for key, count in self._counts.items() if path not in (None, key[1])})
             self._changed()
 
     def keep_in(self, path: str | Path) -> None:
@@ -162,6 +173,10 @@ class LearnedShapes:
                 match entry:
                     case [str(name), int(results), int(total), bool(scripted)] if results > 0 and total >= 0:
                         self._sizes.setdefault(name, ResultSize(results, total, scripted))
+            for entry in _listed(data.get("uses")):
+                match entry:
+                    case [str(owner), str(name), int(count)] if count > 0:
+                        self._counts[owner, name] += count
 
     def _changed(self) -> None:
         self._revision += 1
@@ -174,11 +189,12 @@ class LearnedShapes:
         beside = self._path.with_name(self._path.name + ".new")
         shapes = [[*key, shape] for key, shape in self._shapes.items()]
         sizes = [[name, size.results, size.bytes, size.scripted] for name, size in self._sizes.items()]
+        uses = [[*key, count] for key, count in self._counts.most_common(_MOST_SHAPES)]
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             beside.unlink(missing_ok=True)
             with open(beside, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                json.dump({"version": _FORMAT, "shapes": shapes, "sizes": sizes}, file, indent=1)
+                json.dump({"version": _FORMAT, "shapes": shapes, "sizes": sizes, "uses": uses}, file, indent=1)
             beside.replace(self._path)
         except OSError:
             return
@@ -205,7 +221,19 @@ class _Reader:
             return {"type": kind}
         if kind == "array":
             return self._list(value, depth)
+        if kind == "string" and depth == 0 and isinstance(value, str):
+            return self._text(value)
         return self._table(value, depth) if kind == "object" else {"type": kind}
+
+    def _text(self, value: str) -> dict[str, Any]:
+        """A result that is text: the shape of the JSON in it, if that is what it holds."""
+        if value.lstrip()[:1] not in ("{", "[") or len(value) > _LONGEST_JSON:
+            return {"type": "string"}
+        try:
+            inner = self.shape(json.loads(value), 1)
+        except (ValueError, RecursionError):
+            return {"type": "string"}
+        return {"type": "string", "contentMediaType": "application/json", "contentSchema": inner}
 
     def _list(self, value: list[Any], depth: int) -> dict[str, Any]:
         items: dict[str, Any] | None = None
@@ -216,17 +244,21 @@ class _Reader:
 
     def _table(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         if not _are_fields(value):
-            return _MAP
-        shown = [name for name in value if self.hides is None or not self.hides(name)]
+            seen = [item for name, item in islice(value.items(), _MOST_ELEMENTS) if not self._is_hidden(name)]
+            return _map_of([self.shape(item, depth + 1) for item in seen])
+        shown = [name for name in value if not self._is_hidden(name)]
         properties = {name: self.shape(value[name], depth + 1) for name in shown}
         if len(properties) >= _SAME_OBJECTS:
             first, *others = properties.values()
             if first["type"] == "object" and all(other == first for other in others):
-                return _MAP
+                return _map_of([first])
         shape: dict[str, Any] = {"type": "object", "properties": properties, "required": sorted(shown)}
         if len(shown) < len(value):
             shape["additionalProperties"] = True
         return shape
+
+    def _is_hidden(self, name: Any) -> bool:
+        return self.hides is not None and isinstance(name, str) and self.hides(name)
 
 
 def merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
@@ -237,6 +269,9 @@ def merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     if "number" in kinds and "integer" in kinds:
         kinds.remove("integer")
     merged: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else sorted(kinds)}
+    if all("contentSchema" in shape for shape in (left, right)):
+        merged["contentMediaType"] = "application/json"
+        merged["contentSchema"] = merge(left["contentSchema"], right["contentSchema"])
     if "object" in kinds:
         merged.update(_merged_tables(left, right))
     if "array" in kinds:
@@ -249,22 +284,88 @@ def merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
 def _merged_tables(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     tables = [shape for shape in (left, right) if "object" in _kinds(shape)]
     if any("properties" not in shape for shape in tables):
-        return {}
+        return _merged_map(tables)
     if len(tables) == 1:
         return {key: tables[0][key] for key in ("properties", "required", "additionalProperties") if key in tables[0]}
     properties = dict(tables[0]["properties"])
     known, seen = properties.keys(), tables[1]["properties"].keys()
     if known and seen and len(known ^ seen) > len(known & seen):
-        return {}
+        return _merged_map(tables)
     for name, shape in tables[1]["properties"].items():
         properties[name] = merge(properties[name], shape) if name in properties else shape
     if len(properties) > _MOST_FIELDS:
-        return {}
+        return _merged_map(tables)
     required = set(tables[0].get("required", ())) & set(tables[1].get("required", ()))
     merged: dict[str, Any] = {"properties": properties, "required": sorted(required)}
     if any(shape.get("additionalProperties") for shape in tables):
         merged["additionalProperties"] = True
     return merged
+
+
+def _merged_map(tables: list[dict[str, Any]]) -> dict[str, Any]:
+    """What tables with different keys have in common: the shape of their values."""
+    values: list[dict[str, Any]] = []
+    for shape in tables:
+        rest = shape.get("additionalProperties")
+        values += [*shape.get("properties", {}).values(), *([rest] if isinstance(rest, dict) else [])]
+    return {key: part for key, part in _map_of(values).items() if key != "type"}
+
+
+def is_vague(schema: Any) -> bool:
+    """Whether a result schema leaves out what can be learned: fields of objects, elements of lists, JSON in text."""
+    return _completed(schema, None) is None
+
+
+def with_shape(tool: Tool, shape: dict[str, Any] | None) -> Tool:
+    """The tool with what was learned of its results, where it does not say what they are."""
+    if shape is None:
+        return tool
+    returns = shape if tool.returns is None else _completed(tool.returns, shape)
+    return tool if returns is tool.returns else tool.with_(returns=returns)
+
+
+def _completed(declared: Any, shape: dict[str, Any] | None) -> Any:
+    """The declared schema with learned parts where it is vague; None where it is, and nothing was learned."""
+    if not isinstance(declared, dict) or "$ref" in declared:
+        return declared
+    kind = declared.get("type")
+    if kind == "object" and not declared.get("properties") and not _says_much(declared.get("additionalProperties")):
+        return shape if shape is None or "object" in _kinds(shape) else declared
+    if kind == "string" and declared.keys() <= {"type", "title", "description"}:
+        return shape if shape is None or "contentMediaType" in shape else declared
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(declared.get(keyword), dict):
+            inner = None if shape is None else shape.get(keyword, {})
+            part = _completed(declared[keyword], inner)
+            if part is not declared[keyword]:
+                return None if part is None else {**declared, keyword: part}
+    return _completed_fields(declared, shape)
+
+
+def _completed_fields(declared: dict[str, Any], shape: dict[str, Any] | None) -> Any:
+    fields = declared.get("properties")
+    if not isinstance(fields, dict):
+        return declared
+    known = None if shape is None else shape.get("properties", {})
+    completed = {
+        name: _completed(part, None if known is None else known.get(name, {})) for name, part in fields.items()
+    }
+    if None in completed.values():
+        return None
+    return (
+        declared
+        if all(completed[name] is part for name, part in fields.items())
+        else {**declared, "properties": completed}
+    )
+
+
+def _says_much(rest: Any) -> bool:
+    """Whether the values of a map are described, beyond being of a plain type."""
+    return isinstance(rest, dict) and (
+        "$ref" in rest
+        or any(key in rest for key in ("properties", "items", "anyOf", "oneOf", "enum"))
+        or "additionalProperties" in rest
+    )
 
 
 def _kinds(shape: dict[str, Any]) -> list[str]:
@@ -283,6 +384,14 @@ def _are_fields(names: Collection[Any]) -> bool:
 def _is_field(name: str) -> bool:
     short = len(name) <= _LONGEST_NAME and sum(map(str.isdigit, name)) <= _MOST_DIGITS
     return short and re.fullmatch(_FIELD, name) is not None
+
+
+def _map_of(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """The shape of a map: nothing of its keys, and what its values have in common where they are objects or lists."""
+    inner: dict[str, Any] | None = None
+    for value in values:
+        inner = value if inner is None else merge(inner, value)
+    return {"type": "object", "additionalProperties": inner} if inner is not None and _kinds(inner) else _MAP
 
 
 _NO_SIZE = ResultSize()

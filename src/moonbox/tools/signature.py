@@ -3,67 +3,149 @@
     name        add
     signature   add(a: number, b?: string) -> {id: integer, title: string}
     brief       the signature — first sentence of the description
-    full        brief, the whole description, each parameter, what is returned, hints
+    full        brief, the types, the whole description, what is said of parameters and of the result, hints
     schema      brief, and the JSON Schema of the parameters, minified
 
-The text depends on the tool alone, byte for byte, so that prompt caches hold.
+The text depends on the tools alone, byte for byte, so that prompt caches hold. Whatever a tool's description and schema
+contain, it cannot begin a line of its own, except behind `> `.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
-from moonbox.languages.language import is_identifier
 from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
+from moonbox.tools.facts import SENTENCE, one_line, sentences, telling
 from moonbox.tools.paging import paging_form
+from moonbox.tools.search import words
+from moonbox.tools.type_reader import Reader, minified, singular
+from moonbox.tools.types import Template, TypeBook, joined
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from moonbox.tools.tool import Tool
 
 Level = Literal["name", "signature", "brief", "full", "schema"]
 LEVELS: tuple[str, ...] = get_args(Level)
 
 LONGEST_SENTENCE = 140
-_MOST_FIELDS = 16
-_PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
-_MOST_CHOICES = 8
-_LONGEST_CHOICES = 80
-_SENTENCE = r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)[.!?](?=\s)|[。！？]"
+_MOST_FIELDS_IN_MESSAGES = 16
 
 
 def render(tool: Tool, level: Level = "brief", *, name: str | None = None) -> str:
     """The tool at that level of detail; `name` replaces its path, where a script writes it differently."""
     shown = tool.path if name is None else name
+    signatures = Signatures([tool])
     match level:
         case "name":
             return shown
         case "signature":
-            return shown + _signature(tool)
+            return signatures.alone(tool, shown)
         case "brief":
-            return shown + _signature(tool) + _sentence(tool)
+            return signatures.alone(tool, shown) + sentence(tool)
         case "full":
-            return "\n".join([shown + _signature(tool) + _sentence(tool), *_details(tool)])
+            return "\n".join(described(tool, Signatures([tool], facts_of_results=True), shown))
         case "schema":
-            minified = _minified(_without_narration(tool.parameters))
-            return f"{shown}{_signature(tool)}{_sentence(tool)}\n  schema: {minified}"
+            return f"{signatures.alone(tool, shown)}{sentence(tool)}\n  schema: {parameters_schema(tool)}"
     raise UsageError(unknown("level", str(level), LEVELS))
 
 
+class Signatures:
+    """Signatures of several tools, in which each type that they share is written once."""
+
+    def __init__(self, tools: Iterable[Tool], *, facts: bool = False, facts_of_results: bool = False) -> None:
+        tools = list(tools)
+        names = {tool.name for tool in tools}
+        self._book = TypeBook(taken=names)
+        self._parameters: dict[str, Template] = {}
+        self._results: dict[str, Template] = {}
+        for tool in tools:
+            self._parameters[tool.path] = self._book.enter(_parameters(tool, self._book, facts=facts))
+            if tool.returns is not None:
+                reader = Reader(self._book, Document(tool.returns), facts=facts or facts_of_results)
+                self._results[tool.path] = self._book.enter(reader.read(tool.returns, _thing(tool.name)))
+
+    def signature(self, tool: Tool, name: str, *, result: bool = True) -> str:
+        """`name(a: number) -> Order`, and `-> …` in place of a result that is left out."""
+        text = name + self._book.text(self._parameters[tool.path])
+        if tool.path in self._results:
+            text += f" -> {self._book.text(self._results[tool.path]) if result else '…'}"
+        return visible(text) + ("" if paging_form(tool) is None else " -- paged")
+
+    def types(self) -> list[str]:
+        """`Order = {…}` for each type that the signatures since the last time name."""
+        return [visible(line) for line in self._book.definitions()]
+
+    def alone(self, tool: Tool, name: str) -> str:
+        """The signature and its types on one line."""
+        text = self.signature(tool, name)
+        types = self.types()
+        return f"{text} where {', '.join(types)}" if types else text
+
+
+def described(tool: Tool, signatures: Signatures, name: str) -> list[str]:
+    """The lines of a tool's full documentation."""
+    lines = [signatures.signature(tool, name) + sentence(tool), *signatures.types()]
+    description, first = tool.description.strip(), first_sentence(tool.description)
+    rest = description[len(first) :].strip() if description.startswith(first) else description
+    if rest and one_line(description) != first:
+        lines += [f"> {one_line(line)}".rstrip() for line in rest.splitlines()]
+    parameters = [
+        f"  {visible(name)}: {'. '.join(said)}"
+        for name, part in _shown(tool.document)
+        if (said := _said(part, tool.document))
+    ]
+    lines += ["parameters:", *parameters] if parameters else []
+    if tool.returns is not None:
+        returns = Document(tool.returns)
+        about = [part for part in [_description(tool.returns, returns)] if part]
+        fields = returns.properties(returns.root).items()
+        about += [f"{visible(name)}: {text}" for name, part in fields if (text := _description(part, returns))]
+        lines += ["returns:", *(f"  {text}" for text in about)] if about else []
+    if notes := _notes(tool):
+        lines.append(f"notes: {', '.join(notes)}")
+    return lines
+
+
+def sentence(tool: Tool) -> str:
+    """` — ` and the first sentence of the description."""
+    first = first_sentence(tool.description)
+    return f" — {visible(first)}" if first else ""
+
+
+def worth_saying(tool: Tool, *, facts: bool = False) -> str:
+    """The same for a list of many tools: without a sentence that only repeats the name, and with facts, also with later
+    sentences that tell what to know."""
+    first = first_sentence(tool.description)
+    stems = set(words(first))
+    said = [] if not first or (stems and stems <= set(words(tool.path))) else [first]
+    if facts:
+        later = [text for text in sentences(one_line(tool.description[:_LONGEST_LOOKED_AT]))[1:] if telling(text)]
+        said += [text for text in later if len(text) <= LONGEST_SENTENCE][:_MOST_SENTENCES]
+    return f" — {visible(' '.join(said))}" if said else ""
+
+
+def parameters_schema(tool: Tool) -> str:
+    """The JSON Schema of a tool's parameters on one line."""
+    return visible(minified(_without_narration(tool.parameters)))
+
+
 def type_text(schema: Schema, document: Document, *, nested: int = 1) -> str:
-    """A schema as a short type: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`."""
-    return _Types(document).text(schema, nested)
+    """A schema as a short type, so many levels deep: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`."""
+    book = TypeBook(most_fields=_MOST_FIELDS_IN_MESSAGES)
+    return book.plain(Reader(book, document, depth=nested).read(schema))
 
 
 def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
     """The first sentence on one line, cut with `…` where it is longer."""
     paragraph = text.strip().split("\n\n")[0]
     line = " ".join("".join(" " if unicodedata.category(char) in _UNPRINTABLE else char for char in paragraph).split())
-    end_of_sentence = re.search(_SENTENCE, line)
+    end_of_sentence = re.search(SENTENCE, line)
     if end_of_sentence is not None:
         line = line[: end_of_sentence.end()]
     if len(line) <= longest:
@@ -76,57 +158,45 @@ def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
 
 def parameter_list(document: Document) -> str:
     """`employee_id* (integer), limit (integer, default 10)`, the required ones starred."""
+    must = set(document.required(document.root))
     return ", ".join(
-        f"{name}{'*' if required else ''} ({text}{_default(part, document)})"
-        for name, part, text, required in _parameters(document, 0)
+        f"{name}{'*' if name in must else ''} ({type_text(part, document, nested=0)}{_default(part, document)})"
+        for name, part in _shown(document)
     )
 
 
-def _parameters(document: Document, nested: int) -> list[tuple[str, Schema, str, bool]]:
-    """Each parameter that is shown: its name, its schema, its type as text, and whether it is required."""
-    named, must = document.properties(document.root), set(document.required(document.root))
-    shown = [name for name in document.positional_order() if name != NARRATION]
-    types = _Types(document)
-    return [(name, named[name], types.text(named[name], nested), name in must) for name in shown]
+def visible(text: str) -> str:
+    """The text with what cannot be seen, or breaks or turns a line, spelled out as JSON would."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spelled(char) if unicodedata.category(char) in _UNSEEN else char for char in text)
 
 
-def _signature(tool: Tool) -> str:
-    shown = _parameters(tool.document, 1)
-    parts = [f"{_key(name)}{'' if required else '?'}: {text}" for name, _, text, required in shown]
-    returned = "" if tool.returns is None else f" -> {type_text(tool.returns, Document(tool.returns), nested=2)}"
-    paged = "" if paging_form(tool) is None else " -- paged"
-    return f"({', '.join(parts)}){returned}{paged}"
+def _shown(document: Document) -> list[tuple[str, Schema]]:
+    """Each parameter that is shown, and its schema."""
+    named = document.properties(document.root)
+    return [(name, named[name]) for name in document.positional_order() if name != NARRATION]
 
 
-def _sentence(tool: Tool) -> str:
-    sentence = first_sentence(tool.description)
-    return f" — {sentence}" if sentence else ""
+def _parameters(tool: Tool, book: TypeBook, *, facts: bool) -> Template:
+    must = set(tool.document.required(tool.document.root))
+    reader = Reader(book, tool.document, facts=facts)
+    fields = [reader.field(name, part, required=name in must) for name, part in _shown(tool.document)]
+    return ("(", *joined(", ", fields), ")")
 
 
-def _details(tool: Tool) -> list[str]:
-    lines = []
-    description, sentence = tool.description.strip(), first_sentence(tool.description)
-    rest = description[len(sentence) :].strip() if description.startswith(sentence) else description
-    if rest and " ".join(description.split()) != sentence:
-        lines.append(rest)
-    document = tool.document
-    shown = _parameters(document, 1)
-    if shown:
-        lines.append("parameters:")
-    for name, part, text, required in shown:
-        rank = ", required" if required else _default(part, document) or ", optional"
-        lines.append(f"  {name} ({text}{rank}){_described(part, document)}")
-    if tool.returns is not None:
-        returns = Document(tool.returns)
-        fields = returns.properties(returns.root)
-        lines.append(f"returns: {type_text(tool.returns, returns, nested=2)}{_described(tool.returns, returns)}")
-        lines += [f"  {name}{text}" for name, part in fields.items() if (text := _described(part, returns))]
-    if facts := _facts(tool):
-        lines.append(f"notes: {', '.join(facts)}")
-    return lines
+def _thing(name: str) -> str:
+    """What a tool of that name gives: the order of `get_order`."""
+    words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
+    return singular("_".join(words[1:] or words))
 
 
-def _facts(tool: Tool) -> list[str]:
+def _said(part: Schema, document: Document) -> list[str]:
+    default, text = _default(part, document).removeprefix(", "), _description(part, document)
+    return [said for said in (default, text) if said]
+
+
+def _notes(tool: Tool) -> list[str]:
     hints = tool.hints
     pairs = [
         (hints.read_only, "changes nothing"),
@@ -143,18 +213,14 @@ def _default(schema: Schema, document: Document) -> str:
     part = document.deref(schema)
     if not isinstance(part, dict) or part.get("default") is None:
         return ""
-    text = _minified(part["default"])
+    text = visible(minified(part["default"]))
     return f", default {text}" if len(text) <= 60 else ""
 
 
-def _described(schema: Schema, document: Document) -> str:
+def _description(schema: Schema, document: Document) -> str:
     part = document.deref(schema)
     text = part.get("description") if isinstance(part, dict) else None
-    return f": {' '.join(text.split())}" if isinstance(text, str) and text.strip() else ""
-
-
-def _minified(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return one_line(text) if isinstance(text, str) else ""
 
 
 def _without_narration(schema: dict[str, Any]) -> dict[str, Any]:
@@ -167,104 +233,18 @@ def _without_narration(schema: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-class _Types:
-    """One rendering: schemas that contain themselves end at their JSON type instead of never."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.open: set[int] = set()
-        self.left = 400  # subschemas; a server's schema may be built to grow without end
-
-    def text(self, schema: Schema, nested: int) -> str:
-        schema = self.document.deref(schema)
-        if schema is False:
-            return "never"
-        if not isinstance(schema, dict):
-            return "any"
-        if id(schema) in self.open or self.left <= 0:
-            return _either(sorted(self.document.kinds(schema) or ())) or "any"
-        self.left -= 1
-        self.open.add(id(schema))
-        try:
-            return self.choices(schema) or self.union(schema, nested) or self.typed(schema, nested) or "any"
-        finally:
-            self.open.discard(id(schema))
-
-    def choices(self, schema: dict[str, Any]) -> str:
-        values = [schema["const"]] if "const" in schema else schema.get("enum")
-        if not isinstance(values, list) or not values:
-            return ""
-        text = "|".join(_minified(value) for value in values)
-        if len(values) <= _MOST_CHOICES and len(text) <= _LONGEST_CHOICES:
-            return text
-        return _either(sorted(self.document.kinds(schema) or ())) or "any"
-
-    def union(self, schema: dict[str, Any], nested: int) -> str:
-        for keyword in ("anyOf", "oneOf"):
-            branches = schema.get(keyword)
-            if isinstance(branches, list) and branches and not schema.get("properties"):
-                return _either([self.text(branch, nested) for branch in branches[:_MOST_FIELDS]])
-        parts = schema.get("allOf")
-        if isinstance(parts, list) and "type" not in schema and not self.document.properties(schema):
-            return next((text for part in parts if (text := self.text(part, nested)) != "any"), "any")
-        return ""
-
-    def typed(self, schema: dict[str, Any], nested: int) -> str:
-        declared = schema.get("type")
-        if isinstance(declared, list):
-            return _either([self.one(str(kind), schema, nested) for kind in declared])
-        if isinstance(declared, str):
-            return self.one(declared, schema, nested)
-        return _either([self.one(kind, schema, nested) for kind in sorted(self.document.kinds(schema) or ())]) or "any"
-
-    def one(self, kind: str, schema: dict[str, Any], nested: int) -> str:
-        if kind == "array":
-            return self.array(schema, nested)
-        if kind == "object":
-            return self.object(schema, nested)
-        return kind if kind in _PLAIN else "any"  # a server's result schema may say anything
-
-    def array(self, schema: dict[str, Any], nested: int) -> str:
-        if isinstance(schema.get("prefixItems"), list):
-            return f"[{', '.join(self.text(part, nested) for part in schema['prefixItems'][:_MOST_FIELDS])}]"
-        items = schema.get("items")
-        if not isinstance(items, dict):
-            return "array"
-        text = self.text(items, nested)
-        return f"({text})[]" if _has_bar(text) else f"{text}[]"
-
-    def object(self, schema: dict[str, Any], nested: int) -> str:
-        if nested <= 0:
-            return "object"
-        named, must = self.document.properties(schema), set(self.document.required(schema))
-        if not named:
-            rest = schema.get("additionalProperties")
-            return f"{{[string]: {self.text(rest, nested - 1)}}}" if isinstance(rest, dict) and rest else "object"
-        shown = list(named.items())[:_MOST_FIELDS]
-        fields = [f"{_key(name)}{'' if name in must else '?'}: {self.text(part, nested - 1)}" for name, part in shown]
-        return f"{{{', '.join(fields + ['…'] * (len(named) > len(shown)))}}}"
+def _spelled(char: str) -> str:
+    if char in _JOINERS:
+        return char
+    data = char.encode("utf-16-be", "surrogatepass")  # in which JSON counts
+    return "".join(f"\\u{int.from_bytes(data[place : place + 2]):04x}" for place in range(0, len(data), 2))
 
 
-def _either(texts: list[str]) -> str:
-    unique = list(dict.fromkeys(texts))
-    return "any" if "any" in unique else "|".join(unique)
-
-
-def _has_bar(text: str) -> bool:
-    """Whether a `|` stands outside all brackets."""
-    depth = 0
-    for char in text:
-        depth += (char in "{[(") - (char in "}])")
-        if char == "|" and depth == 0:
-            return True
-    return False
-
-
-def _key(name: str) -> str:
-    return name if is_identifier(name) else f"[{_minified(name)}]"
-
-
+_MOST_SENTENCES = 2
+_LONGEST_LOOKED_AT = 2000
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_JOINERS = frozenset("\u200c\u200d")  # parts of words and emoji
 
 
 def _joins(text: str, at: int) -> bool:

@@ -124,7 +124,11 @@ return function(C, lib)
       local parts = {}
       for at = 1, #expr.items do
         local item = expr.items[at]
-        if item.t == "block_expr" then parts[#parts + 1] = block(item.block) end
+        if item.t == "block_expr" then
+          parts[#parts + 1] = block(item.block)
+        elseif item.t == "literal" then
+          parts[#parts + 1] = literal(item)
+        end
       end
       return other(expr.pos, concat(parts, ","), "text")
     end,
