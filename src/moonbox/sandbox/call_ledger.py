@@ -13,6 +13,7 @@ from moonbox.audit.records import Observation
 from moonbox.errors import ToolError
 from moonbox.sandbox.call_entry import CallEntry
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
+from moonbox.sandbox.durable import result_of
 from moonbox.tools.results import error_value
 from moonbox.values import Packed, pack
 from moonbox.worker import protocol
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
+    from moonbox.sandbox.durable import RunJournal
     from moonbox.sandbox.record import RunRecord
 
 _REMEMBERED_FAILURES = 32
@@ -58,15 +60,21 @@ class CallLedger:
         self._failed: list[CallEntry] = []
         self._batches = 0
         self._discovery = DISCOVERY_BUDGET
+        self._questions: dict[int, tuple[int, str, list[Any]]] = {}  # of a replay, without an answer
 
     def take(self, items: list[tuple[int, str, list[Any]]], size: int) -> bool:
         """Enter the calls of a frame of that size; False where the budget does not allow them."""
         self.last_id = items[-1][0]
+        journal = self._record.journal
+        replayed = journal is not None and journal.called(items)
         calls = []
         for item in items:
             space, _, name = item[1].partition(".")
             if space in ("sys", "docs"):
-                self._answer_question(item[0], space, name, item[2])
+                if replayed:
+                    self._questions[item[0]] = item
+                else:
+                    self._answer_question(item[0], space, name, item[2])
             else:
                 calls.append(item)
         if not calls:
@@ -78,10 +86,14 @@ class CallLedger:
         self._batches += 1
         for call_id, target, arguments in calls:
             entry = self.add(call_id, target, arguments, batch=self._batches, size=size // len(items))
-            self.starting.append(entry)
-            if self._on_call is not None:
-                self._on_call(entry)
+            if not replayed:
+                self._begin(entry)
         return True
+
+    def _begin(self, entry: CallEntry) -> None:
+        self.starting.append(entry)
+        if self._on_call is not None:
+            self._on_call(entry)
 
     def add(self, call_id: int, target: str, arguments: list[Any], *, batch: int, size: int) -> CallEntry:
         """Enter a call in the record before anything else happens to it."""
@@ -132,9 +144,14 @@ class CallLedger:
 
     def answers(self) -> bytes:
         """The frame with all answers that are ready; empty while there are none."""
+        journal = self._record.journal
+        if journal is not None and journal.replaying:
+            self._replay(journal)
         replies = self._replies
         if not replies or self.holds_answers:
             return b""
+        if journal is not None:
+            journal.answered(replies, self._answered)
         if self._record.native:
             payload = _encode([(call, ok, Raw(packed.data)) for call, ok, packed in replies])
         else:
@@ -150,6 +167,28 @@ class CallLedger:
                 self._on_call(entry)
         self._answered.clear()
         return frame
+
+    def _replay(self, journal: RunJournal) -> None:
+        """Take the next answers of the record. At its end, the calls without one are made."""
+        for reply in journal.next_answers():
+            entry = self.open.get(reply.call)
+            if entry is None:
+                self._questions.pop(reply.call, None)
+                self._replies.append((reply.call, reply.ok, Packed(reply.data)))
+                continue
+            entry.tool, entry.arguments, entry.approval = reply.tool, reply.arguments, reply.approval
+            entry.started, entry.began, entry.ended = reply.started, entry.received, entry.received + reply.duration
+            self.answer(entry, *result_of(reply))
+        if not self._replies and journal.go_on():
+            for item in self._questions.values():
+                space, _, name = item[1].partition(".")
+                self._answer_question(item[0], space, name, item[2])
+            for entry in list(self.open.values()):
+                result = journal.decision(entry)
+                if result is None:
+                    self._begin(entry)
+                else:
+                    self.answer(entry, *result)
 
     def end_spans(self) -> None:
         """End the telemetry of calls that have none ended yet."""

@@ -16,6 +16,7 @@ from moonbox.sandbox.call_entry import failure
 from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
+from moonbox.sandbox.durable import call_key
 from moonbox.sandbox.environment import HostFunction, show
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
@@ -245,6 +246,7 @@ class CallPath:
                 repl_id=run.repl_id,
                 tool=tool.path,
                 index=entry.index,
+                idempotency_key=call_key(run.id, entry.index),
                 extra=self._setup.context,
                 cancelled=lambda: entry.left,
             )
@@ -273,6 +275,8 @@ class CallPath:
         changed = changed_parts(before, now) if before is not None else ()
         if await self._ask(tool, entry, run, executor, changed):
             self._always[tool.path] = now
+        if (journal := run.journal) is not None:
+            await executor.invoke(lambda: journal.approved(entry), entry)
 
     async def _ask(
         self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.calls import CallPath
+    from moonbox.sandbox.durable import RunJournal
     from moonbox.sandbox.intents import Intents
     from moonbox.sandbox.messages import RunReport
 
@@ -40,6 +41,8 @@ class RunRecord:
     """Bytes to and from the worker."""
     kept = 0
     """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
+    journal: RunJournal | None = None
+    """Takes the run down, so that another process can continue it."""
     report: RunReport | None = None
     """How the worker says that the run ended."""
     printed = 0

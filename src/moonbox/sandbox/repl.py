@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import UsageError, WorkerError
+from moonbox.errors import MoonboxError, UsageError, WorkerError
+from moonbox.journal.records import Begin
+from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
+from moonbox.sandbox.durable import ReplJournal, RunJournal
 from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
@@ -21,11 +25,12 @@ from moonbox.wording import counted
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
-    from moonbox.limits import Limits
+    from moonbox.sandbox.call_entry import CallResult
+    from moonbox.sandbox.durable import RecordedRun
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
@@ -44,6 +49,7 @@ class Repl:
 
     _calls: CallPath | None = None
     _number = 0
+    _journal: ReplJournal | None = None
 
     def __init__(
         self,
@@ -57,8 +63,9 @@ class Repl:
         before_write: Callable[[Run], Run | None] | None,
         check: bool | None,
         for_one_run: bool,
+        repl_id: str = "",
     ) -> None:
-        self.id = "" if for_one_run else setup.new_id(6)
+        self.id = repl_id or ("" if for_one_run and setup.journal is None else setup.new_id(6))
         self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
         self._setup = setup
         self._worker = HeldWorker(setup, pool, template, timeout)
@@ -219,6 +226,8 @@ class Repl:
             self._check.forget()
             self._sources.clear()
             self._number = 0
+            if self._journal is not None:
+                self._journal.reset()
 
     @property
     def paused(self) -> bool:
@@ -246,6 +255,9 @@ class Repl:
             self._turns.closed = True
             if getpid() == self._setup.pid:
                 self._worker.close(idle=self._turns.idle)
+                if self._journal is not None:
+                    with suppress(MoonboxError):  # its lease ends by itself
+                        self._journal.release()
             self._on_close(self)
 
     async def aclose(self) -> None:
@@ -270,6 +282,61 @@ class Repl:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
+    # From the journal
+
+    def replay(self, journal: ReplJournal, runs: Sequence[RecordedRun]) -> None:
+        """Run recorded runs again, in this new Repl, without invoking a tool; raises Diverged where one differs.
+
+        Runs that something from outside had stopped are left out: how far they came is not known.
+        """
+        self._journal = journal
+        for recorded in runs:
+            if recorded.end is not None and recorded.end.is_repeatable:
+                self.resume(recorded)
+            else:
+                self._number = recorded.begin.number
+
+    def resume(self, recorded: RecordedRun, decisions: Mapping[int, CallResult | None] | None = None) -> Run:
+        """Run a recorded run again; where its record ends in the middle, it goes on from there."""
+        self._turns.enter()
+        execution: Execution | None = None
+        try:
+            link = self._worker.acquire()
+            execution = self._begin_again(link, recorded, decisions)
+            if not execution.over:
+                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
+            return self._finish(execution)
+        except BaseException as problem:
+            self._give_up(execution, problem)
+            raise
+        finally:
+            self._turns.leave()
+
+    async def aresume(self, recorded: RecordedRun, decisions: Mapping[int, CallResult | None] | None = None) -> Run:
+        """The same, awaited."""
+        from moonbox.sandbox.awaited import AwaitedDriver
+
+        await self._turns.aenter()
+        execution: Execution | None = None
+        try:
+            link = await self._worker.aacquire()
+            execution = self._begin_again(link, recorded, decisions)
+            if not execution.over:
+                await AwaitedDriver(link, execution, self._setup.threads).run()
+            return self._finish(execution)
+        except BaseException as problem:
+            self._give_up(execution, problem)
+            raise
+        finally:
+            self._turns.leave()
+
+    def _begin_again(
+        self, link: Link, recorded: RecordedRun, decisions: Mapping[int, CallResult | None] | None
+    ) -> Execution:
+        begin = recorded.begin
+        self._number = begin.number - 1
+        return self._begin(link, begin.source, Limits(**begin.limits), begin.inputs, None, recorded, decisions)
+
     # One run
 
     def _lowered(self, inputs: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -283,28 +350,39 @@ class Repl:
         limits: Limits | None,
         inputs: list[tuple[str, Any]],
         on_output: Callable[[str], None] | None,
+        recorded: RecordedRun | None = None,
+        decisions: Mapping[int, CallResult | None] | None = None,
     ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
         _require_text(source)
         setup, worker = self._setup, self._worker
         number = self._number = self._number + 1
         self._sources.append((number, source))
-        seed = setup.random.getrandbits(56)
-        on_output = on_output or setup.on_output
+        begin = None if recorded is None else recorded.begin
+        seed = setup.random.getrandbits(56) if begin is None else begin.seed
+        repeats = recorded is not None and recorded.end is not None  # nobody but its caller hears of it
+        on_output = None if repeats else on_output or setup.on_output
         record = RunRecord(
             self._call_path(limits or self._limits),
             source,
-            setup.new_id(),
+            setup.new_id() if begin is None else begin.run,
             repl_id=self.id,
             number=number,
             seed=seed,
             state_lost_before=worker.loss_unseen,
-            intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, self._before_write),
+            intents=None
+            if setup.sink is None or repeats
+            else Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output,
         )
+        self._take_down(record, inputs, recorded, decisions)
         worker.loss_unseen = False
         execution = Execution(
-            record, sources=self._sources, on_call=setup.on_call, on_output=on_output, telemetry=setup.telemetry
+            record,
+            sources=self._sources,
+            on_call=None if repeats else setup.on_call,
+            on_output=on_output,
+            telemetry=None if repeats else setup.telemetry,
         )
         program = source.encode("utf-8", "replace")
         refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
@@ -316,6 +394,36 @@ class Repl:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
         execution.begin(update + protocol.pack_run(program, number, seed), link)
         return execution
+
+    def _take_down(
+        self,
+        record: RunRecord,
+        inputs: list[tuple[str, Any]],
+        recorded: RecordedRun | None,
+        decisions: Mapping[int, CallResult | None] | None,
+    ) -> None:
+        """Give the run its journal, where the Sandbox has one."""
+        setup = self._setup
+        if setup.journal is None:
+            return
+        language = setup.language.name
+        if self._journal is None:
+            self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, language, {}))
+        elif self._worker.loss_unseen:
+            self._journal.reset()
+        record.journal = RunJournal(self._journal, record, recorded, decisions)
+        head = record.head()
+        begin = Begin(
+            run=head.id,
+            number=head.number,
+            source=head.source,
+            inputs=inputs,
+            limits=record.calls.limits.to_dict(),
+            seed=head.seed,
+            started=head.started,
+        )
+        changed = self._journal.changed_environment(self.toolbox, self._additions, language, setup.features)
+        record.journal.begin([*changed, begin])
 
     def _call_path(self, limits: Limits) -> CallPath:
         """The one of the latest run, unless something has changed since."""
@@ -337,6 +445,9 @@ class Repl:
         for name in (run.kept, run.kept_output):
             if name:
                 self._check.keep(name)
+        journal = execution.record.journal
+        if journal is not None and journal.finish(run, lost=lost):
+            return run
         return self._write(run)
 
     def _write(self, run: Run) -> Run:
