@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
+    from moonbox.journal.records import Reply
     from moonbox.sandbox.durable import RunJournal
     from moonbox.sandbox.record import RunRecord
 
@@ -145,10 +146,12 @@ class CallLedger:
     def answers(self) -> bytes:
         """The frame with all answers that are ready; empty while there are none."""
         journal = self._record.journal
-        if journal is not None and journal.replaying:
-            self._replay(journal)
-        replies = self._replies
-        if not replies or self.holds_answers:
+        data = b"" if journal is None or not journal.replaying else self._replay(journal)
+        return data if self.holds_answers else data + self._pack_answers()
+
+    def _pack_answers(self) -> bytes:
+        replies, journal = self._replies, self._record.journal
+        if not replies:
             return b""
         if journal is not None:
             journal.answered(replies, self._answered)
@@ -168,18 +171,14 @@ class CallLedger:
         self._answered.clear()
         return frame
 
-    def _replay(self, journal: RunJournal) -> None:
-        """Take the next answers of the record. At its end, the calls without one are made."""
-        for reply in journal.next_answers():
-            entry = self.open.get(reply.call)
-            if entry is None:
-                self._questions.pop(reply.call, None)
-                self._replies.append((reply.call, reply.ok, Packed(reply.data)))
-                continue
-            entry.tool, entry.arguments, entry.approval = reply.tool, reply.arguments, reply.approval
-            entry.started, entry.began, entry.ended = reply.started, entry.received, entry.received + reply.duration
-            self.answer(entry, *result_of(reply))
-        if not self._replies and journal.go_on():
+    def _replay(self, journal: RunJournal) -> bytes:
+        """The next answers of the record, in the same frames as before. At its end, the calls without one are made."""
+        frames = []
+        while replies := journal.next_answers():
+            for reply in replies:
+                self._repeat(reply)
+            frames.append(self._pack_answers())
+        if journal.go_on():
             for item in self._questions.values():
                 space, _, name = item[1].partition(".")
                 self._answer_question(item[0], space, name, item[2])
@@ -189,6 +188,17 @@ class CallLedger:
                     self._begin(entry)
                 else:
                     self.answer(entry, *result)
+        return b"".join(frames)
+
+    def _repeat(self, reply: Reply) -> None:
+        entry = self.open.get(reply.call)
+        if entry is None:
+            self._questions.pop(reply.call, None)
+            self._replies.append((reply.call, reply.ok, Packed(reply.data)))
+            return
+        entry.tool, entry.arguments, entry.approval = reply.tool, reply.arguments, reply.approval
+        entry.started, entry.began, entry.ended = reply.started, entry.received, entry.received + reply.duration
+        self.answer(entry, *result_of(reply))
 
     def end_spans(self) -> None:
         """End the telemetry of calls that have none ended yet."""

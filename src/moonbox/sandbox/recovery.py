@@ -86,24 +86,31 @@ class Recovery:
         return self._replayed(self._runs)
 
     def resume(self, run_id: str, in_flight: Any) -> Run:
-        recorded, decisions = self._interrupted(run_id, in_flight)
-        repl = self._replayed(self._runs[:-1])
+        earlier, recorded, decisions = self._find(run_id, in_flight)
+        repl = self._replayed(earlier)
         run = repl.resume(recorded, decisions)
         repl.close()
         return run
 
     async def aresume(self, run_id: str, in_flight: Any) -> Run:
-        recorded, decisions = self._interrupted(run_id, in_flight)
-        repl = await asyncio.to_thread(self._replayed, self._runs[:-1])
+        earlier, recorded, decisions = self._find(run_id, in_flight)
+        repl = await asyncio.to_thread(self._replayed, earlier)
         run = await repl.aresume(recorded, decisions)
         repl.close()
         return run
 
-    def _interrupted(self, run_id: str, in_flight: Any) -> tuple[RecordedRun, dict[int, Any]]:
-        recorded = self._runs[-1] if self._runs else None
-        if recorded is None or recorded.begin.run != run_id or recorded.end is not None:
-            raise UsageError(f"run {run_id!r} was not interrupted: it has ended, or later runs followed it")
-        return recorded, decide(recorded.pending(self._box.toolbox), in_flight)
+    def _find(self, run_id: str, in_flight: Any) -> tuple[list[RecordedRun], RecordedRun, dict[int, Any]]:
+        """The runs before it, the run, and what its calls without an answer get."""
+        place = next((place for place, run in enumerate(self._runs) if run.begin.run == run_id), None)
+        if place is None:
+            raise UsageError(f"run {run_id!r} cannot be run again: its Repl was reset, or its worker lost, after it")
+        recorded = self._runs[place]
+        if recorded.end is not None and not recorded.end.is_repeatable:
+            raise UsageError(
+                f"run {run_id!r} has ended and cannot be run again: it was stopped ({recorded.end.outcome})"
+            )
+        decisions = decide(recorded.pending(self._box.toolbox), in_flight) if recorded.end is None else {}
+        return self._runs[:place], recorded, decisions
 
     def _replayed(self, runs: list[RecordedRun]) -> Repl:
         self._repl = self._box.make_repl(repl_id=self._held.repl)

@@ -344,7 +344,7 @@ class Sandbox:
 
         A call without an answer is made again where its tool is `read_only` or `idempotent`. `in_flight` decides about
         the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
-        it, InDoubt is raised and nothing happens.
+        it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
         """
         from moonbox.sandbox.recovery import Recovery
 
