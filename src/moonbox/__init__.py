@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call, Run, Usage
     from moonbox.codemode.client_calls import Paused
     from moonbox.codemode.mode import CodeMode
-    from moonbox.errors import MoonboxError, ScriptError, ToolError
+    from moonbox.errors import Diverged, InDoubt, MoonboxError, ScriptError, ToolError
     from moonbox.findings import Finding
     from moonbox.limits import Limits
     from moonbox.media import Media
@@ -30,7 +30,9 @@ _EXPORTS = {
     "CodeMode": "moonbox.codemode.mode",
     "Context": "moonbox.tools.function",
     "Decision": "moonbox.sandbox.decisions",
+    "Diverged": "moonbox.errors",
     "Finding": "moonbox.findings",
+    "InDoubt": "moonbox.errors",
     "Limits": "moonbox.limits",
     "Media": "moonbox.media",
     "Middleware": "moonbox.sandbox.decisions",
@@ -56,7 +58,9 @@ __all__ = [
     "CodeMode",
     "Context",
     "Decision",
+    "Diverged",
     "Finding",
+    "InDoubt",
     "Limits",
     "Media",
     "Middleware",

@@ -152,10 +152,10 @@ def main() -> None:
                 run = execute(box, world, language, mode, resuming)
             return json.dumps({"value": run.value, "error": str(run.error or ""), "calls": len(run.calls)})
 
-        status, said = in_child(lambda: host(kill_at, resuming=False))
+        status, said = in_child(lambda kill=kill_at, host=host: host(kill, resuming=False))
         killed = os.WIFSIGNALED(status)
         if killed:
-            _, said = in_child(lambda: host(0, resuming=True))
+            _, said = in_child(lambda host=host: host(0, resuming=True))
         print(json.dumps({"place": kill_at, "killed": killed, **json.loads(said), "world": world.notes()}), flush=True)
         if kill_at and not killed:
             return

@@ -223,8 +223,7 @@ class RunJournal:
     # Taking down
 
     def begin(self, records: list[Record]) -> None:
-        if not self.replaying:
-            self._unwritten += records
+        self._unwritten += records
 
     def called(self, items: list[Item]) -> bool:
         """The worker asks for these calls. Whether their answers come from the record; raises Diverged."""

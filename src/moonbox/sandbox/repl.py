@@ -412,6 +412,8 @@ class Repl:
         elif self._worker.loss_unseen:
             self._journal.reset()
         record.journal = RunJournal(self._journal, record, recorded, decisions)
+        if recorded is not None:
+            return
         head = record.head()
         begin = Begin(
             run=head.id,
