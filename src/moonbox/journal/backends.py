@@ -178,7 +178,7 @@ def _create(db: Transaction) -> None:
     found = db.rows("SELECT version FROM moonbox_journal")
     if not found:
         for statement in TABLES:
-            db.change(statement.format(real="DOUBLE PRECISION", bytes="BYTEA"))
+            db.change(statement.format(real="DOUBLE PRECISION", bytes="BYTEA", clustered=""))
         db.change("INSERT INTO moonbox_journal VALUES (?)", (_VERSION,))
     elif found[0][0] > _VERSION:
         raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")

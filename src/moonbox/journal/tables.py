@@ -30,7 +30,7 @@ TABLES = (
         checksum BIGINT NOT NULL,
         data {bytes} NOT NULL,
         PRIMARY KEY (repl, seq)
-    )
+    ) {clustered}
     """,
     "CREATE INDEX events_of_runs ON events (run, mark) WHERE mark <> ''",
     """
@@ -54,4 +54,4 @@ TABLES = (
 def create_journal(db: sqlite3.Connection) -> None:
     """What durable runs need."""
     for statement in TABLES:
-        db.execute(statement.format(real="REAL", bytes="BLOB"))
+        db.execute(statement.format(real="REAL", bytes="BLOB", clustered="WITHOUT ROWID"))
