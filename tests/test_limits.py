@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import pickle
@@ -82,6 +83,41 @@ def test_frozen_hashable_and_picklable() -> None:
     assert pickle.loads(pickle.dumps(limits)) == limits
     with pytest.raises(TypeError):
         Limits(5)  # type: ignore[call-arg]
+
+
+BASE = Limits(timeout=2, max_tool_calls=3, max_depth=9)
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (Limits(), BASE),
+        (Limits(timeout=1), Limits(timeout=1, max_tool_calls=3, max_depth=9)),
+        (Limits(timeout=30.0), Limits(max_tool_calls=3, max_depth=9)),
+        (Limits(max_tool_calls=None), Limits(timeout=2, max_tool_calls=None, max_depth=9)),
+        (Limits(timeout=1).replace(max_depth=8), Limits(timeout=1, max_tool_calls=3, max_depth=8)),
+        (BASE.replace(timeout=30), Limits(max_tool_calls=3, max_depth=9)),
+        (dataclasses.replace(BASE, timeout=30), Limits(max_tool_calls=3, max_depth=9)),
+        (dataclasses.replace(Limits(timeout=1), max_depth=8), Limits(timeout=1, max_depth=8)),
+        (Limits.quick(), Limits.quick(max_depth=9)),
+        (Limits.quick(timeout=1).over(Limits(max_string=99)), Limits.quick(timeout=1, max_string=99, max_depth=9)),
+        (Limits.preset("default", timeout=1), Limits(timeout=1, max_tool_calls=3, max_depth=9)),
+    ],
+)
+def test_limits_change_only_what_was_given(limits: Limits, expected: Limits) -> None:
+    assert limits.over(BASE) == expected
+    for again in (copy.copy(limits), copy.deepcopy(limits), pickle.loads(pickle.dumps(limits))):
+        assert again == limits
+        assert again.over(BASE) == expected
+
+
+def test_what_was_given_is_not_part_of_the_value() -> None:
+    assert Limits(timeout=30.0) == Limits()
+    assert hash(Limits(timeout=30.0)) == hash(Limits())
+    assert repr(Limits(timeout=30.0)) == repr(Limits())
+    assert list(dataclasses.asdict(Limits())) == FIELDS
+    with pytest.raises(TypeError):
+        Limits().replace(max_dept=1)
 
 
 @pytest.mark.parametrize("name", FIELDS)

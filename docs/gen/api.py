@@ -55,7 +55,7 @@ _USUAL = {
 """For methods of every class that need no docstring of their own."""
 
 
-_MADE_BY_OTHERS = {"Pause", "Repl"}
+_MADE_BY_OTHERS = {"Conversation", "Pause", "Repl"}
 """Classes that programs get and do not make: their arguments are no part of the interface."""
 
 

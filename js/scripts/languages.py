@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
 from moonbox._version import __version__
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.languages.rhai.vocabulary import rhai_words
-from moonbox.limits import Limits
+from moonbox.limits import PRESETS, Limits
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.environment import SHOW
 from moonbox.tools import search
@@ -53,11 +53,9 @@ def main() -> None:
         "version": __version__,
         "prelude": prelude,
         "languages": languages,
-        "limits": {
-            name: Limits.preset(name).to_dict() for name in ("default", "quick", "standard", "extended", "untrusted")
-        },
+        "limits": {"default": Limits().to_dict(), **PRESETS},
         "discovery": DISCOVERY_BUDGET,
-        "show": SHOW,
+        "show": SHOW.doc,
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},
     }
     json.dump(bundle, sys.stdout, ensure_ascii=False)

@@ -58,7 +58,7 @@ interface Bundle {
   build: string;
   prelude: Record<string, string>;
   languages: Record<string, Language>;
-  limits: Record<string, LimitFields>;
+  limits: { default: LimitFields } & Record<string, Partial<LimitFields>>;
   discovery: number;
   show: string;
   search: { stop: string[]; same: Record<string, string>; endings: [string, string][] };
@@ -72,7 +72,7 @@ const bundle = data as Bundle;
 export const version = bundle.version;
 export const build = bundle.build;
 export const prelude = bundle.prelude;
-/** The limits of each preset, and the defaults as "default". */
+/** The limits that each preset gives, and the defaults as "default". */
 export const presets = bundle.limits;
 /** What one run may spend on questions to `docs`. */
 export const discoveryBudget = bundle.discovery;

@@ -28,10 +28,19 @@ export interface LimitFields {
 
 export type LimitOptions = Partial<LimitFields>;
 
+export interface SpendOptions {
+  /** Only the fields that are given change. */
+  limits?: Limits | LimitOptions;
+  /** Seconds; the same as `limits: { timeout }`. */
+  timeout?: number;
+}
+
 const OPTIONAL = new Set(["timeout", "max_operations", "max_tool_calls"]);
 const LEAST: Record<string, number> = { timeout: 0, max_tool_calls: 0, max_memory: MIB, max_output: 0, max_string: 64 };
 const MOST: Record<string, number> = { timeout: 1_000_000_000, max_depth: 180 };
 const LARGEST = 2 ** 48;
+
+/** What one run may spend. Limits of a Repl or of one run change only the fields that they were made with. */
 export class Limits implements LimitFields {
   readonly timeout!: number | null;
   readonly max_operations!: number | null;
@@ -43,12 +52,15 @@ export class Limits implements LimitFields {
   readonly max_depth!: number;
   readonly max_source!: number;
 
+  readonly #given: LimitOptions;
+
   constructor(options: LimitOptions = {}) {
-    const names = Object.keys(presets["default"]!);
+    const names = Object.keys(presets.default);
     for (const name of Object.keys(options)) {
       if (!names.includes(name)) throw new UsageError(unknown("limit", name, names));
     }
-    Object.assign(this, presets["default"], withoutUndefined(options));
+    this.#given = withoutUndefined(options);
+    Object.assign(this, presets.default, this.#given);
     for (const name of names) check(name, (this as unknown as Record<string, unknown>)[name]);
     Object.freeze(this);
   }
@@ -81,7 +93,24 @@ export class Limits implements LimitFields {
   static preset(name: string, changes: LimitOptions = {}): Limits {
     const preset = presets[name];
     if (preset === undefined) throw new UsageError(unknown("limits preset", name, Object.keys(presets)));
+    if (name === "default") return new Limits(changes);
     return new Limits({ ...preset, ...changes });
+  }
+
+  /** These limits with changes. */
+  replace(changes: LimitOptions): Limits {
+    return new Limits({ ...this.#given, ...changes });
+  }
+
+  /** The fields that were given here, and those of `base` for the rest. */
+  over(base: Limits): Limits {
+    return Object.keys(this.#given).length > 0 ? new Limits({ ...base.#given, ...this.#given }) : base;
+  }
+
+  /** What a run is given, over these. */
+  with({ limits, timeout }: SpendOptions): Limits {
+    const given = limits === undefined || limits === null ? this : Limits.of(limits).over(this);
+    return timeout === undefined || timeout === null ? given : given.replace({ timeout });
   }
 
   to_dict(): LimitFields {

@@ -128,7 +128,7 @@ test("handles cannot be guessed or forged", () =>
 test("a flood of shown values is bounded", () =>
   within({}, async (repl) => {
     const run = await repl.run("for i = 1, 100000 do show(('x'):rep(10000)) end");
-    assert.equal(run.error.limit, "calls");
+    assert.equal(run.error.code, "limit_show");
     assert.ok(run.output.length <= repl.limits.max_output);
   }));
 

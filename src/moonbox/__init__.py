@@ -10,12 +10,14 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run, Usage
     from moonbox.codemode.client_calls import Paused
+    from moonbox.codemode.conversation import Conversation
     from moonbox.codemode.mode import CodeMode
     from moonbox.errors import Diverged, InDoubt, MoonboxError, ScriptError, ToolError
     from moonbox.findings import Finding
     from moonbox.limits import Limits
     from moonbox.media import Media
     from moonbox.sandbox.decisions import Answer, Decision, Middleware, ToolCall
+    from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox, run
     from moonbox.sandbox.stepped import Pause
@@ -29,6 +31,7 @@ _EXPORTS = {
     "Call": "moonbox.audit.records",
     "CodeMode": "moonbox.codemode.mode",
     "Context": "moonbox.tools.function",
+    "Conversation": "moonbox.codemode.conversation",
     "Decision": "moonbox.sandbox.decisions",
     "Diverged": "moonbox.errors",
     "Finding": "moonbox.findings",
@@ -41,6 +44,7 @@ _EXPORTS = {
     "Paused": "moonbox.codemode.client_calls",
     "Repl": "moonbox.sandbox.repl",
     "Run": "moonbox.audit.records",
+    "RunOptions": "moonbox.sandbox.options",
     "Sandbox": "moonbox.sandbox.sandbox",
     "ScriptError": "moonbox.errors",
     "Tool": "moonbox.tools.tool",
@@ -57,6 +61,7 @@ __all__ = [
     "Call",
     "CodeMode",
     "Context",
+    "Conversation",
     "Decision",
     "Diverged",
     "Finding",
@@ -69,6 +74,7 @@ __all__ = [
     "Paused",
     "Repl",
     "Run",
+    "RunOptions",
     "Sandbox",
     "ScriptError",
     "Tool",

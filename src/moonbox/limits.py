@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 
 KIB = 1024
 MIB = 1024 * KIB
+PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {"timeout": 5.0, "max_operations": 10_000, "max_tool_calls": 10, "max_array": 10_000},
+    "standard": {"timeout": 30.0, "max_operations": 100_000, "max_tool_calls": 50, "max_array": 10_000},
+    "extended": {"timeout": 120.0, "max_operations": 500_000, "max_tool_calls": 100, "max_array": 10_000},
+    "untrusted": {
+        "timeout": 5.0,
+        "max_operations": 10_000,
+        "max_tool_calls": 5,
+        "max_memory": 16 * MIB,
+        "max_string": 100_000,
+        "max_array": 1_000,
+        "max_output": 16 * KIB,
+        "max_depth": 32,
+        "max_source": 64 * KIB,
+    },
+}
+"""The fields that each preset gives."""
+
+
+class _Given:
+    """Knows the names of the arguments that it was made with."""
+
+    __slots__ = ("_given",)
+    _given: frozenset[str]
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        made = super().__new__(cls)
+        object.__setattr__(made, "_given", frozenset(given))
+        return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one run may spend. `None` means "no limit" where the field allows it."""
+class Limits(_Given):
+    """What one run may spend. `None` means "no limit" where the field allows it.
+
+    Limits of a Repl or of one run change only the fields that they were made with: `Limits(timeout=5)` leaves the
+    other limits of the Sandbox as they are, and a preset changes those that it names.
+    """
 
     timeout: float | None = 30.0
     """Seconds for the whole run, its tool calls included, waiting for a person excluded."""
@@ -57,31 +90,45 @@ class Limits:
     @classmethod
     def quick(cls, **changes: Any) -> Limits:
         """For short look-ups: 5 seconds, 10 calls, 10 000 operations."""
-        return cls(**{**_PRESETS["quick"], **changes})
+        return cls(**{**PRESETS["quick"], **changes})
 
     @classmethod
     def standard(cls, **changes: Any) -> Limits:
         """For ordinary work: 30 seconds, 50 calls, 100 000 operations."""
-        return cls(**{**_PRESETS["standard"], **changes})
+        return cls(**{**PRESETS["standard"], **changes})
 
     @classmethod
     def extended(cls, **changes: Any) -> Limits:
         """For long work: 120 seconds, 100 calls, 500 000 operations."""
-        return cls(**{**_PRESETS["extended"], **changes})
+        return cls(**{**PRESETS["extended"], **changes})
 
     @classmethod
     def untrusted(cls, **changes: Any) -> Limits:
         """For scripts of unknown origin: 5 seconds, 5 calls, 16 MiB."""
-        return cls(**{**_PRESETS["untrusted"], **changes})
+        return cls(**{**PRESETS["untrusted"], **changes})
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Limits:
         """The preset of that name, or the defaults for "default"."""
         if name == "default":
             return cls(**changes)
-        if name not in _PRESETS:
-            raise UsageError(unknown("limits preset", str(name), ("default", *_PRESETS)))
-        return cls(**{**_PRESETS[name], **changes})
+        if name not in PRESETS:
+            raise UsageError(unknown("limits preset", str(name), ("default", *PRESETS)))
+        return cls(**{**PRESETS[name], **changes})
+
+    def replace(self, **changes: Any) -> Limits:
+        """These limits with changes. (`dataclasses.replace` does the same, but counts every field as given.)"""
+        return Limits(**changes).over(self)
+
+    def over(self, base: Limits) -> Limits:
+        """The fields that were given here, and those of `base` for the rest."""
+        return Limits(**{**base._chosen(), **self._chosen()}) if self._given else base
+
+    def _chosen(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._given}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._chosen(),)  # the other fields have their defaults
 
     def to_dict(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -94,22 +141,10 @@ _MOST = {
     "timeout": 1_000_000_000,  # thirty years; clocks of the system take not much more
     "max_depth": 180,  # JSON and Lua parsers recurse on the C stack; both are safe well past this
 }
-_PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"timeout": 5.0, "max_operations": 10_000, "max_tool_calls": 10, "max_array": 10_000},
-    "standard": {"timeout": 30.0, "max_operations": 100_000, "max_tool_calls": 50, "max_array": 10_000},
-    "extended": {"timeout": 120.0, "max_operations": 500_000, "max_tool_calls": 100, "max_array": 10_000},
-    "untrusted": {
-        "timeout": 5.0,
-        "max_operations": 10_000,
-        "max_tool_calls": 5,
-        "max_memory": 16 * MIB,
-        "max_string": 100_000,
-        "max_array": 1_000,
-        "max_output": 16 * KIB,
-        "max_depth": 32,
-        "max_source": 64 * KIB,
-    },
-}
+
+
+def _restore(given: dict[str, Any]) -> Limits:
+    return Limits(**given)
 
 
 def _range(name: str, least: float) -> str:

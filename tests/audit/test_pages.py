@@ -33,6 +33,7 @@ def record(number: int) -> Run:
     return Run(
         id=f"{number:032x}",
         source=f'return {number} -- 100%_sure "quoted" \\ {"Ädel Needle" if number == 3 else ""}',
+        labels={"third": str(number % 3)},
         language="rhai" if number % 4 == 0 else "lua",
         values=(number,),
         calls=(call,),
@@ -80,6 +81,7 @@ FILTERS: dict[str, tuple[RunFilter, Any]] = {
     "failed": (RunFilter(ok=False), lambda n: n % 5 == 0),
     "kind": (RunFilter(kind="limit"), lambda n: n % 10 == 0),
     "tool": (RunFilter(tool="tool_1"), lambda n: n % 3 == 1),
+    "labels": (RunFilter(labels={"third": "1"}), lambda n: n % 3 == 1),
     "language": (RunFilter(language="rhai"), lambda n: n % 4 == 0),
     "repl": (RunFilter(repl="repl2"), lambda n: n // 6 == 2),
     "since": (RunFilter(since=20.0), lambda n: n // 2 >= 20),

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -52,12 +53,15 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
     telemetry: Telemetry, provider: TracerProvider, spans: Callable[[], dict[str, ReadableSpan]]
 ) -> None:
     with provider.get_tracer("app").start_as_current_span("agent"):
-        run_span = telemetry.start_run("run-1", "lua", "repl-1")
+        run_span = telemetry.start_run("run-1", "lua", "repl-1", {"user": "ann"})
     call_span = telemetry.start_call(run_span, 1, "github.search")
     with call_span.active(), provider.get_tracer("app").start_as_current_span("inside the tool"):
         pass
     call = Call(
         1, "github.search", {"q": "secret"}, packed=pack("secret"), queued=0.5, bytes_in=14, bytes_out=8, batch=1
+    )
+    call = replace(
+        call, approval="edited", approval_by="bob", approval_reason="as agreed", original_arguments={"q": "secret"}
     )
     call_span.end(call)
     run_span.end(Run("run-1", "return 'secret'", calls=(call,), usage=Usage(cpu=0.25, peak_memory=99), number=3))
@@ -71,6 +75,7 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
         "moonbox.run.id": "run-1",
         "moonbox.language": "lua",
         "moonbox.repl": "repl-1",
+        "moonbox.label.user": "ann",
         "moonbox.run.number": 3,
         "moonbox.run.calls": 1,
         "moonbox.run.failed_calls": 0,
@@ -89,6 +94,9 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
         "moonbox.call.queue_time": 0.5,
         "moonbox.call.bytes_in": 14,
         "moonbox.call.bytes_out": 8,
+        "moonbox.call.approval": "edited",
+        "moonbox.call.approval_by": "bob",
+        "moonbox.call.approval_reason": "as agreed",
     }
     assert all(span.status.is_unset for span in found.values())
 

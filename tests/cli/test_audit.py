@@ -39,11 +39,23 @@ RUNS = (
             Call(1, "get_expenses", {"employee_id": 1}, packed=pack([9.5]), started=1000.0, duration=0.25, bytes_out=5),
             Call(2, "se\x1bnd", {}, "error", error=CallError("bad", "no\nway"), started=1000.3, approval="allowed"),
             Call(3, "slow", {}, "in_flight", started=1000.4, retry_of=2),
+            Call(
+                4,
+                "pay",
+                {"n": 1},
+                packed=pack(1),
+                started=1000.4,
+                approval="edited",
+                approval_by="bob",
+                approval_reason="too much",
+                original_arguments={"n": 5},
+            ),
         ),
         usage=Usage(wall=0.5, cpu=0.01, operations=1234, peak_memory=65536, bytes_in=10, bytes_out=2000),
         started=1000.0,
         repl="main",
         number=2,
+        labels={"user": "ann", "team": "a=b"},
     ),
     Run(
         "aaaa000099992222",
@@ -75,7 +87,7 @@ def test_list(trail: Path) -> None:
     rows = [line.split() for line in result.output.splitlines() if line.strip()]
     assert rows[0] == ["when", "id", "result", "calls", "time", "script"]
     assert rows[2][2:] == ["aaaa00009", "runtime", "0", "0", "µs", "return", "row.name"]
-    assert rows[3][2:] == ["aaaa00001", "ok", "3", "(2", "failed)", "500", "ms", "local", "total", "=", "0"]
+    assert rows[3][2:] == ["aaaa00001", "ok", "4", "(2", "failed)", "500", "ms", "local", "total", "=", "0"]
     assert "\x1b" not in result.output
 
 
@@ -90,7 +102,7 @@ def test_only_the_script_is_cut_off(terminal: Callable[..., Terminal], tmp_path:
     assert screen.ended() == 0
     lines = screen.text.splitlines()
     assert all(len(line) <= columns for line in lines)
-    for id, cells in (("aaaa00009", "runtime 0 0 µs"), ("aaaa00001", "ok 3 (2 failed) 500 ms")):
+    for id, cells in (("aaaa00009", "runtime 0 0 µs"), ("aaaa00001", "ok 4 (2 failed) 500 ms")):
         place, line = next((place, line) for place, line in enumerate(lines) if id in line)
         assert f"{id} {cells}" in " ".join(line.split())
         script = line if columns >= 100 else lines[place + 1]
@@ -109,6 +121,10 @@ def test_only_the_script_is_cut_off(terminal: Callable[..., Terminal], tmp_path:
         (["--repl", "main"], [RUNS[0].id]),
         (["--since", "1970-01-01T00:30:00+00:00"], [RUNS[1].id]),
         (["--since", "1d"], []),
+        (["--label", "user=ann"], [RUNS[0].id]),
+        (["--label", "user=ann", "--label", "team=a=b"], [RUNS[0].id]),
+        (["--label", "user=ann", "--label", "team=a"], []),
+        (["--label", "user=An%"], []),
     ],
 )
 def test_list_as_json(trail: Path, options: list[str], ids: list[str]) -> None:
@@ -128,17 +144,19 @@ def test_show(trail: Path) -> None:
     lines = [line.rstrip() for line in result.output.splitlines()]
     assert lines[0] == "run aaaa000011112222  ok"
     assert lines[1].endswith(", lua, run 2 of Repl main")
-    assert lines[2] == "500 ms (10 ms cpu), 1,234 operations, 65.5 kB of memory, 10 B in, 2 kB out"
+    assert lines[2] == "user=ann, team=a=b"
+    assert lines[3] == "500 ms (10 ms cpu), 1,234 operations, 65.5 kB of memory, 10 B in, 2 kB out"
     assert "  3 return total \\x1b[2J" in lines
     assert lines[lines.index("returned") + 1] == "41250.0"
     assert lines[lines.index("printed") + 1] == "hello \\x1b]0;title\\x07"
-    at = lines.index("calls (3)")
+    at = lines.index("calls (4)")
     assert lines[at + 2].split() == ["1", "get_expenses", "█" * lines[at + 2].count("█"), "250", "ms", "✓"]
     assert lines[at + 3].split()[-2:] == ["✗", "bad"]
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         '1 get_expenses {"employee_id":1} → [9.5]',
         "2 se\\x1bnd {} [allowed by a person] → bad: no way",
         "3 slow {} [retry of 2] → in flight",
+        '4 pay {"n":1} [edited by bob, was {"n":5}: too much] → 1',
     ]
     assert "\x1b" not in result.output
     assert "\x07" not in result.output
@@ -173,14 +191,14 @@ def test_show_as_json_is_the_whole_record(trail: Path) -> None:
 def test_stats(trail: Path) -> None:
     result = _call("stats", "--db", trail)
     lines = [" ".join(line.split()) for line in result.output.splitlines() if line.strip()]
-    assert lines[0] == "2 runs, 1 failed (1 runtime), 3 calls"
+    assert lines[0] == "2 runs, 1 failed (1 runtime), 4 calls"
     assert lines[1] == "tool calls failed p50 p95 sent received"
     assert lines[3] == "get_expenses 1 0 250 ms 250 ms 0 B 5 B"
-    assert lines[4] == "se\\x1bnd 1 1 0 µs 0 µs 0 B 0 B"
-    assert lines[6] == "day (UTC) runs failed calls time"
-    assert lines[8] == "1970-01-01 2 1 3 500 ms"
+    assert lines[5] == "se\\x1bnd 1 1 0 µs 0 µs 0 B 0 B"
+    assert lines[7] == "day (UTC) runs failed calls time"
+    assert lines[9] == "1970-01-01 2 1 4 500 ms"
     data = json.loads(_call("stats", "--db", trail, "--json").output)
-    assert (data["runs"], data["kinds"], len(data["tools"])) == (2, {"runtime": 1}, 3)
+    assert (data["runs"], data["kinds"], len(data["tools"])) == (2, {"runtime": 1}, 4)
     assert json.loads(_call("stats", "--db", trail, "--json", "--since", "7d").output)["runs"] == 0
 
 
@@ -196,6 +214,7 @@ def test_stats(trail: Path) -> None:
             ["list", "--since", "soon"],
             "error: invalid time 'soon'; write an age such as 45m, 12h or 7d, or a date such as 2026-01-31\n",
         ),
+        (["list", "--label", "ann"], "error: invalid label 'ann'; write a name and a text, such as user=ann\n"),
     ],
 )
 def test_mistakes_are_told_in_one_line(trail: Path, args: list[str], said: str) -> None:

@@ -39,7 +39,10 @@ def record(number: int) -> Run:
             queued=0.002,
             duration=0.006,
             batch=1 + index // 3,
-            approval="allowed" if index % 3 == 1 else None,
+            approval="edited" if index % 3 == 1 else None,
+            approval_by="bob" if index % 3 == 1 else "",
+            approval_reason="too much" if index % 3 == 1 else "",
+            original_arguments={"n": 99} if index % 3 == 1 else None,
             retry_of=index - 3 if index % 3 == 2 and index > 3 else None,
         )
         for index in range(1, 7)
@@ -59,6 +62,7 @@ def record(number: int) -> Run:
         started=STARTED + number,
         repl=f"repl{number // 4}",
         number=number % 4 + 1,
+        labels={"user": f"user{number % 10}"},
     )
 
 
@@ -97,6 +101,10 @@ def test_filters_have_addresses_and_the_back_button_works(visitor: Visitor, cons
     expect(page.locator("#runs .state.good").first).to_be_visible()
     page.goto(console.address("runs?tool=flaky&state=ok"))
     expect(page.locator("#runs tbody tr")).to_have_count(50)
+    page.goto(console.address("runs?label=user%3Duser7"))
+    expect(page.get_by_label("Label")).to_have_value("user=user7")
+    expect(page.locator("#runs tbody tr").first).to_contain_text("7")
+    expect(page.locator("#runs tbody tr")).to_have_count(min(50, RUNS // 10))
 
 
 def test_a_rare_word_is_found_far_back(visitor: Visitor, console: Console) -> None:
@@ -143,6 +151,10 @@ def test_a_run_shows_everything(visitor: Visitor, console: Console) -> None:
     expect(page.get_by_role("region", name="What the model saw")).to_contain_text("tokens spared: 6 direct calls")
     page.locator(".tl-row").nth(1).hover()
     expect(page.locator(".tl-card")).to_contain_text("unlucky: no luck")
+    page.locator(".tl-row").nth(0).hover()
+    expect(page.locator(".tl-card")).to_contain_text("approval: edited by bob (too much)")
+    expect(page.locator(".tl-card")).to_contain_text("99")
+    expect(page.locator(".head")).to_contain_text("user=user0")
     page.get_by_text("Traceback").click()
     expect(page.get_by_role("region", name="Error")).to_contain_text("script:2: it broke")
 

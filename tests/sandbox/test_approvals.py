@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Run, Sandbox, ToolCall, tool
+from moonbox.audit.sinks import MemorySink, open_trail
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .conftest import Clock
 
 WAYS = ["run", "arun"]
@@ -123,20 +126,66 @@ def test_wrong_arguments_are_not_shown_to_anybody() -> None:
     assert asked == []
 
 
-def test_a_wrong_decision_is_an_error() -> None:
-    run = play("run", "local ok, e = pcall(tools.pay, 5) return ok, e.message", lambda call: 17)
-    assert run.values[0] is False
-    assert "approve must return True, False, 'allow', 'deny', 'always'" in run.values[1]
+def broken(call: ToolCall) -> bool:
+    raise RuntimeError("no screen at /home/ann/secret")
 
 
-def test_an_approver_that_fails_denies() -> None:
-    def broken(call: ToolCall) -> bool:
-        raise RuntimeError("no screen")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("approve", "detail"),
+    [
+        (broken, "RuntimeError: no screen"),
+        (lambda call: 17, "approve must return True, False, 'allow', 'deny', 'always'"),
+        (lambda call: call.allow(by=5), "`by` of a Decision must be a string"),
+    ],
+)
+def test_a_failure_of_the_approver_is_not_one_of_the_tool(way: str, approve: Any, detail: str) -> None:
+    run = play(way, "local ok, e = pcall(tools.pay, 5) return ok, e.code, e.message", approve)
+    assert run.values == (
+        False,
+        "approval_unavailable",
+        "the tool 'pay' needs a person's approval, and the host could not ask for it; go on without it",
+    )
+    (call,) = run.calls
+    assert (call.status, call.result, call.approval) == ("denied", None, None)
+    assert call.error is not None
+    assert detail in (call.error.detail or "")
 
-    run = play("run", "local ok = pcall(tools.pay, 5) return ok", broken)
-    assert run.value is False
-    assert run.calls[0].status == "error"
-    assert run.calls[0].result is None
+
+BY: list[tuple[Any, tuple[Any, ...]]] = [
+    (lambda call: call.allow(by="ann", reason="as agreed"), ("allowed", "ann", "as agreed", None, "ok")),
+    (lambda call: call.always(by="ann", reason="trusted"), ("always", "ann", "trusted", None, "ok")),
+    (
+        lambda call: call.edit({"amount": 1}, by="bob", reason="too much"),
+        ("edited", "bob", "too much", {"amount": 5, "to": "ann"}, "ok"),
+    ),
+    (lambda call: call.deny("no", by="bob"), ("denied", "bob", "no", None, "denied")),
+    (lambda call: True, ("allowed", "", "", None, "ok")),
+]
+
+
+@pytest.mark.parametrize(("decide", "expected"), BY)
+def test_the_record_says_who_decided_and_why(decide: Any, expected: tuple[Any, ...], tmp_path: Path) -> None:
+    path = tmp_path / "trail.db"
+    run = play("run", "pcall(tools.pay, 5)", decide, audit=path)
+    (stored,) = open_trail(path).get(run.id).calls
+    for call in (run.calls[0], stored):
+        decided = (call.approval, call.approval_by, call.approval_reason, call.original_arguments, call.status)
+        assert decided == expected
+
+
+def test_always_remembers_who_said_it() -> None:
+    with Sandbox([pay], approve=lambda call: call.always(by="ann")) as box:
+        run = box.run("tools.pay(1) tools.pay(2)")
+    assert [(call.approval, call.approval_by) for call in run.calls] == [("always", "ann"), ("always", "ann")]
+
+
+def test_original_arguments_are_redacted() -> None:
+    sink = MemorySink()
+    play("run", "tools.pay(5, 'ann-the-payee')", lambda call: call.edit({"amount": 1}), audit=sink, redact=["to"])
+    (run,) = sink.runs()
+    assert run.calls[0].original_arguments == {"amount": 5, "to": "[redacted]"}
+    assert "ann-the-payee" not in run.to_json()
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -49,7 +49,7 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
         approve=None,
         middleware=(),
         telemetry=None,
-        on_call=None,
+        run_options={},
         sink=None,
         redactor=None,
     )
@@ -255,6 +255,16 @@ DONE = {
     "kind": "stop", "limit": "cancelled", "message": "", "operations": 5, "memory": 0, "cpu": 0.0, "cut": 0,
     "values": [], "frames": [], "extra": {},
 }  # fmt: skip
+
+
+def test_a_call_that_has_not_begun_when_the_run_stops_is_not_made() -> None:
+    execution = make()
+    calls(execution, [1, "tools.add", [1]], [2, "tools.add", [2]])
+    begun = execution.starting.popleft()
+    waiting = execution.starting[0]
+    execution.stop(protocol.REASON_CANCELLED, 100.0)
+    assert not execution.starting
+    assert [(entry.status, entry.left) for entry in (begun, waiting)] == [("in_flight", False), ("cancelled", True)]
 
 
 def test_the_budget_is_spent_before_a_batch_begins() -> None:

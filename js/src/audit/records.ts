@@ -32,6 +32,11 @@ export interface Call {
   readonly bytes_in: number;
   readonly bytes_out: number;
   readonly approval: string | null;
+  /** Who decided; empty where the approver did not say. */
+  readonly approval_by: string;
+  readonly approval_reason: string;
+  /** The arguments before a person edited them; null where nobody did. */
+  readonly original_arguments: unknown;
   readonly retry_of: number | null;
   readonly batch: number;
 }
@@ -78,6 +83,8 @@ export interface RunFields {
   media: Media[];
   /** What it was allowed to spend. */
   limits: Limits | null;
+  /** For whom it was, and why, as the host said. */
+  labels: Readonly<Record<string, string>>;
 }
 
 export interface Run extends Readonly<RunFields> {}
@@ -138,6 +145,7 @@ export class Run {
       kept_output: this.kept_output,
       notes: [...this.notes],
       limits: this.limits === null ? null : this.limits.to_dict(),
+      labels: { ...this.labels },
     };
   }
 
@@ -152,6 +160,7 @@ function callDict(call: Call): Record<string, unknown> {
     ...call,
     arguments: toJsonable(call.arguments),
     result: toJsonable(call.result),
+    original_arguments: toJsonable(call.original_arguments),
     error: call.error === null ? null : { ...call.error, data: toJsonable(call.error.data) },
   };
 }

@@ -6,6 +6,8 @@ import { ClosedError, UsageError, WorkerError } from "../errors.js";
 import { filled, language, type Texts, written } from "../languages.js";
 import type { Media } from "../media.js";
 import type { ClientCalls } from "../sandbox/calls.js";
+import type { SpendOptions } from "../limits.js";
+import type { PurposeOptions } from "../sandbox/options.js";
 import type { Repl } from "../sandbox/repl.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { unknown } from "../suggest.js";
@@ -59,7 +61,7 @@ export interface CodeModeOptions {
   client_calls?: ClientCalls;
 }
 
-export interface CallOptions {
+export interface CallOptions extends SpendOptions, PurposeOptions {
   conversation?: string;
 }
 
@@ -205,15 +207,16 @@ export class CodeMode {
     const prepared = this.prepare(name, given);
     if (!Array.isArray(prepared)) return prepared;
     const [tool, what] = prepared;
+    const { conversation: id = "", pause: _, ...forRun } = options;
     if (tool !== null) {
       const turn: Turn = (work) => this.guarded(work);
-      return turn(() => this.start((more) => this.sandbox.call(tool.path, what as Record<string, unknown>, more), options, turn));
+      return turn(() => this.start((more) => this.sandbox.call(tool.path, what as Record<string, unknown>, { ...forRun, ...more }), options, turn));
     }
-    const conversation = await this.conversation(options.conversation ?? "");
+    const conversation = await this.conversation(id);
     const turn: Turn = (work) => this.guarded(() => this.inTurn(conversation, work));
     return turn(async () => {
       if (conversation.paused) return failed(BUSY);
-      return this.start((more) => conversation.repl.run(what as string, more), options, turn, conversation);
+      return this.start((more) => conversation.repl.run(what as string, { ...forRun, ...more }), options, turn, conversation);
     });
   }
 

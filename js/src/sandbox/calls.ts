@@ -11,8 +11,11 @@ import type { Toolbox } from "../tools/toolbox.js";
 import { isObject, plain } from "../values.js";
 import { Docs } from "./docs.js";
 import { asAddresses, withContents, type MediaStore } from "./media.js";
+import type { Purpose } from "./options.js";
 
 const MOST_LEFT = 64;
+const LONGEST_NAME = 200;
+const LONGEST_REASON = 2000;
 
 /** A function of the host that scripts call by its bare name, with positional arguments. */
 export interface HostFunction {
@@ -38,12 +41,24 @@ export interface ToolCall {
   language: string;
   /** The parts of the tool's definition that changed since the person said "always" about it. */
   changed: string[];
+  /** What the tool finds as `extra` of its context. */
+  context: Readonly<Record<string, unknown>>;
+  /** The labels of the run. */
+  labels: Readonly<Record<string, string>>;
 }
 
+/** What is said besides a decision, for the trail; the script gets the reason of a refusal. */
+export interface DecisionNotes {
+  /** Who decided. */
+  by?: string;
+  reason?: string;
+}
+
+type FullDecision = DecisionNotes &
+  ({ kind: "allow" | "always" | "deny" } | { kind: "edit"; arguments: Record<string, unknown> });
+
 /** What an approve callback may answer; `edit` goes on with other arguments, which are validated again. */
-export type Decision =
-  | boolean | "allow" | "deny" | "always" | null | undefined
-  | { kind: "allow" | "always" } | { kind: "deny"; reason?: string } | { kind: "edit"; arguments: Record<string, unknown> };
+export type Decision = boolean | "allow" | "deny" | "always" | null | undefined | FullDecision;
 
 export type Approve = (call: ToolCall) => Decision | Promise<Decision>;
 
@@ -60,14 +75,13 @@ export interface ClientOptions {
 /** What a call needs to know of its run. */
 export interface RunInfo {
   id: string;
+  purpose: Purpose;
   repl_id: string;
   source: string;
   /** Stops the run's clock until the returned function is called. */
   pause(): () => void;
   /** When something is due earlier than it was. */
   changed(): void;
-  /** Gives the model these values besides the result. */
-  show(values: unknown[]): void;
   /** Who answers the calls of client-side tools; null where nobody does. */
   client: ClientCalls | null;
 }
@@ -80,6 +94,9 @@ export class CallEntry {
   result: unknown = null;
   error: Call["error"] = null;
   approval: string | null = null;
+  approval_by = "";
+  approval_reason = "";
+  original_arguments: unknown = null;
   retry_of: number | null = null;
   bytes_out = 0;
   /** In milliseconds of the monotonic clock: when the tool's own timeout passes. */
@@ -116,6 +133,13 @@ export class CallEntry {
     if (timeout !== null) this.deadline = this.began + timeout * 1000;
   }
 
+  /** A person has decided about it. */
+  decide({ kind, by = "", reason = "" }: FullDecision): void {
+    this.approval = { allow: "allowed", always: "always", edit: "edited", deny: "denied" }[kind];
+    this.approval_by = by.slice(0, LONGEST_NAME);
+    this.approval_reason = reason.slice(0, LONGEST_REASON);
+  }
+
   finish(): void {
     this.ended ??= performance.now();
   }
@@ -147,6 +171,9 @@ export class CallEntry {
       bytes_in: this.bytes_in,
       bytes_out: this.bytes_out,
       approval: this.approval,
+      approval_by: this.approval_by,
+      approval_reason: this.approval_reason,
+      original_arguments: this.original_arguments,
       retry_of: this.retry_of,
       batch: this.batch,
     };
@@ -193,6 +220,12 @@ export class ToolSlots {
   }
 }
 
+/** A tool's definition of which a person said "always". */
+export interface Remembered {
+  definition: Fingerprint;
+  decision: FullDecision;
+}
+
 export interface CallSettings {
   toolbox: Toolbox;
   functions: ReadonlyMap<string, HostFunction>;
@@ -206,7 +239,7 @@ export interface CallSettings {
   /** What the Repl was given of images, audio and files. */
   media: MediaStore;
   /** The definitions, by the tools' paths, of which a person said "always": a changed one is another tool. */
-  always: Map<string, Fingerprint>;
+  always: Map<string, Remembered>;
   /** A call by the model itself, not by a script. */
   direct: boolean;
 }
@@ -244,9 +277,7 @@ export class CallPath {
       const ended = settings.running.enter(entry);
       try {
         entry.begin(null);
-        if (added.call !== null) return this.convert(await added.call(...entry.given));
-        run.show(entry.given);
-        return null;
+        return added.call === null ? null : this.convert(await added.call(...entry.given));
       } finally {
         ended();
       }
@@ -264,7 +295,10 @@ export class CallPath {
     try {
       entry.begin(tool.timeout);
       run.changed();
-      const context = { run_id: run.id, repl_id: run.repl_id, tool: tool.path, index: entry.index, signal: entry.abort.signal };
+      const context = {
+        run_id: run.id, repl_id: run.repl_id, tool: tool.path, index: entry.index, signal: entry.abort.signal,
+        extra: run.purpose.context, labels: run.purpose.labels,
+      };
       const result = await tool.call(withContents(entry.arguments as Record<string, unknown>, tool, settings.media), context);
       return convertResult(result, tool, settings.limits, settings.allow_nan, settings.media);
     } finally {
@@ -303,20 +337,30 @@ export class CallPath {
     return {
       id: entry.id, tool, name: tool.path, arguments: entry.arguments as Record<string, unknown>, index: entry.index,
       run_id: run.id, repl_id: run.repl_id, source: run.source, language: direct ? "direct" : language.name, changed,
+      context: run.purpose.context, labels: run.purpose.labels,
     };
   }
 
   /** Asks the person, unless they said "always" about the tool as it is defined now. */
   private async approved(tool: Tool, entry: CallEntry, run: RunInfo): Promise<void> {
     const before = this.settings.always.get(tool.path);
-    const now = fingerprint(tool);
-    const changed = before === undefined ? [] : changedParts(before, now);
-    if (before !== undefined && changed.length === 0) entry.approval = "always";
-    else if (await this.ask(tool, entry, run, changed)) this.settings.always.set(tool.path, now);
+    const definition = fingerprint(tool);
+    const changed = before === undefined ? [] : changedParts(before.definition, definition);
+    const known = before !== undefined && changed.length === 0;
+    const decision = known ? before.decision : await this.ask(tool, entry, run, changed);
+    if (decision.kind === "always") this.settings.always.set(tool.path, { definition, decision });
+    entry.decide(decision);
+    if (decision.kind === "deny") {
+      throw new Denied(`a person declined this call${decision.reason ? `: ${decision.reason}` : ""}`, { code: "approval_denied" });
+    }
+    if (decision.kind === "edit") {
+      entry.original_arguments = entry.arguments;
+      entry.arguments = tool.binder.bind(decision.arguments, tool.path, this.settings.language.first_index);
+    }
   }
 
-  /** Asks the person, whose answer may be "always"; the run's clock stands still meanwhile. */
-  private async ask(tool: Tool, entry: CallEntry, run: RunInfo, changed: string[]): Promise<boolean> {
+  /** Asks the person; the run's clock stands still meanwhile. */
+  private async ask(tool: Tool, entry: CallEntry, run: RunInfo, changed: string[]): Promise<FullDecision> {
     const { approve } = this.settings;
     if (approve === null) {
       entry.approval = "denied";
@@ -326,21 +370,17 @@ export class CallPath {
       );
     }
     const resume = run.pause();
-    let decision: Exclude<Decision, boolean | string | null | undefined>;
     try {
-      decision = decisionOf(await approve(this.view(tool, entry, run, changed)));
+      return decisionOf(await approve(this.view(tool, entry, run, changed)));
+    } catch (problem) {
+      if (problem instanceof ToolError) throw problem; // it was thrown for the script
+      throw new Denied(
+        `the tool '${tool.path}' needs a person's approval, and the host could not ask for it; go on without it`,
+        { code: "approval_unavailable", detail: String((problem as Error)?.stack ?? problem) },
+      );
     } finally {
       resume();
     }
-    if (decision.kind === "deny") {
-      entry.approval = "denied";
-      throw new Denied(`a person declined this call${decision.reason ? `: ${decision.reason}` : ""}`, { code: "approval_denied" });
-    }
-    if (decision.kind === "edit") {
-      entry.arguments = tool.binder.bind(decision.arguments, tool.path, this.settings.language.first_index);
-    }
-    entry.approval = { allow: "allowed", always: "always", edit: "edited" }[decision.kind];
-    return decision.kind === "always";
   }
 
   private convert(result: unknown): unknown {
@@ -362,11 +402,16 @@ export function errorValue(error: ToolError, tool: string | null): Record<string
   return value;
 }
 
-function decisionOf(said: Decision): Exclude<Decision, boolean | string | null | undefined> {
+function decisionOf(said: Decision): FullDecision {
   if (said === true || said === "allow") return { kind: "allow" };
   if (said === false || said === null || said === undefined || said === "deny") return { kind: "deny" };
   if (said === "always") return { kind: "always" };
-  if (typeof said === "object" && ["allow", "always", "deny", "edit"].includes(said.kind)) return said;
+  if (typeof said === "object" && ["allow", "always", "deny", "edit"].includes(said.kind)) {
+    for (const name of ["by", "reason"] as const) {
+      if (typeof (said[name] ?? "") !== "string") throw new UsageError(`\`${name}\` of a decision must be a string`);
+    }
+    return said;
+  }
   throw new UsageError(
     "approve must return true, false, 'allow', 'deny', 'always', { kind: 'deny', reason } or { kind: 'edit', arguments }; " +
       `not ${JSON.stringify(said)}`,

@@ -7,6 +7,7 @@ import type { Toolbox } from "../tools/toolbox.js";
 import { CallEntry, CallPath, type CallResult, type ClientOptions, type RunInfo } from "./calls.js";
 import { RunClock } from "./clock.js";
 import { MediaStore } from "./media.js";
+import type { Purpose } from "./options.js";
 import { randomHex } from "./repl.js";
 import type { Setup } from "./sandbox.js";
 
@@ -31,6 +32,7 @@ export class DirectCall implements RunInfo {
     private readonly tool: string,
     given: Record<string, unknown> | unknown[],
     private readonly options: ClientOptions,
+    readonly purpose: Purpose,
   ) {
     const { language, allow_nan, approve, slots, running } = setup;
     this.entry = new CallEntry(1, `tools.${tool}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
@@ -71,10 +73,6 @@ export class DirectCall implements RunInfo {
     this.timer = setTimeout(() => this.expire(), Math.min(Math.max(0, wait), LONGEST_WAIT));
   }
 
-  show(): void {
-    // no script is there to show anything
-  }
-
   get client(): RunInfo["client"] {
     const { client_calls, on_waiting } = this.options;
     if (client_calls === undefined) return null;
@@ -93,7 +91,7 @@ export class DirectCall implements RunInfo {
         wall: this.clock.elapsed(), cpu: 0, operations: null, peak_memory: 0, calls: 1, bytes_in: 0, bytes_out: 0, native: false,
       },
       error, started: this.entry.started, repl: "", number: 1, parent: "", tool: "", seed: 0, observations: [], state_lost: false,
-      kept: "", kept_output: "", notes: [], media: this.media.foundIn(values), limits: this.limits,
+      kept: "", kept_output: "", notes: [], media: this.media.foundIn(values), limits: this.limits, labels: this.purpose.labels,
     });
   }
 }

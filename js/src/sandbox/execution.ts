@@ -11,6 +11,7 @@ import { count, fromWire, isObject, toWire } from "../values.js";
 import { CallEntry, errorValue, type CallPath, type CallResult, type ClientCalls, type RunInfo } from "./calls.js";
 import { RunClock } from "./clock.js";
 import type { Link } from "./link.js";
+import type { Purpose } from "./options.js";
 
 const GRACE = 400; // milliseconds that a worker has to stop by itself before it is terminated
 const POKE = 2; // milliseconds between two looks at a script that must stop
@@ -19,6 +20,9 @@ const REMEMBERED_FAILURES = 32;
 const LONGEST_MESSAGE = 100_000;
 const LONGEST_SHOWN = 10_000;
 const TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run";
+
+const MOST_SHOWN = 1000;
+const TOO_MUCH_SHOWN = `this run has called show ${MOST_SHOWN} times; put the values into a table and show that`;
 
 export interface ExecutionOptions {
   run_id: string;
@@ -30,6 +34,7 @@ export interface ExecutionOptions {
   /** JSON of pairs of a name and a value. */
   inputs: string | null;
   state_lost_before: boolean;
+  purpose: Purpose;
   client_calls: ClientCalls | null;
   /** Everything that is under way waits for `client_calls`. */
   on_waiting: () => void;
@@ -42,7 +47,8 @@ export class Execution implements RunInfo {
   private readonly failed: CallEntry[] = [];
   private readonly output: Uint8Array[] = [];
   private readonly observations: [string, unknown][] = [];
-  private readonly shown: unknown[] = [];
+  private readonly shown = new Map<string, unknown>(); // handles of media
+  private timesShown = 0;
   private printed = 0; // bytes of output, shown ones included
   private replies: string[] = [];
   private answered: CallEntry[] = [];
@@ -81,6 +87,10 @@ export class Execution implements RunInfo {
 
   get repl_id(): string {
     return this.options.repl_id;
+  }
+
+  get purpose(): Purpose {
+    return this.options.purpose;
   }
 
   get source(): string {
@@ -139,9 +149,12 @@ export class Execution implements RunInfo {
   }
 
   /** What the script gives the model besides the result: media as such, all else as part of the output. */
-  show(values: unknown[]): void {
+  private show(values: unknown[]): void {
     const { limits, media } = this.calls.settings;
-    this.shown.push(...values);
+    this.timesShown += 1;
+    if (this.timesShown > MOST_SHOWN) throw new ToolError(TOO_MUCH_SHOWN, { code: "limit_show" });
+    for (const { address } of media.foundIn(values)) this.shown.set(address, { media: address });
+    if (this.printed >= limits.max_output) return;
     const lines = values.map((value) => {
       const medium = isObject(value) ? media.get(value) : null;
       return medium === null ? short(value, LONGEST_SHOWN) : `[${medium.name}: ${medium.type}, ${count(medium.size)} bytes]`;
@@ -255,7 +268,7 @@ export class Execution implements RunInfo {
     const calls = items.filter(([id, target, given]) => {
       const at = target.indexOf(".");
       const space = target.slice(0, at);
-      if (space !== "sys" && space !== "docs") return true;
+      if (space !== "sys" && space !== "docs" && !this.isShow(target)) return true;
       this.answerQuestion(id, space, target.slice(at + 1), given);
       return false;
     });
@@ -275,7 +288,11 @@ export class Execution implements RunInfo {
     this.flush();
   }
 
-  /** About the clock or the documentation: answered at once, not counted, no call in the record. */
+  private isShow(target: string): boolean {
+    return target === "fn.show" && this.calls.settings.functions.get("show")?.call === null;
+  }
+
+  /** About the clock or the documentation, or `show`: answered at once, not counted, no call in the record. */
   private answerQuestion(id: number, space: string, name: string, given: unknown[]): void {
     if (space === "sys") {
       const value = name === "time" ? Math.floor(Date.now() / 1000) : Math.round(this.clock.elapsed() * 1e6) / 1e6;
@@ -284,13 +301,18 @@ export class Execution implements RunInfo {
       return;
     }
     try {
-      this.discovery -= this.calls.docs.cost(name);
-      if (this.discovery < 0) throw new ToolError(TOO_MUCH_DISCOVERY, { code: "limit_docs" });
-      this.replies.push(`[${id},true,${toWire(this.calls.docs.answer(name, given))}]`);
+      const answer = space === "docs" ? this.lookUp(name, given) : (this.show(given), null);
+      this.replies.push(`[${id},true,${toWire(answer)}]`);
     } catch (problem) {
       if (!(problem instanceof ToolError)) throw problem;
       this.replies.push(`[${id},false,${toWire(errorValue(problem, null))}]`);
     }
+  }
+
+  private lookUp(name: string, given: unknown[]): unknown {
+    this.discovery -= this.calls.docs.cost(name);
+    if (this.discovery < 0) throw new ToolError(TOO_MUCH_DISCOVERY, { code: "limit_docs" });
+    return this.calls.docs.answer(name, given);
   }
 
   private counts(target: string): boolean {
@@ -399,8 +421,9 @@ export class Execution implements RunInfo {
       kept: kept && done!.kept & 1 && values.length > 0 ? kept : "",
       kept_output: kept && done!.kept & 2 ? `${kept}_printed` : "",
       notes: [],
-      media: this.calls.settings.media.foundIn([...this.shown, ...values]),
+      media: this.calls.settings.media.foundIn([...this.shown.values(), ...values]),
       limits: this.calls.settings.limits,
+      labels: options.purpose.labels,
     });
   }
 }

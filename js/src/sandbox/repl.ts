@@ -4,16 +4,16 @@ import type { Run } from "../audit/records.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
 import { explain } from "../explain/explain.js";
 import { prelude, showDoc, type Language } from "../languages.js";
-import { Limits, type LimitOptions } from "../limits.js";
+import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, Report, SavedMemory, WorkerLimits } from "../protocol.js";
-import type { Fingerprint } from "../tools/fingerprint.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { fromWire, isObject, plain, toWire } from "../values.js";
-import { CallPath, type ClientOptions, type HostFunction } from "./calls.js";
+import { CallPath, type ClientOptions, type HostFunction, type Remembered } from "./calls.js";
 import { engineError, Execution } from "./execution.js";
 import { Link } from "./link.js";
 import { MediaStore } from "./media.js";
+import { purposeOf, type Purpose, type PurposeOptions } from "./options.js";
 import type { Setup } from "./sandbox.js";
 import { pack, type Image } from "./snapshot.js";
 
@@ -28,8 +28,7 @@ export interface Additions {
   revision: number;
 }
 
-export interface RunOptions extends ClientOptions {
-  limits?: Limits | LimitOptions;
+export interface RunOptions extends ClientOptions, SpendOptions, PurposeOptions {
   /** Ends the run when it is aborted; the Repl stays usable. */
   signal?: AbortSignal;
   /** Globals of this run only. */
@@ -45,7 +44,7 @@ export class Repl {
   private limitsSet: Limits | null = null;
   private number = 0;
   private readonly sources = new Map<string, string>();
-  private readonly always = new Map<string, Fingerprint>();
+  private readonly always = new Map<string, Remembered>();
   private readonly media = new MediaStore();
   private additions: Additions;
   private hasState = false;
@@ -57,6 +56,7 @@ export class Repl {
     private readonly setup: Setup,
     readonly toolbox: Toolbox,
     readonly limits: Limits,
+    private readonly purpose: Purpose,
     private readonly beforeWrite: ((run: Run) => Run) | null,
     private readonly onClose: (repl: Repl) => void,
     image: Image | null = null,
@@ -88,11 +88,15 @@ export class Repl {
   run(source: string, options: RunOptions = {}): Promise<Run> {
     if (typeof source !== "string") throw new UsageError(`the script must be a string, not ${typeof source}`);
     const inputs = lowerInputs(options.inputs, this.setup.language, this.media);
-    return this.inTurn(() => this.runNow(source, options, inputs));
+    const given = { ...options, limits: this.limits.with(options) };
+    const purpose = purposeOf(options, this.purpose);
+    return this.inTurn(() => this.runNow(source, given, inputs, purpose));
   }
 
-  private async runNow(source: string, options: RunOptions, inputs: [string, unknown][]): Promise<Run> {
-    const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
+  private async runNow(
+    source: string, options: RunOptions & { limits: Limits }, inputs: [string, unknown][], purpose: Purpose,
+  ): Promise<Run> {
+    const { limits } = options;
     const link = await this.acquire(limits);
     this.update(link, limits);
     this.number += 1;
@@ -107,6 +111,7 @@ export class Repl {
       sources: this.sources,
       inputs: inputs.length > 0 ? toWire(inputs) : null,
       state_lost_before: this.lossUnseen,
+      purpose,
       client_calls: options.client_calls ?? null,
       on_waiting: options.on_waiting ?? (() => undefined),
     });
@@ -304,7 +309,7 @@ export class Repl {
 /** What every script finds. */
 export function standardAdditions(): Additions {
   return {
-    functions: new Map([["show", { name: "show", call: null, counted: true }]]),
+    functions: new Map([["show", { name: "show", call: null, counted: false }]]),
     values: new Map(),
     docs: new Map([["show", showDoc]]),
     revision: 0,

@@ -4,7 +4,7 @@ import type { Run } from "../audit/records.js";
 import { openSink, type AuditOption, type Sink } from "../audit/sinks.js";
 import { ClosedError, UsageError } from "../errors.js";
 import { language, type Language } from "../languages.js";
-import { Limits, type LimitOptions } from "../limits.js";
+import { Limits, type LimitOptions, type SpendOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
 import { unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
@@ -12,6 +12,7 @@ import { RunningCalls, ToolSlots, type Approve, type ClientOptions } from "./cal
 import { DirectCall } from "./direct.js";
 import { EngineModules, mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
+import { purposeOf, type Purpose, type PurposeOptions } from "./options.js";
 import { define, Repl, standardAdditions, type Additions, type RunOptions } from "./repl.js";
 import { snapshotKey, unpack } from "./snapshot.js";
 
@@ -26,17 +27,20 @@ export interface SandboxOptions {
   /** Where every run is written as a line of JSON. */
   audit?: AuditOption | null;
   allow_nan?: boolean;
+  /** What tools find as `extra` of their context: a database, a session. */
+  context?: Record<string, unknown>;
   /** Signs snapshots, at least 16 bytes: `restore` then takes only those that were signed with the same key. */
   snapshot_key?: string | Uint8Array | null;
 }
 
-const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "snapshot_key"];
+const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "context", "snapshot_key"];
 
 /** What the Repls and direct calls of one Sandbox share. */
 export interface Setup {
   language: Language;
   features: ReadonlySet<string>;
   allow_nan: boolean;
+  purpose: Purpose;
   snapshotKey: Uint8Array | null;
   approve: Approve | null;
   sink: Sink | null;
@@ -48,7 +52,7 @@ export interface Setup {
   template: SavedMemory | null;
 }
 
-export interface ReplOptions {
+export interface ReplOptions extends PurposeOptions {
   limits?: Limits | LimitOptions;
   toolbox?: Toolbox;
   /** Changes a run's record before it is written and returned. */
@@ -72,6 +76,9 @@ export class Sandbox {
     for (const feature of features) {
       if (!chosen.features.includes(feature)) throw new UsageError(unknown("feature", feature, chosen.features));
     }
+    if (options.approve !== undefined && options.approve !== null && typeof options.approve !== "function") {
+      throw new UsageError(`approve must be a function, not ${JSON.stringify(options.approve) ?? String(options.approve)}`);
+    }
     checkSharedMemory();
     this.toolbox = Toolbox.of(options.tools ?? []);
     this.limits = Limits.of(options.limits);
@@ -80,6 +87,7 @@ export class Sandbox {
       language: chosen,
       features,
       allow_nan: options.allow_nan ?? false,
+      purpose: purposeOf({ context: options.context ?? {} }, { context: {}, labels: {} }),
       snapshotKey: snapshotKey(options.snapshot_key),
       approve: options.approve ?? null,
       sink: openSink(options.audit),
@@ -108,7 +116,7 @@ export class Sandbox {
   /** A Repl with the state of a snapshot. Tools, functions and limits are those of this Sandbox. */
   async restore(snapshot: Uint8Array, options: ReplOptions = {}): Promise<Repl> {
     this.checkOpen();
-    const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
+    const limits = this.limits.with(options);
     const image = await unpack(snapshot, this.setup.snapshotKey, mostBytes(limits.max_memory));
     if (image.language !== this.language) {
       throw new UsageError(`the snapshot is of a Sandbox with language '${image.language}'; this one has '${this.language}'`);
@@ -120,7 +128,7 @@ export class Sandbox {
       );
     }
     const repl = new Repl(
-      this.setup, options.toolbox ?? this.toolbox, limits,
+      this.setup, options.toolbox ?? this.toolbox, limits, purposeOf(options, this.setup.purpose),
       options.before_write ?? null, (closed) => this.repls.delete(closed), image,
     );
     return this.keep(repl).open();
@@ -128,7 +136,7 @@ export class Sandbox {
 
   /** Runs one script in a Repl of its own. */
   async run(source: string, options: RunOptions = {}): Promise<Run> {
-    const repl = this.keep(this.make(options.limits === undefined ? {} : { limits: options.limits }, true));
+    const repl = this.keep(this.make({ limits: this.limits.with(options) }, true));
     try {
       return await repl.run(source, options);
     } finally {
@@ -137,9 +145,12 @@ export class Sandbox {
   }
 
   /** Calls one tool without a script, as a model does directly; the Run has the call and its value. */
-  async call(name: string, given: Record<string, unknown> | unknown[] = {}, options: ClientOptions = {}): Promise<Run> {
+  async call(
+    name: string, given: Record<string, unknown> | unknown[] = {}, options: ClientOptions & SpendOptions & PurposeOptions = {},
+  ): Promise<Run> {
     this.checkOpen();
-    const run = await new DirectCall(this.setup, this.toolbox, this.limits, name, given, options).run();
+    const purpose = purposeOf(options, this.setup.purpose);
+    const run = await new DirectCall(this.setup, this.toolbox, this.limits.with(options), name, given, options, purpose).run();
     await this.setup.sink?.write(run);
     return run;
   }
@@ -168,10 +179,9 @@ export class Sandbox {
 
   private make(options: ReplOptions, forOneRun = false): Repl {
     this.checkOpen();
-    const limits = options.limits === undefined ? this.limits : Limits.of(options.limits);
     return new Repl(
-      this.setup, options.toolbox ?? this.toolbox, limits, options.before_write ?? null, (closed) => this.repls.delete(closed),
-      null, forOneRun,
+      this.setup, options.toolbox ?? this.toolbox, this.limits.with({ limits: options.limits }), purposeOf(options, this.setup.purpose),
+      options.before_write ?? null, (closed) => this.repls.delete(closed), null, forOneRun,
     );
   }
 

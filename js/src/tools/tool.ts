@@ -34,6 +34,10 @@ export interface ToolContext {
   index: number;
   /** Aborted when nobody waits for the call any more. */
   signal: AbortSignal;
+  /** What the Sandbox and the run were given as `context`: a database, a user, a session. */
+  extra: Readonly<Record<string, unknown>>;
+  /** The labels of the run. */
+  labels: Readonly<Record<string, string>>;
 }
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- arguments are validated by the schema, not by types

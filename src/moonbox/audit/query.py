@@ -14,7 +14,7 @@ from moonbox.audit.records import UNFINISHED
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from moonbox.audit.records import Call, Run
 
@@ -72,6 +72,8 @@ class RunFilter:
     repl: str | None = None
     language: str | None = None
     since: float | None = None
+    labels: Mapping[str, str] | None = None
+    """Runs with all of these labels."""
     text: str | None = None
     """Somewhere in the record: the source, arguments, results, output, error. Letter case does not matter."""
 
@@ -84,6 +86,7 @@ class RunFilter:
             and (self.repl is None or run.repl == self.repl)
             and (self.language is None or run.language == self.language)
             and (self.since is None or run.started >= self.since)
+            and (self.labels or {}).items() <= run.labels.items()
             and (self.text is None or written(self.text).lower() in run.to_json().lower())
         )
 
@@ -210,6 +213,17 @@ def pick(prefix: str, ids: Sequence[str]) -> str:
             f"several runs have an id that starts with {prefix!r}: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}"
         )
     return ids[0]
+
+
+def labels_of(texts: Iterable[str]) -> dict[str, str] | None:
+    """The labels that texts such as "user=ann" name; None for no texts."""
+    labels = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"invalid label {text[:200]!r}; write a name and a text, such as user=ann")
+        labels[name] = value
+    return labels or None
 
 
 def moment(text: str, now: float) -> float:

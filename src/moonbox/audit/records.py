@@ -31,11 +31,13 @@ UNFINISHED = "unfinished"
 
 _CALL_KEYS = (
     *("index", "tool", "arguments", "status", "ok", "result", "error", "started", "queued", "duration"),
-    *("bytes_in", "bytes_out", "approval", "retry_of", "batch"),
+    *("bytes_in", "bytes_out", "approval", "approval_by", "approval_reason", "original_arguments"),
+    *("retry_of", "batch"),
 )
 _RUN_KEYS = (  # the order in JSON, in every host
     *("id", "ok", "language", "source", "values", "output", "output_cut", "calls", "usage", "error", "started", "repl"),
     *("number", "parent", "tool", "seed", "observations", "state_lost", "kept", "kept_output", "notes", "limits"),
+    "labels",
 )
 
 
@@ -76,6 +78,12 @@ class Call(Struct, frozen=True):
     """The index of the earlier failed call of this run with the same tool and arguments."""
     batch: int = 0
     """Calls that were sent to the host together share this number."""
+    approval_by: str = ""
+    """Who decided; empty where the approver did not say."""
+    approval_reason: str = ""
+    """Why they decided so."""
+    original_arguments: Any = None
+    """The arguments before the person edited them; None where nobody did."""
 
     @property
     def ok(self) -> bool:
@@ -89,13 +97,15 @@ class Call(Struct, frozen=True):
     def to_dict(self) -> dict[str, Any]:
         data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "packed"}
         error = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
-        values = {"arguments": to_jsonable(self.arguments), "result": to_jsonable(self.result), "error": error}
+        names = ("arguments", "result", "original_arguments")
+        values = {"error": error, **{name: to_jsonable(getattr(self, name)) for name in names}}
         return {name: {**data, "ok": self.ok, **values}[name] for name in _CALL_KEYS}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:
         known = known_fields(cls, data)
-        known["arguments"] = from_jsonable(known.get("arguments"))
+        for name in ("arguments", "original_arguments"):
+            known[name] = from_jsonable(known.get(name))
         if (result := data.get("result")) is not None:
             known["packed"] = pack(from_jsonable(result))
         if (error := known.get("error")) is not None:
@@ -180,6 +190,8 @@ class Run(Struct, frozen=True):
     """What the script returned or showed of images, audio and files; not in records, which have their handles."""
     limits: Limits | None = None
     """What it was allowed to spend; None in records of earlier versions."""
+    labels: dict[str, str] = {}
+    """For whom it was, and why, as the host said."""
 
     def __repr__(self) -> str:
         if self.error is not None:
@@ -283,7 +295,9 @@ def changed(run: Run, change: Callable[[Any], Any]) -> Run:
         if error is not None:
             texts = {"message": change(error.message), "detail": change(error.detail)}
             error = replace(error, data=change(error.data), **texts)
-        return replace(call, arguments=change(call.arguments), packed=repacked(call, change), error=error)
+        names = ("arguments", "original_arguments", "approval_reason")
+        texts = {name: change(getattr(call, name)) for name in names}
+        return replace(call, packed=repacked(call, change), error=error, **texts)
 
     error = run.error
     if error is not None:
@@ -297,6 +311,7 @@ def changed(run: Run, change: Callable[[Any], Any]) -> Run:
         values=tuple(map(change, run.values)),
         calls=tuple(map(changed_call, run.calls)),
         error=error,
+        labels=change(run.labels),
         notes=tuple(replace(note, message=change(note.message), hint=change(note.hint)) for note in run.notes),
     )
 

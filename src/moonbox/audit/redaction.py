@@ -46,11 +46,12 @@ class Redactor:
         """A copy of the run in which nothing hidden is left."""
         work = _Redaction(self._patterns, self._replacement)
         # Arguments first: they are what the source repeats.
-        calls = [replace(call, arguments=work.arguments(call.arguments, _path(call.tool))) for call in run.calls]
+        calls = [_redact_arguments(call, work) for call in run.calls]
         calls = [_redact_answer(call, work) for call in calls]
         values = [work.fields(value, ("value",)) for value in run.values]
         error = run.error and run.error.with_(data=work.fields(run.error.data, _path(run.error.tool or "error")))
-        kept = replace(run, calls=tuple(calls), values=tuple(values), error=error)
+        labels = work.fields(run.labels, ("labels",))
+        kept = replace(run, calls=tuple(calls), values=tuple(values), error=error, labels=labels)
         return changed(kept, _Scrubber([*self._secrets, *work.hidden], self._replacement).value)
 
     def hides(self, name: str) -> bool:
@@ -79,11 +80,12 @@ class StepwiseRedaction:
 
     def start(self, call: Call) -> Call:
         """A call that begins, without what must be hidden."""
-        arguments = self._work.arguments(call.arguments, _path(call.tool))
+        call = _redact_arguments(call, self._work)
         if len(self._work.hidden) != self._known:
             self._known = len(self._work.hidden)
             self._scrubber = _Scrubber([*self._secrets, *self._work.hidden], self._replacement)
-        return replace(call, arguments=self._scrubber.value(arguments))
+        names = ("arguments", "original_arguments", "approval_reason")
+        return replace(call, **{name: self._scrubber.value(getattr(call, name)) for name in names})
 
     def answer(self, call: Call) -> None:
         """A call has its answer: remember what must be hidden of it."""
@@ -222,6 +224,12 @@ class _Scrubber:
         if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._all:
             return self._replacement
         return value
+
+
+def _redact_arguments(call: Call, work: _Redaction) -> Call:
+    path = _path(call.tool)
+    original = work.arguments(call.original_arguments, path)
+    return replace(call, arguments=work.arguments(call.arguments, path), original_arguments=original)
 
 
 def _redact_answer(call: Call, work: _Redaction) -> Call:

@@ -230,7 +230,11 @@ def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:
         "since": where.since,
         "text": None if where.text is None else f"%{_pattern(where.text)}%",
     }
-    return [_TESTS[name] for name, value in values.items() if value is not None], values
+    tests = [_TESTS[name] for name, value in values.items() if value is not None]
+    for place, (name, label) in enumerate((where.labels or {}).items()):
+        tests.append(_LABEL_TEST.format(place))
+        values |= {f"name{place}": name, f"label{place}": label}
+    return tests, values
 
 
 def _pattern(text: str) -> str:
@@ -301,6 +305,7 @@ _TESTS = {
     "since": "started >= :since",
     "text": "record LIKE :text ESCAPE '\\'",
 }
+_LABEL_TEST = "EXISTS (SELECT 1 FROM json_each(record, '$.labels') WHERE key = :name{0} AND value = :label{0})"
 _PAGE = f"""
     SELECT seq, {_SUMMARY} FROM runs
     WHERE (started, seq) < (:started, :seq) AND (started, seq) >= (:last, :last_seq){{tests}}

@@ -38,12 +38,13 @@ class Telemetry:
             return None
         return cls(trace.get_tracer("moonbox", __version__, tracer_provider), content=content)
 
-    def start_run(self, run_id: str, language: str, repl: str = "") -> RunSpan:
+    def start_run(self, run_id: str, language: str, repl: str = "", labels: Mapping[str, str] | None = None) -> RunSpan:
         """A span for one run. Call it where the run was asked for: in the caller's thread or task."""
         from opentelemetry import context
 
         around = context.get_current()
         attributes = {"moonbox.run.id": run_id, "moonbox.language": language, "moonbox.repl": repl}
+        attributes |= {f"moonbox.label.{name}": text for name, text in (labels or {}).items()}
         span = self._tracer.start_span("moonbox.run", context=around, attributes=attributes)
         return RunSpan(span, around, content=self._content, run_id=run_id)
 
@@ -147,10 +148,14 @@ class CallSpan(_Recorded):
             "moonbox.call.bytes_in": call.bytes_in,
             "moonbox.call.bytes_out": call.bytes_out,
             "moonbox.call.approval": call.approval,
+            "moonbox.call.approval_by": call.approval_by or None,
+            "moonbox.call.approval_reason": call.approval_reason or None,
             "moonbox.call.retry_of": call.retry_of,
         }
         if self._content and self.span.is_recording():
             record = call.to_dict()
             attributes["gen_ai.tool.call.arguments"] = json.dumps(record["arguments"])
             attributes["gen_ai.tool.call.result"] = json.dumps(record["result"])
+            if call.original_arguments is not None:
+                attributes["moonbox.call.original_arguments"] = json.dumps(record["original_arguments"])
         self._end(attributes, None if call.ok else call.status, call.error.message if call.error else call.status)

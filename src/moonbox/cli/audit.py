@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moonbox.audit.compact import short
-from moonbox.audit.query import RunSummary, moment
+from moonbox.audit.query import RunSummary, labels_of, moment
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.cli.options import Json, argument, option
 from moonbox.cli.output import confirmed, console, is_terminal, lexer_of, print_json
@@ -47,14 +47,18 @@ def list_runs(
     tool: Annotated[str | None, option(help="Only runs that called this tool.")] = None,
     since: Since = None,
     repl: Annotated[str | None, option(help="Only runs of this Repl.")] = None,
+    label: Annotated[
+        list[str] | None, option("--label", metavar="NAME=TEXT", help="Only runs with this label; may be repeated.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List runs, the latest first."""
-    runs = _trail(db).list(limit, ok=False if failed else None, tool=tool, since=_since(since), repl=repl)
+    where = {"tool": tool, "since": _since(since), "repl": repl, "labels": labels_of(label or ())}
+    runs = _trail(db).list(limit, ok=False if failed else None, **where)
     if as_json:
         print_json([run.to_dict() for run in runs])
     elif not runs:
-        typer.echo("no runs" + (" match" if failed or tool or since or repl else " in this trail"))
+        typer.echo("no runs" + (" match" if failed or any(where.values()) else " in this trail"))
     else:
         screen = console()
         for line in run_list(runs, screen.width):
@@ -276,6 +280,8 @@ def run_parts(run: Run, width: int) -> Iterator[RenderableType]:
         caller = f", called by run {visible(run.parent[:8])}" if run.parent else ""
         where = f"the tool script {visible(run.tool, keep='')}{caller}"
     yield f"{when(run.started)}, {run.language}, {where}"
+    if run.labels:
+        yield visible(", ".join(f"{name}={text}" for name, text in run.labels.items()), keep="")
     yield _usage(run)
     yield _heading("source")
     source, lexer = visible(run.source).strip("\n"), lexer_of(run.language)
@@ -325,11 +331,18 @@ def _call_line(call: Call, width: int) -> str:
     result = short(call.result, width) if call.ok else call.status.replace("_", " ")
     if call.error:
         result = f"{call.error.code}: {call.error.message}"
-    notes = f" [{call.approval} by a person]" if call.approval else ""
+    notes = f" [{_approval(call, width)}]" if call.approval else ""
     notes += f" [retry of {call.retry_of}]" if call.retry_of is not None else ""
     line = f"{call.index} {call.tool} {short(call.arguments, max(20, width // 2))}{notes} → {result}"
     line = visible(" ".join(line.split()), keep="")
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _approval(call: Call, width: int) -> str:
+    """What was decided, by whom, and why."""
+    before = "" if call.original_arguments is None else f", was {short(call.original_arguments, max(20, width // 2))}"
+    reason = f": {call.approval_reason}" if call.approval_reason else ""
+    return f"{call.approval} by {call.approval_by or 'a person'}{before}{reason}"
 
 
 def stats_parts(stats: Stats) -> Iterator[RenderableType]:

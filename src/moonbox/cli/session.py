@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
 import select
@@ -234,6 +235,13 @@ class CallLine:
         return line
 
 
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # the system does not know the user
+        return f"user {os.getuid()}"
+
+
 class Approver:
     """A Sandbox's `approve`: asks at the terminal itself, because standard input may be the script.
 
@@ -248,6 +256,7 @@ class Approver:
         self._one_at_a_time = threading.Lock()
         self._bell_in, self._bell_out = os.pipe()
         self._withdrawn = False
+        self._person = _user_name()
 
     @classmethod
     def at_terminal(cls, console: Console, line: CallLine) -> Approver | None:
@@ -293,11 +302,11 @@ class Approver:
         word, _, rest = answer.strip().partition(" ")
         match word.lower():
             case "y" | "yes":
-                return Decision("allow")
+                return Decision("allow", by=self._person)
             case "n" | "no":  # followed by the reason, which the script gets
-                return Decision("deny", rest.strip())
+                return Decision("deny", rest.strip(), by=self._person)
             case "a" | "always":
-                return Decision("always")
+                return Decision("always", by=self._person)
             case "e" | "edit":
                 return self._edited(call)
             case "v" | "view":
@@ -317,7 +326,7 @@ class Approver:
         if not isinstance(changes, dict):
             self._console.print("  a JSON object is required, in braces", style="red")
             return None
-        return Decision("edit", arguments={**before, **changes})
+        return Decision("edit", arguments={**before, **changes}, by=self._person)
 
     def _show(self, call: ToolCall, *, shortened: bool) -> bool:
         """Show the call; True when something of it was left out."""

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
 from moonbox.codemode.catalog import Catalog, Choice, CodeTool, choose, make_catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
+from moonbox.codemode.conversation import Conversation
 from moonbox.codemode.definitions import (
     Definition,
     Format,
-    find_script,
     from_tool,
     in_format,
-    parse_arguments,
     provider_names,
-    shorten,
 )
+from moonbox.codemode.incoming import CallReader, View
 from moonbox.codemode.routing import Routes, explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
 from moonbox.sandbox.decisions import ToolCall
+from moonbox.sandbox.options import RunOptions, check_callbacks, merged
 from moonbox.sandbox.sandbox import Sandbox
-from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from contextlib import AbstractContextManager
+    from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.codemode.client_calls import Place
@@ -73,6 +72,7 @@ class CodeMode:
         client_calls: Callable[[ToolCall], Any] | None = None,
         **settings: Any,
     ) -> None:
+        check_callbacks(count_tokens=count_tokens)
         self.settings = _settings_model().from_dict(settings, "")
         self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
         self.sandbox: Sandbox = self._own_sandbox or sandbox
@@ -86,6 +86,7 @@ class CodeMode:
             later=later,
         )
         self._code_tool = CodeTool(self.settings, self._texts, self._routes, sandbox.limits, self._count)
+        self._reader = CallReader(self._code_tool, self._routes, self._texts)
         self.sessions: Sessions[Repl] = Sessions(_close, most=max_conversations, idle_seconds=idle_seconds)
         """The Repl of each conversation."""
         self._client_calls = ClientCalls(
@@ -93,7 +94,7 @@ class CodeMode:
             finished=self._answer,
             lost=self._lost,
         )
-        self._view: _View | None = None
+        self._view: View | None = None
         self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
         self._sizes = sandbox.toolbox.learned.sizes()
         self._lock = threading.Lock()
@@ -171,63 +172,76 @@ class CodeMode:
 
     # The model's calls
 
-    def handle(self, name: str, arguments: Any, *, conversation: str = "") -> str:
+    def handle(self, name: str, arguments: Any, *, conversation: str = "", **options: Unpack[RunOptions]) -> str:
         """Answer one call: what goes back to the model. What the model got wrong is in the text, nothing is raised.
 
-        A call of a client-side tool gives a Paused instead, unless there is `client_calls`.
+        The options are those of `Repl.run`, such as `context` and `labels`: for whom the call is. A call of a
+        client-side tool gives a Paused instead, unless there is `client_calls`.
         """
-        return self.reply(name, arguments, conversation=conversation, pause=True).text
+        return self.reply(name, arguments, conversation=conversation, pause=True, **options).text
 
-    async def ahandle(self, name: str, arguments: Any, *, conversation: str = "") -> str:
+    async def ahandle(self, name: str, arguments: Any, *, conversation: str = "", **options: Unpack[RunOptions]) -> str:
         """The same, awaited."""
-        return (await self.areply(name, arguments, conversation=conversation, pause=True)).text
+        return (await self.areply(name, arguments, conversation=conversation, pause=True, **options)).text
 
-    def reply(self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False) -> Reply:
+    def reply(
+        self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False, **options: Unpack[RunOptions]
+    ) -> Reply:
         """Like `handle`, with the Run and whether it failed.
 
         `pause`: whether a call of a client-side tool may wait for you, as with `handle`; otherwise it fails.
         """
-        prepared = self._prepare(name, arguments)
+        options = merged({}, options)
+        prepared = self._reader.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
         if not isinstance(prepared, str):
             tool, given = prepared
             if tool.answered_by_caller:
-                return self._client_calls.drive(lambda: self._direct_step(tool, given), _anywhere, pause=pause)
+                step = self._direct_step
+                return self._client_calls.drive(lambda: step(tool, given, options), _anywhere, pause=pause)
         try:
             if not isinstance(prepared, str):
-                return self._answer(self.sandbox.call(prepared[0].path, prepared[1]))
+                return self._answer(self.sandbox.call(prepared[0].path, prepared[1], **options))
             with self.sessions.use(conversation, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
                 if not self._routes.has_client_tools:
-                    return self._answer(repl.run(prepared))
+                    return self._answer(repl.run(prepared, **options))
                 place = self._place(conversation, repl)
-                return self._client_calls.drive(lambda: repl.start(prepared), place, pause=pause)
+                return self._client_calls.drive(lambda: repl.start(prepared, **options), place, pause=pause)
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
 
-    async def areply(self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False) -> Reply:
+    async def areply(
+        self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False, **options: Unpack[RunOptions]
+    ) -> Reply:
         """The same, awaited."""
-        prepared = self._prepare(name, arguments)
+        options = merged({}, options)
+        prepared = self._reader.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
         if not isinstance(prepared, str):
             tool, given = prepared
             if tool.answered_by_caller:
-                return await self._client_calls.adrive(lambda: self._direct_step(tool, given), _anywhere, pause=pause)
+                step = self._direct_step
+                return await self._client_calls.adrive(lambda: step(tool, given, options), _anywhere, pause=pause)
         try:
             if not isinstance(prepared, str):
-                return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1]))
+                return self._answer(await self.sandbox.acall(prepared[0].path, prepared[1], **options))
             with self.sessions.use(conversation, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
                 if not self._routes.has_client_tools:
-                    return self._answer(await repl.arun(prepared))
+                    return self._answer(await repl.arun(prepared, **options))
                 place = self._place(conversation, repl)
-                return await self._client_calls.adrive(lambda: repl.start(prepared), place, pause=pause)
+                return await self._client_calls.adrive(lambda: repl.start(prepared, **options), place, pause=pause)
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
+
+    def conversation(self, name: str = "", **options: Unpack[RunOptions]) -> Conversation:
+        """One conversation whose calls all have these options, such as the `context` and `labels` of a user."""
+        return Conversation(self, name, options)
 
     def session(self, conversation: str) -> AbstractContextManager[Repl]:
         """The Repl of a conversation, which cannot end to make room until the block is left."""
@@ -263,16 +277,25 @@ class CodeMode:
 
     # Inside
 
-    def _direct_step(self, tool: Tool, given: dict[str, Any]) -> Run | DirectStep:
+    def _direct_step(self, tool: Tool, given: dict[str, Any], options: RunOptions) -> Run | DirectStep:
         """A direct call of a client-side tool: what waits for its answer, or the record of an invalid call."""
         try:
             bound = tool.bind(given, is_json_call=True)
         except ArgumentError:
-            return self.sandbox.call(tool.path, given)
+            return self.sandbox.call(tool.path, given, **options)
         call = ToolCall(
-            tool=tool, name=tool.path, arguments=bound, index=1, run_id="", repl_id="", id=1, language="direct"
+            tool=tool,
+            name=tool.path,
+            arguments=bound,
+            index=1,
+            run_id="",
+            repl_id="",
+            id=1,
+            language="direct",
+            context={**self.sandbox.context, **(options.get("context") or {})},
+            labels=options.get("labels") or {},
         )
-        return DirectStep(call, lambda answer: self.sandbox.call(tool.path, given, answer=answer))
+        return DirectStep(call, lambda answer: self.sandbox.call(tool.path, given, answer=answer, **options))
 
     def _place(self, conversation: str, paused: Repl) -> Place:
         """Where a script that waited goes on: in its conversation, if that still has the same state."""
@@ -299,7 +322,7 @@ class CodeMode:
         hidden = self._routes.hidden
         return explain_misdirected(run, {name: tool for name, tool in view.direct.items() if tool.path not in hidden})
 
-    def _current(self) -> _View:
+    def _current(self) -> View:
         """What is shown now; made anew when the tools have changed."""
         if self._closed:
             raise ClosedError("this CodeMode is closed")
@@ -308,7 +331,7 @@ class CodeMode:
                 self._view = self._make_view()
             return self._view
 
-    def _make_view(self) -> _View:
+    def _make_view(self) -> View:
         settings, texts = self.settings, self._texts
         catalog = make_catalog(
             self._routes.hidden,
@@ -335,39 +358,7 @@ class CodeMode:
             count=self._count,
         )
         shown = direct if choice.code and not choice.both else everything
-        return _View(lean if choice.both else code, catalog, shown, choice)
-
-    def _prepare(self, name: Any, arguments: Any) -> str | tuple[Tool, dict[str, Any]] | Reply:
-        """The script, or the tool and its arguments, or the answer to an invalid call."""
-        view = self._current()
-        if not isinstance(name, str):
-            return Reply(f"error: the tool's name must be a string, not {shorten(name)}", True)
-        given = parse_arguments(arguments)
-        if view.choice.code and name == self.tool_name:
-            return self._source(given)
-        tool = view.direct.get(name) or next((tool for tool in view.direct.values() if tool.path == name), None)
-        if tool is None:
-            return Reply(self._unknown(name, view), True)
-        if given is None:
-            return Reply(f"error: the arguments of {name} must be a JSON object, not {shorten(arguments)}", True)
-        return tool, given
-
-    def _source(self, given: dict[str, Any] | None) -> str | Reply:
-        wanted = f'error: {self.tool_name} takes one argument: {{"{self.parameter}": "<script>"}}'
-        if given is None:
-            return Reply(f"{wanted}; the arguments were not a JSON object", True)
-        source = find_script(given, self.parameter)
-        return Reply(f"{wanted}, not {shorten(given)}", True) if source is None else source
-
-    def _names(self, view: _View) -> list[str]:
-        return [*([self.tool_name] if view.choice.code else []), *view.direct]
-
-    def _unknown(self, name: str, view: _View) -> str:
-        if view.choice.code and (name in self._routes.hidden or name.replace("__", ".") in self._routes.hidden):
-            path = name if name in self._routes.hidden else name.replace("__", ".")
-            written = self._texts.call.format(name=self._texts.written(self._routes.hidden.alias(path)))
-            return f"error: {name} is called from a script: use {self.tool_name} and write {written}"
-        return f"error: {unknown('tool', name, self._names(view))}"
+        return View(lean if choice.both else code, catalog, shown, choice)
 
     def _lost(self, problem: Exception) -> Reply:
         """The answer where no run came about."""
@@ -382,14 +373,6 @@ class CodeMode:
         if self.settings.reply == "json":
             text = json_reply(run, text, self.settings.max_chars)
         return Reply(text, not run.ok, run)
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    code: Definition
-    catalog: Catalog
-    direct: dict[str, Tool]
-    choice: Choice
 
 
 @contextlib.contextmanager

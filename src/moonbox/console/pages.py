@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
-from moonbox.audit.query import RunFilter, RunSummary
+from moonbox.audit.query import RunFilter, RunSummary, labels_of
 from moonbox.audit.reports import compare
 from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
 from moonbox.console.rendering import as_json, sample
@@ -83,6 +83,7 @@ async def runs(service: Service, request: Request, _: str) -> dict[str, Any]:
         tool=given["tool"] or None,
         repl=given["repl"] or None,
         language=given["language"] or None,
+        labels=labels_of([given["label"]] if given["label"] else []),
     )
     page = await asyncio.to_thread(service.page, _PAGE, given["before"] or None, where)
     return {
@@ -326,7 +327,7 @@ _FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "bytes_out": ("bytes from the script", size),
     "output": ("printed characters", _whole),
 }
-_RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "before")
+_RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "label", "before")
 _MEANINGS = {
     "process": "Each session runs in a process of its own: a crash or a break-out stays there.",
     "fork": "A new process starts in about a millisecond, from one that has everything loaded.",

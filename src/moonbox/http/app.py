@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
-from moonbox.audit.query import RunFilter
+from moonbox.audit.query import RunFilter, labels_of
 from moonbox.audit.reports import compare
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
@@ -184,6 +184,10 @@ class _Api:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
         where: dict[str, Any] = {name: text(request, name) for name in ("kind", "tool", "repl", "language")}
         where |= {"ok": flag(request, "ok"), "text": text(request, "q")}
+        try:
+            where["labels"] = labels_of(request.query_params.getlist("label"))
+        except UsageError as problem:
+            raise Refused(400, "invalid_arguments", str(problem)) from None
         before = text(request, "before")
         if offset and before is None:
             runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)

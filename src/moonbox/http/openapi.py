@@ -50,7 +50,15 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[st
 
 
 def _api() -> dict[str, Any]:
-    filters = [_text("kind"), _text("tool"), _text("repl"), _text("language"), _text("q"), _text("before")]
+    filters = [
+        _text("kind"),
+        _text("tool"),
+        _text("repl"),
+        _text("language"),
+        _text("label"),
+        _text("q"),
+        _text("before"),
+    ]
     ok = {"name": "ok", "in": "query", "required": False, "schema": {"type": "boolean"}}
     index = {"name": "index", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}
     report = {"timeline": _OBJECT, "model": _OBJECT, "economy": _OBJECT}

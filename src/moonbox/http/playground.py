@@ -219,8 +219,6 @@ class Session:
                 raise UsageError(f"unknown limit {name!r}")
             if isinstance(changes[name], float) and changes[name].is_integer() and name != "timeout":
                 changes[name] = int(changes[name])
-        if preset == "default":
-            return Limits(**{**self._sandbox.limits.to_dict(), **changes})
         return Limits.preset(str(preset), **changes)
 
     def _go(self, step: Callable[[], Any], *, first: bool = False) -> None:
@@ -331,6 +329,8 @@ def call_dict(call: Call) -> dict[str, Any]:
         "batch": call.batch,
         "retry_of": call.retry_of,
         "approval": call.approval,
+        "approval_by": call.approval_by,
+        "approval_reason": call.approval_reason,
     }
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _RUNS_WITH_MEDIA = 1_000
 _SHOWN_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_BY = "console"  # it has no accounts: whoever has signed in
 _DECISIONS = ("allow", "always", "edit", "deny")
 
 
@@ -284,7 +285,7 @@ class _Api:
         if kind == "edit" and not isinstance(arguments, dict):
             raise Refused(400, "invalid_arguments", "arguments must be a JSON object")
         try:
-            self._bench.approvals.answer(request.path_params["id"], Decision(kind, reason[:500], arguments))
+            self._bench.approvals.answer(request.path_params["id"], Decision(kind, reason[:500], arguments, _BY))
         except ArgumentError as problem:
             raise Refused(400, "invalid_arguments", problem.message) from None
         except UsageError as problem:

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import Denied, UsageError
 from moonbox.sandbox.decisions import Decision
+from moonbox.sandbox.options import check_callbacks
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.tools.tool import Tool
@@ -65,9 +66,11 @@ class Question:
     hints: tuple[str, ...]
     asked: float
     changed: Change | None
+    labels: Mapping[str, str]
+    """The labels of the run: for whom it is."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "arguments": to_jsonable(self.arguments)}
+        return {**asdict(self), "arguments": to_jsonable(self.arguments), "labels": dict(self.labels)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Answered:
     """`expired`: no answer came in time. `withdrawn`: the run ended, or another approver answered."""
     reason: str
     answered: float
+    by: str = ""
+    """Who answered, where that is known."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -100,6 +105,8 @@ class Approvals:
         others: Sequence[Callable[[ToolCall], Awaitable[Any]]] = (),
         on_change: Callable[[Question | Answered], None] | None = None,
     ) -> None:
+        for name, function in (("on_change", on_change), *(("others", other) for other in others)):
+            check_callbacks(**{name: function})
         self._timeout = timeout
         self._others = tuple(others)
         self._on_change = on_change or (lambda _: None)
@@ -114,7 +121,7 @@ class Approvals:
         outcome: Answered | None = None
         try:
             decision = await self._first_answer(call, future)
-            outcome = Answered(question.id, question.tool, decision.kind, decision.reason, time())
+            outcome = Answered(question.id, question.tool, decision.kind, decision.reason, time(), decision.by)
         except TimeoutError:
             outcome = Answered(question.id, question.tool, "expired", "", time())
             message = f"nobody answered the approval of '{call.name}' within {self._timeout:g} seconds"
@@ -175,6 +182,7 @@ class Approvals:
             hints=tuple(hint_names(tool)) if tool is not None else (),
             asked=time(),
             changed=self._changed(tool) or (Change(call.changed, ()) if call.changed else None),
+            labels=dict(call.labels),
         )
 
     def _changed(self, tool: Tool | None) -> Change | None:

@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.audit.telemetry import CallSpan
+    from moonbox.sandbox.decisions import Decision
     from moonbox.sandbox.slots import RunningCall
     from moonbox.values import Packed
 
     CallResult = tuple[CallStatus, Packed | None, ToolError | None]
     """A call's status, its value, and its error."""
+
+
+_APPROVALS = {"allow": "allowed", "always": "always", "edit": "edited", "deny": "denied"}
+_LONGEST_NAME, _LONGEST_REASON = 200, 2_000
 
 
 class CallEntry:
@@ -30,6 +35,9 @@ class CallEntry:
     """The result."""
     error: CallError | None = None
     approval: str | None = None
+    approval_by = approval_reason = ""
+    original_arguments: Any = None
+    """The arguments before a person edited them."""
     retry_of: int | None = None
     began: float | None = None
     ended: float | None = None
@@ -91,6 +99,11 @@ class CallEntry:
         self.obstacle = ""
         self.deadline = None if timeout is None else self.began + timeout
 
+    def decide(self, decision: Decision) -> None:
+        """A person has decided about it."""
+        self.approval = _APPROVALS[decision.kind]
+        self.approval_by, self.approval_reason = decision.by[:_LONGEST_NAME], decision.reason[:_LONGEST_REASON]
+
     def leave(self) -> None:
         """The run no longer waits for it."""
         self.left = True
@@ -122,6 +135,9 @@ class CallEntry:
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             approval=self.approval,
+            approval_by=self.approval_by,
+            approval_reason=self.approval_reason,
+            original_arguments=self.original_arguments,
             retry_of=self.retry_of,
             batch=self.batch,
         )

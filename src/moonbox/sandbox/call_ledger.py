@@ -14,6 +14,7 @@ from moonbox.errors import ToolError
 from moonbox.sandbox.call_entry import CallEntry
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.durable import result_of
+from moonbox.sandbox.environment import PROGRESS, SHOW
 from moonbox.tools.results import error_value
 from moonbox.values import Packed, pack
 from moonbox.worker import protocol
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"
+_MOST_SHOWN = 1_000
+_TOO_MUCH_SHOWN = f"this run has called show {_MOST_SHOWN} times; put the values into a table and show that"
 _MOST_OBSERVATIONS = 10_000  # a script may read the clock without end
 _encode = msgpack.Encoder().encode
 
@@ -62,6 +65,7 @@ class CallLedger:
         self._batches = 0
         self._discovery = DISCOVERY_BUDGET
         self._questions: dict[int, tuple[int, str, list[Any]]] = {}  # of a replay, without an answer
+        self._shown = 0
 
     def take(self, items: list[tuple[int, str, list[Any]]], size: int) -> bool:
         """Enter the calls of a frame of that size; False where the budget does not allow them."""
@@ -71,7 +75,7 @@ class CallLedger:
         calls = []
         for item in items:
             space, _, name = item[1].partition(".")
-            if space in ("sys", "docs"):
+            if self._is_question(space, name):
                 if replayed:
                     self._questions[item[0]] = item
                 else:
@@ -138,6 +142,11 @@ class CallLedger:
             entry.close("cancelled")
             entry.leave()
 
+    def cancel_starting(self) -> None:
+        """Calls that have not begun are not made."""
+        while self.starting:
+            self.cancel(self.starting.popleft())
+
     def leave_all(self) -> None:
         """The run is over. A tool that has begun goes on and its call stays in flight; others do not begin."""
         for entry in self.open.values():
@@ -193,8 +202,13 @@ class CallLedger:
     def _repeat(self, reply: Reply) -> None:
         entry = self.open.get(reply.call)
         if entry is None:
-            self._questions.pop(reply.call, None)
-            self._replies.append((reply.call, reply.ok, Packed(reply.data)))
+            packed = Packed(reply.data)
+            target, arguments = self._questions.pop(reply.call)[1:]
+            if target.startswith("sys."):
+                self._observe(target, packed.value)
+            elif target == "fn.show" and reply.ok:
+                self._record.show(arguments)
+            self._replies.append((reply.call, reply.ok, packed))
             return
         entry.tool, entry.arguments, entry.approval = reply.tool, reply.arguments, reply.approval
         entry.started, entry.began, entry.ended = reply.started, entry.received, entry.received + reply.duration
@@ -206,23 +220,44 @@ class CallLedger:
             if entry.span is not None:
                 entry.span.end(entry.to_call())
 
+    def _is_question(self, space: str, name: str) -> bool:
+        """About the clock or the documentation, `show` or `progress`: answered at once, and no call in the record."""
+        if space in ("sys", "docs"):
+            return True
+        return space == "fn" and self._record.calls.functions.get(name) in (SHOW, PROGRESS)
+
     def _answer_question(self, call_id: int, space: str, name: str, arguments: list[Any]) -> None:
-        """About the clock or the documentation: answered at once, not counted, no call in the record."""
         record = self._record
-        if space == "sys":
-            value: Any = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
-            if len(record.observations) < _MOST_OBSERVATIONS:
-                record.observations.append(Observation(f"os.{name}", value))
-            self._replies.append((call_id, True, pack(value)))
-            return
-        docs = record.calls.docs
         try:
-            self._discovery -= docs.cost(name)
-            if self._discovery < 0:
-                raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
-            self._replies.append((call_id, True, pack(docs.answer(name, arguments))))
+            if space == "sys":
+                answer: Any = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
+                self._observe(f"sys.{name}", answer)
+            elif space == "docs":
+                answer = self._look_up(name, arguments)
+            else:
+                answer = self._show(arguments) if name == SHOW.name else record.advance(arguments)
+            self._replies.append((call_id, True, pack(answer)))
         except ToolError as error:
             self._replies.append((call_id, False, pack(error_value(error, None))))
+
+    def _observe(self, target: str, value: Any) -> None:
+        observations = self._record.observations
+        if len(observations) < _MOST_OBSERVATIONS:
+            observations.append(Observation(f"os.{target[4:]}", value))
+
+    def _look_up(self, name: str, arguments: list[Any]) -> Any:
+        docs = self._record.calls.docs
+        self._discovery -= docs.cost(name)
+        if self._discovery < 0:
+            raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
+        return docs.answer(name, arguments)
+
+    def _show(self, values: list[Any]) -> Any:
+        self._shown += 1
+        if self._shown > _MOST_SHOWN:
+            raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
+        self._record.show(values)
+        return None
 
     def _counts(self, target: str) -> bool:
         """Whether a call is spent from the budget."""

@@ -17,12 +17,12 @@ from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.durable import call_key
-from moonbox.sandbox.environment import HostFunction, show
+from moonbox.sandbox.environment import HostFunction
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error
 from moonbox.tools.tool import changed_parts, fingerprint
-from moonbox.values import Packed, ValueLimits, pack
+from moonbox.values import Packed, ValueLimits
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class CallPath:
         toolbox: Toolbox,
         additions: Additions,
         limits: Limits,
-        always: dict[str, dict[str, str]] | None = None,
+        always: dict[str, tuple[dict[str, str], Decision]] | None = None,
         media: MediaStore | None = None,
         *,
         direct: bool = False,
@@ -94,7 +94,7 @@ class CallPath:
         self._entries = additions.docs
         self._direct = direct
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
-        self._always: dict[str, dict[str, str]] = {} if always is None else always
+        self._always = {} if always is None else always
 
     @property
     def _first(self) -> int:
@@ -174,6 +174,8 @@ class CallPath:
             id=entry.id,
             source="" if self._direct else run.source,
             language=self.language.name,
+            context=run.context,
+            labels=run.labels,
         )
 
     async def _call_function(
@@ -183,9 +185,6 @@ class CallPath:
         if self._setup.redactor is not None:  # fields are redacted by their names, so that the record needs them
             entry.arguments = named_arguments(function.call, arguments)
         entry.begin()
-        if function.call is show:
-            run.show(arguments)
-            return pack(None)
         from inspect import iscoroutinefunction
 
         is_async = iscoroutinefunction(function.call)
@@ -246,9 +245,10 @@ class CallPath:
                 repl_id=run.repl_id,
                 tool=tool.path,
                 index=entry.index,
-                idempotency_key=call_key(run.id, entry.index),
-                extra=self._setup.context,
+                idempotency_key=call_key(run.id, entry.id),
+                extra=run.context,
                 cancelled=lambda: entry.left,
+                labels=run.labels,
             )
         arguments, first = entry.arguments, self._first
         if self.media.kept:
@@ -267,40 +267,47 @@ class CallPath:
 
     async def _approved(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
         """Ask the person, unless they said "always" about the tool as it is defined now."""
-        before = self._always.get(tool.path)
         now = fingerprint(tool)
-        if before == now:
-            entry.approval = "always"
-            return
-        changed = changed_parts(before, now) if before is not None else ()
-        if await self._ask(tool, entry, run, executor, changed):
-            self._always[tool.path] = now
+        before, decision = self._always.get(tool.path, (None, None))
+        if decision is None or before != now:
+            changed = changed_parts(before, now) if before is not None else ()
+            decision = await self._ask(tool, entry, run, executor, changed)
+        if decision.kind == "always":
+            self._always[tool.path] = now, decision
+        entry.decide(decision)
+        if decision.kind == "deny":
+            raise Denied(
+                f"a person declined this call{': ' + decision.reason if decision.reason else ''}",
+                code="approval_denied",
+            )
+        if decision.kind == "edit":
+            entry.original_arguments = entry.arguments
+            entry.arguments = tool.bind(dict(decision.arguments or {}), first_index=self._first)
         if (journal := run.journal) is not None:
             await executor.invoke(lambda: journal.approved(entry), entry)
 
     async def _ask(
         self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]
-    ) -> bool:
-        """Ask the person, whose answer may be "always". The run's clock stands still for that time."""
+    ) -> Decision:
+        """Ask the person. The run's clock stands still for that time."""
         if self._setup.approve is None:
             entry.approval = "denied"
             raise Denied(
                 f"the tool '{tool.path}' needs a person's approval, and nobody can be asked here; go on without it",
                 code="approval_unavailable",
             )
-        with run.clock.standing_still():
-            asked = self.view(tool, entry, run).with_changed_parts(changed)
-            decision = Decision.of(await executor.settle(self._setup.approve(asked), entry))
-        if decision.kind == "deny":
-            entry.approval = "denied"
+        try:
+            with run.clock.standing_still():
+                asked = self.view(tool, entry, run).with_changed_parts(changed)
+                return Decision.of(await executor.settle(self._setup.approve(asked), entry))
+        except ToolError:  # it was raised for the script
+            raise
+        except Exception as problem:
             raise Denied(
-                f"a person declined this call{': ' + decision.reason if decision.reason else ''}",
-                code="approval_denied",
-            )
-        if decision.kind == "edit":
-            entry.arguments = tool.bind(dict(decision.arguments or {}), first_index=self._first)
-        entry.approval = {"allow": "allowed", "always": "always", "edit": "edited"}[decision.kind]
-        return decision.kind == "always"
+                f"the tool '{tool.path}' needs a person's approval, and the host could not ask for it; "
+                "go on without it",
+                code="approval_unavailable",
+            ) from problem
 
     async def _wait_for_slot(self, slots: Slots, tool: Tool, entry: CallEntry, executor: Executor) -> None:
         """The call keeps the slot until its tool has ended, even if the run no longer waits for it."""

@@ -20,7 +20,15 @@ class Decision(Struct, frozen=True):
 
     kind: Literal["allow", "always", "edit", "deny"]
     reason: str = ""
+    """Why. The script gets it if the call is refused."""
     arguments: Mapping[str, Any] | None = None
+    by: str = ""
+    """Who decided, for the trail."""
+
+    def __post_init__(self) -> None:
+        for name in ("reason", "by"):
+            if not isinstance(getattr(self, name), str):
+                raise UsageError(f"`{name}` of a Decision must be a string, not {getattr(self, name)!r}")
 
     @classmethod
     def of(cls, answer: Any) -> Decision:
@@ -84,6 +92,10 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     language: str = ""
     changed: tuple[str, ...] = ()
     """For `approve`: the parts of the tool's definition that changed since the person said "always" about it."""
+    context: Mapping[str, Any] = {}
+    """What the tool finds as `Context.extra`."""
+    labels: Mapping[str, str] = {}
+    """The labels of the run."""
 
     def with_changed_parts(self, changed: tuple[str, ...]) -> ToolCall:
         """For `approve`: with the parts of the tool's definition that changed since the person said "always"."""
@@ -105,21 +117,21 @@ class ToolCall(Struct, frozen=True, kw_only=True):
         """From `before`: do not run the tool; the script sees the reason."""
         return Decision("deny", reason)
 
-    def allow(self) -> Decision:
-        """Let the call go on."""
-        return Decision("allow")
+    def allow(self, *, by: str = "", reason: str = "") -> Decision:
+        """Let the call go on. `by` and `reason` are for the trail: who decided, and why."""
+        return Decision("allow", reason, by=by)
 
-    def always(self) -> Decision:
+    def always(self, *, by: str = "", reason: str = "") -> Decision:
         """Allow this call, and every later call of the same tool in this Repl, as long as its definition stays."""
-        return Decision("always")
+        return Decision("always", reason, by=by)
 
-    def edit(self, arguments: Mapping[str, Any]) -> Decision:
+    def edit(self, arguments: Mapping[str, Any], *, by: str = "", reason: str = "") -> Decision:
         """Allow it with other arguments."""
-        return Decision("edit", arguments=dict(arguments))
+        return Decision("edit", reason, dict(arguments), by)
 
-    def deny(self, reason: str = "") -> Decision:
+    def deny(self, reason: str = "", *, by: str = "") -> Decision:
         """Refuse the call; the script gets the reason."""
-        return Decision("deny", reason)
+        return Decision("deny", reason, by=by)
 
 
 class Middleware(Struct, frozen=True):

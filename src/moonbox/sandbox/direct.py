@@ -16,6 +16,7 @@ from moonbox.sandbox.calls import CallPath, run_to_end
 from moonbox.sandbox.environment import Additions
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.threads import soon
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.sandbox.call_entry import CallResult
     from moonbox.sandbox.decisions import Answer
+    from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
@@ -30,16 +32,25 @@ if TYPE_CHECKING:
 class DirectCall:
     """One call and its record: a Run whose language is "direct"."""
 
-    def __init__(self, setup: Setup, tool: str, arguments: Any, toolbox: Toolbox | None = None) -> None:
+    def __init__(self, setup: Setup, tool: str, arguments: Any, toolbox: Toolbox | None, options: RunOptions) -> None:
         self._setup = setup
         toolbox = setup.toolbox if toolbox is None else toolbox
-        self._calls = CallPath(setup, toolbox, Additions(), setup.limits, direct=True)
+        given = merged({"limits": setup.limits}, options)
+        self._on_call = given.get("on_call")
+        self._calls = CallPath(setup, toolbox, Additions(), given["limits"] or setup.limits, direct=True)
         record = RunRecord(
-            self._calls, tool, setup.new_id(), language="direct", intents=Intents.to(setup.sink, setup.redactor)
+            self._calls,
+            tool,
+            setup.new_id(),
+            language="direct",
+            intents=Intents.to(setup.sink, setup.redactor),
+            context=setup.context_with(given.get("context")),
+            labels=given.get("labels"),
         )
         self._execution = Execution(record, telemetry=setup.telemetry)
-        given = [] if arguments is None else [arguments]
-        self._entry = self._execution.ledger.add(1, f"tools.{tool}", given, batch=1, size=0)
+        positional = [] if arguments is None else [arguments]
+        self._entry = self._execution.ledger.add(1, f"tools.{tool}", positional, batch=1, size=0)
+        self._notify()
 
     def run(self) -> Run:
         """In a thread, so that a tool that never returns can be left behind."""
@@ -113,6 +124,7 @@ class DirectCall:
             result = failure(error)
             entry.leave()
         execution.answer(entry, *result)
+        self._notify()
         failed = entry.error
         if failed is None:
             return self._write(execution.conclude((entry.result,), None))
@@ -130,8 +142,13 @@ class DirectCall:
             )
         )
 
+    def _notify(self) -> None:
+        if self._on_call is not None:
+            self._on_call(self._entry)
+
     def _cancel(self) -> None:
         self._execution.ledger.cancel(self._entry)
+        self._notify()
         self._write(self._execution.conclude((), ScriptError("cancelled", "the call was cancelled")))
 
     def _write(self, run: Run) -> Run:

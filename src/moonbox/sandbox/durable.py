@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     """A call as its worker asks for it: its number, its target, its arguments."""
 
 _SHORT = 300
+_QUESTIONS = ("sys.", "docs.", "fn.show", "fn.progress")  # answered at once; a repetition does no harm
 _encode = msgpack.Encoder().encode
 
 
@@ -43,8 +44,8 @@ class PendingCall(Struct, frozen=True, kw_only=True):
     """A call without an answer in the journal: its tool may have been invoked."""
 
     run_id: str
-    index: int
-    """The call's number in its run."""
+    call: int
+    """The worker's number for it, which no other call of the run has."""
     tool: str
     arguments: Any
     repeatable: bool
@@ -87,23 +88,21 @@ class RecordedRun:
     def pending(self, toolbox: Toolbox) -> tuple[PendingCall, ...]:
         """Calls that were asked for and have no answer."""
         answered = {reply.call for group in self.answers for reply in group.replies}
-        asked = [item for group in self.calls for item in group.calls if not _is_question(item[1])]
-        return tuple(
-            self._pending(index, item, toolbox) for index, item in enumerate(asked, 1) if item[0] not in answered
-        )
+        asked = [item for group in self.calls for item in group.calls if not item[1].startswith(_QUESTIONS)]
+        return tuple(self._pending(item, toolbox) for item in asked if item[0] not in answered)
 
-    def _pending(self, index: int, item: Item, toolbox: Toolbox) -> PendingCall:
+    def _pending(self, item: Item, toolbox: Toolbox) -> PendingCall:
         number, target, arguments = item
         space, _, name = target.partition(".")
         tool = toolbox.get(name) if space == "tools" else None
         waited = tool is not None and tool.policy == "approve" and number not in self.approved
         return PendingCall(
             run_id=self.begin.run,
-            index=index,
+            call=number,
             tool=name,
             arguments=arguments[0] if len(arguments) == 1 and isinstance(arguments[0], dict) else arguments,
             repeatable=waited or _may_repeat(tool),
-            key=call_key(self.begin.run, index),
+            key=call_key(self.begin.run, number),
         )
 
 
@@ -316,7 +315,7 @@ class RunJournal:
 
     def decision(self, entry: CallEntry) -> CallResult | None:
         """What a call without an answer gets; None: it is performed."""
-        return self._decisions.get(entry.index)
+        return self._decisions.get(entry.id)
 
     def _compare(self, end: End) -> None:
         recorded = self._recorded
@@ -351,13 +350,13 @@ def decide(pending: tuple[PendingCall, ...], in_flight: Any) -> dict[int, CallRe
         raise UsageError(f'in_flight must be "retry", "fail" or a function of a pending call, not {in_flight!r}')
     doubtful = tuple(call for call in pending if not call.repeatable)
     if doubtful and in_flight is None:
-        listed = ", ".join(f"call {call.index} ({call.tool})" for call in doubtful[:10])
+        listed = ", ".join(f"call {call.call} ({call.tool})" for call in doubtful[:10])
         raise InDoubt(
             f"{listed}: it may have been made before the crash, and its tool is neither read_only nor idempotent; "
             'pass in_flight="retry", "fail", or a function that decides for each call',
             doubtful,
         )
-    return {call.index: _decided(call, in_flight(call) if callable(in_flight) else in_flight) for call in doubtful}
+    return {call.call: _decided(call, in_flight(call) if callable(in_flight) else in_flight) for call in doubtful}
 
 
 def _decided(call: PendingCall, wanted: Any) -> CallResult | None:
@@ -374,9 +373,9 @@ def _decided(call: PendingCall, wanted: Any) -> CallResult | None:
     return "ok", pack(wanted.result), None
 
 
-def call_key(run_id: str, index: int) -> str:
+def call_key(run_id: str, call: int) -> str:
     """The same for every try of one call, and of no other."""
-    return f"{run_id}-{index}"
+    return f"{run_id}-{call}"
 
 
 def result_of(reply: Reply) -> tuple[CallStatus, Packed | None, ToolError | None]:
@@ -411,10 +410,6 @@ def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> Repl
 
 def _may_repeat(tool: Tool | None) -> bool:
     return tool is not None and bool(tool.hints.read_only or tool.hints.idempotent)
-
-
-def _is_question(target: str) -> bool:
-    return target.startswith(("sys.", "docs."))
 
 
 def _digest(tool: Tool) -> str:

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from moonbox.languages.registry import Language
     from moonbox.tools.toolbox import Toolbox
 
-SHOW = (
+_SHOW_DOC = (
     "show(x): gives the model x besides the result; an image, audio clip or file (what a tool returned with a field "
     "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."
+)
+_PROGRESS_DOC = (
+    "progress(done, total, text): says how far the script is, to whoever waits for it; total and text may be left out."
 )
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
@@ -34,8 +37,16 @@ class HostFunction:
     """Whether it is spent from `max_tool_calls`."""
 
 
-def show(*values: Any) -> None:
-    """Scripts give the model values and media besides the result with it; the run itself takes them."""
+def _show(*_: Any) -> None:
+    """Never called: the run itself takes the values."""
+
+
+SHOW = HostFunction("show", _show, _SHOW_DOC, counted=False)
+"""Scripts give the model values and media besides the result with it. It is not a call: no record, no count."""
+
+
+PROGRESS = HostFunction("progress", _show, _PROGRESS_DOC, counted=False)
+"""Scripts say how far they are with it. It is not a call either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,8 @@ class Additions:
     @classmethod
     def standard(cls) -> Additions:
         """What every script finds."""
-        return cls(functions={"show": HostFunction("show", show, SHOW)}, docs={"show": SHOW})
+        own = (SHOW, PROGRESS)
+        return cls(functions={each.name: each for each in own}, docs={each.name: each.doc for each in own})
 
     def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True) -> Additions:
         """With a value, or a function that scripts call with positional arguments."""

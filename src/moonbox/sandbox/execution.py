@@ -76,7 +76,9 @@ class Execution:
         self.record = record
         self.calls = calls
         self.clock = record.clock
-        self._span = None if telemetry is None else telemetry.start_run(record.id, record.language, record.repl_id)
+        self._span = None
+        if telemetry is not None:
+            self._span = telemetry.start_run(record.id, record.language, record.repl_id, record.labels)
         self.ledger = CallLedger(record, on_call, telemetry, self._span)
         self._sources = sources
         self._on_output = on_output
@@ -135,8 +137,7 @@ class Execution:
         if not ledger.take(read_calls(payload, self._decoder, ledger.last_id), len(payload)):
             self.stop(protocol.REASON_CALLS, monotonic())
         elif self.stopping:  # a call that comes now is not made
-            while ledger.starting:
-                ledger.cancel(ledger.starting.popleft())
+            ledger.cancel_starting()
 
     def _take_output(self, payload: bytes) -> None:
         if not payload or self.record.printed + len(payload) > self.calls.limits.max_output:
@@ -176,6 +177,7 @@ class Execution:
             self._stop_until, self._kill_at = now + GRACE, now + PATIENCE
             self._cpu_before_stop = self.clock.worker_time() or 0.0
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
+            self.ledger.cancel_starting()
 
     def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
         """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first."""

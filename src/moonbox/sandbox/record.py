@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
 from moonbox.audit.records import Run, Usage
+from moonbox.sandbox.background import Progress
 from moonbox.sandbox.clock import RunClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Observation
     from moonbox.errors import ScriptError
@@ -30,6 +31,8 @@ class RunRecord:
     language   the name of its language; "direct" for a call without a script
     intents    writes calls down before they are made; None where the trail is not durable
     on_output  called with what the script prints
+    context    what its tools find as `Context.extra`
+    labels     for whom the run is, and why
     """
 
     notes: tuple[Finding, ...] = ()
@@ -43,6 +46,9 @@ class RunRecord:
     """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
     journal: RunJournal | None = None
     """Takes the run down, so that another process can continue it."""
+    progress: Progress | None = None
+    """How far the script said that it is."""
+    on_progress: Callable[[Progress], None] | None = None
     report: RunReport | None = None
     """How the worker says that the run ended."""
     printed = 0
@@ -62,6 +68,8 @@ class RunRecord:
         language: str = "",
         intents: Intents | None = None,
         on_output: Callable[[str], None] | None = None,
+        context: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         self.calls = calls
         self.source = source
@@ -73,12 +81,14 @@ class RunRecord:
         self.entries: list[CallEntry] = []
         self.observations: list[Observation] = []
         self.language = language or calls.language.name
+        self.context: Mapping[str, Any] = context or {}
+        self.labels: dict[str, str] = dict(labels) if labels else {}
         self._started = time()
         self._seed = seed
         self._state_lost_before = state_lost_before
         self._on_output = on_output
         self._output: list[bytes] = []
-        self._shown: list[Any] = []
+        self._shown: dict[str, Any] = {}  # handles of media
 
     def head(self) -> Run:
         """What is known of the run before it ends."""
@@ -91,6 +101,7 @@ class RunRecord:
             number=self.number,
             seed=self._seed,
             limits=self.calls.limits,
+            labels=self.labels,
         )
 
     def print(self, data: bytes) -> None:
@@ -101,19 +112,27 @@ class RunRecord:
     def show(self, values: Sequence[Any]) -> None:
         """What the script gives the model besides the result: media as such, all else as part of the output."""
         media = self.calls.media
-        self._shown += values
+        if media.kept:
+            self._shown |= {medium.address: {"media": medium.address} for medium in media.found_in(values)}
+        room = self.calls.limits.max_output - self.printed - self._shown_bytes
+        if room <= 0:
+            return
         lines = []
         for value in values:
             medium = media.get(value) if media.kept and type(value) is dict else None
             about = "" if medium is None else f"[{medium.name}: {medium.type}, {medium.size:,} bytes]"
             lines.append((about or short(value, _LONGEST_SHOWN)) + "\n")
         data = "".join(lines).encode("utf-8", "replace")
-        room = self.calls.limits.max_output - self.printed - self._shown_bytes
-        if room > 0:
-            self._shown_bytes += len(data[:room])
-            self._output.append(data[:room])
-            if self._on_output is not None:
-                self._on_output(data[:room].decode("utf-8", "replace"))
+        self._shown_bytes += len(data[:room])
+        self._output.append(data[:room])
+        if self._on_output is not None:
+            self._on_output(data[:room].decode("utf-8", "replace"))
+
+    def advance(self, arguments: Sequence[Any]) -> None:
+        """The script says how far it is; raises ToolError where that makes no sense."""
+        self.progress = Progress.of(arguments)
+        if self.on_progress is not None:
+            self.on_progress(self.progress)
 
     def finish(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The Run with these values or this error."""
@@ -147,6 +166,7 @@ class RunRecord:
             kept=kept if self.kept & 1 and values else "",
             kept_output=f"{kept}_printed" if kept and self.kept & 2 else "",
             notes=self.notes,
-            media=media.found_in([*self._shown, *values]) if media.kept else (),
+            media=media.found_in([*self._shown.values(), *values]) if media.kept else (),
             limits=self.calls.limits,
+            labels=self.labels,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from moonbox.audit.records import Run
-    from moonbox.journal.store import Journal
+    from moonbox.journal.store import Held, Journal
     from moonbox.sandbox.durable import RecordedRun
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
@@ -39,13 +40,22 @@ def interrupted_runs(journal: Journal, toolbox: Toolbox) -> tuple[InterruptedRun
     return tuple(found)
 
 
+def fork(box: Sandbox, journal: Journal, repl_id: str, upto: int) -> Repl:
+    """A new Repl whose journal begins with the first events of another."""
+    new_id = secrets.token_hex(6)
+    held = journal.create(new_id, box.language, {}, parent=repl_id)
+    journal.copy(held, repl_id, upto)
+    with Recovery(box, new_id, held) as recovery:
+        return recovery.restore(abandon=False)
+
+
 class Recovery:
     """Holds one Repl of the journal while it is made live. It is let go of again where that fails."""
 
-    def __init__(self, box: Sandbox, repl_id: str) -> None:
+    def __init__(self, box: Sandbox, repl_id: str, held: Held | None = None) -> None:
         self._box = box
         self._journal = journal = box.journal
-        self._held = journal.take(repl_id)
+        self._held = held or journal.take(repl_id)
         self._repl: Repl | None = None
         try:
             events = journal.read(repl_id)

@@ -18,6 +18,7 @@ from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.script_check import ScriptCheck
 from moonbox.sandbox.slots import Turns
@@ -25,12 +26,18 @@ from moonbox.wording import counted
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from concurrent.futures import Future
+    from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
+    from moonbox.sandbox.background import Background
     from moonbox.sandbox.call_entry import CallResult
+    from moonbox.sandbox.decisions import Decision
     from moonbox.sandbox.durable import RecordedRun
+    from moonbox.sandbox.options import RunOptions
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
@@ -53,11 +60,12 @@ class Repl:
 
     def __init__(
         self,
+        sandbox: Sandbox,
         setup: Setup,
         pool: Pool,
         template: EnvironmentMark,
         on_close: Callable[[Repl], None],
-        limits: Limits | None,
+        options: RunOptions,
         timeout: float | None,
         toolbox: Toolbox | None,
         before_write: Callable[[Run], Run | None] | None,
@@ -67,13 +75,14 @@ class Repl:
     ) -> None:
         self.id = repl_id or ("" if for_one_run and setup.journal is None else setup.new_id(6))
         self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
+        self._sandbox = sandbox  # which lives, and its workers with it, as long as one of its Repls
         self._setup = setup
         self._worker = HeldWorker(setup, pool, template, timeout)
-        self._limits = limits or setup.limits
+        self._options = merged(setup.run_options, options) if options else setup.run_options
         self._before_write = before_write
         self._on_close = on_close
         self._additions = setup.additions
-        self._always: dict[str, dict[str, str]] = {}
+        self._always: dict[str, tuple[dict[str, str], Decision]] = {}
         self._check = ScriptCheck(setup, toolbox, check)
         self._turns = Turns(setup.pid)
         self._media = MediaStore()
@@ -86,24 +95,17 @@ class Repl:
 
     # Running
 
-    def run(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run:
+    def run(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised.
 
-        `inputs` are globals of this run only. `on_output` is called with what the script prints, while it runs.
+        The options are those of `RunOptions`: limits, timeout, inputs, context, labels, on_call, on_output.
         """
-        given = self._lowered(inputs) if inputs else []
+        given = self._given(options)
         self._turns.enter()
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits, given, on_output)
+            execution = self._begin(link, source, given)
             if not execution.over:
                 BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
             return self._finish(execution)
@@ -113,23 +115,20 @@ class Repl:
         finally:
             self._turns.leave()
 
-    async def arun(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run:
+    async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
+        return await self.arun_as("", source, options)
+
+    async def arun_as(self, run_id: str, source: str, options: RunOptions) -> Run:
+        """The same, under an id that was chosen before."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
-        given = self._lowered(inputs) if inputs else []
+        given = self._given(options)
         await self._turns.aenter()
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
-            execution = self._begin(link, source, limits, given, on_output)
+            execution = self._begin(link, source, given, run_id=run_id)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
             return self._finish(execution)
@@ -139,40 +138,47 @@ class Repl:
         finally:
             self._turns.leave()
 
-    def start(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run | Pause:
+    def start(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
         from moonbox.sandbox.stepped import SteppedDriver
 
-        given = self._lowered(inputs) if inputs else []
+        given = self._given(options)
         self._turns.enter()
         try:
             link = self._worker.acquire()
-            execution = self._begin(link, source, limits, given, on_output)
+            execution = self._begin(link, source, given)
         except BaseException:
             self._turns.leave()
             raise
         driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
         return SteppedDriver(driver, execution, self._turns.pause, self._end_steps).begin()
 
-    async def astart(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run | Pause:
+    async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited."""
         import asyncio  # it takes longer to load than all of moonbox
 
-        return await asyncio.to_thread(self.start, source, limits=limits, inputs=inputs, on_output=on_output)
+        return await asyncio.to_thread(self.start, source, **options)
+
+    def submit(self, source: str, **options: Unpack[RunOptions]) -> Background:
+        """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""
+        from moonbox.sandbox.background import Background
+
+        _require_text(source)
+        return Background(self, source, self._setup.new_id(), options)
+
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, Run]]) -> Future[Run]:
+        """Await it on the Sandbox's own event loop."""
+        return self._setup.loop.submit(work)
+
+    def fork(self) -> Repl:
+        """A new Repl with the same globals, made by running the recorded scripts again; needs a journal."""
+        from moonbox.sandbox.recovery import fork
+
+        journal = self._sandbox.journal
+        with self._turns.taken():
+            if self._journal is None:
+                return self._sandbox.repl()
+            return fork(self._sandbox, journal, self.id, self._journal.seq)
 
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.
@@ -335,25 +341,30 @@ class Repl:
     ) -> Execution:
         begin = recorded.begin
         self._number = begin.number - 1
-        return self._begin(link, begin.source, Limits(**begin.limits), begin.inputs, None, recorded, decisions)
+        given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
+        return self._begin(link, begin.source, (given, begin.inputs), recorded, decisions)
 
     # One run
 
-    def _lowered(self, inputs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def _given(self, options: RunOptions) -> tuple[RunOptions, list[tuple[str, Any]]]:
+        """What one run is given: the options over those of the Repl, and the inputs as plain values."""
+        if not options:
+            return self._options, []
+        given = merged(self._options, options)
         with self._media.active():
-            return lower_inputs(inputs, self._setup.language)
+            return given, lower_inputs(given.get("inputs"), self._setup.language)
 
     def _begin(
         self,
         link: Link,
         source: str,
-        limits: Limits | None,
-        inputs: list[tuple[str, Any]],
-        on_output: Callable[[str], None] | None,
+        given: tuple[RunOptions, list[tuple[str, Any]]],
         recorded: RecordedRun | None = None,
         decisions: Mapping[int, CallResult | None] | None = None,
+        run_id: str = "",
     ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
+        options, inputs = given
         _require_text(source)
         setup, worker = self._setup, self._worker
         number = self._number = self._number + 1
@@ -361,11 +372,11 @@ class Repl:
         begin = None if recorded is None else recorded.begin
         seed = setup.random.getrandbits(56) if begin is None else begin.seed
         repeats = recorded is not None and recorded.end is not None  # nobody but its caller hears of it
-        on_output = None if repeats else on_output or setup.on_output
+        on_output = None if repeats else options.get("on_output")
         record = RunRecord(
-            self._call_path(limits or self._limits),
+            self._call_path(options.get("limits") or setup.limits),
             source,
-            setup.new_id() if begin is None else begin.run,
+            run_id or (setup.new_id() if begin is None else begin.run),
             repl_id=self.id,
             number=number,
             seed=seed,
@@ -374,13 +385,16 @@ class Repl:
             if setup.sink is None or repeats
             else Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output,
+            context=setup.context_with(options.get("context")),
+            labels=options.get("labels"),
         )
+        record.on_progress = options.get("on_progress")
         self._take_down(record, inputs, recorded, decisions)
         worker.loss_unseen = False
         execution = Execution(
             record,
             sources=self._sources,
-            on_call=None if repeats else setup.on_call,
+            on_call=None if repeats else options.get("on_call"),
             on_output=on_output,
             telemetry=None if repeats else setup.telemetry,
         )
@@ -408,7 +422,9 @@ class Repl:
             return
         language = setup.language.name
         if self._journal is None:
-            self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, language, {}))
+            self._journal = ReplJournal(
+                setup.journal, setup.journal.create(self.id, language, self._options.get("labels") or {})
+            )
         elif self._worker.loss_unseen:
             self._journal.reset()
         record.journal = RunJournal(self._journal, record, recorded, decisions)
@@ -423,6 +439,7 @@ class Repl:
             limits=record.calls.limits.to_dict(),
             seed=head.seed,
             started=head.started,
+            labels=dict(head.labels),
         )
         changed = self._journal.changed_environment(self.toolbox, self._additions, language, setup.features)
         record.journal.begin([*changed, begin])
@@ -430,7 +447,7 @@ class Repl:
     def _call_path(self, limits: Limits) -> CallPath:
         """The one of the latest run, unless something has changed since."""
         calls = self._calls
-        if calls is None or calls.limits is not limits:
+        if calls is None or (calls.limits is not limits and calls.limits != limits):
             calls = self._calls = CallPath(
                 self._setup, self.toolbox, self._additions, limits, self._always, self._media
             )

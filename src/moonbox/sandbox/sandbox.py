@@ -13,9 +13,10 @@ from moonbox.journal.store import open_journal
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
+from moonbox.sandbox.options import RunOptions, check_callbacks, check_context
 from moonbox.sandbox.setup import (
     Setup,
-    check_limits,
+    check_middleware,
     check_options,
     check_required,
     open_redactor,
@@ -31,6 +32,7 @@ from moonbox.worker.sources import ProcessSource, StrictSource
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
+    from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
     from moonbox.worker.sources import WorkerSource
+
+
+_NO_OPTIONS: RunOptions = {}
 
 
 class Sandbox:
@@ -107,19 +112,21 @@ class Sandbox:
             max_workers=max_workers,
         )
         check_required(require, isolation)
-        spoken = language_named(language)
+        check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
+        context = {} if context is None else context
+        check_context(context)
+        limits = limits or Limits()
         self._setup = Setup(
             toolbox=Toolbox.of(tools),
-            limits=limits or Limits(),
-            language=spoken,
+            limits=limits,
+            language=language_named(language),
             features=frozenset(lua_features),
-            context=dict(context or {}),
+            context=dict(context),
             allow_nan=allow_nan,
             approve=approve,
-            middleware=tuple(middleware),
+            middleware=check_middleware(middleware),
             telemetry=open_telemetry(telemetry),
-            on_call=on_call,
-            on_output=on_output,
+            run_options={"limits": limits, "on_call": on_call, "on_output": on_output},
             sink=open_sink(audit),
             redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
@@ -134,8 +141,7 @@ class Sandbox:
         self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
         source = _source(isolation, setup.config_for_workers())
         self._zygote = source if isinstance(source, ProcessSource) else None
-        if require:
-            source = StrictSource(source, tuple(require))
+        source = StrictSource(source, tuple(require)) if require else source
         self._pool = Pool(source, spares=min_workers, most=max_workers)
         if require:
             self._prove_jail()
@@ -208,18 +214,22 @@ class Sandbox:
         toolbox: Toolbox | None = None,
         before_write: Callable[[Run], Run | None] | None = None,
         check: bool | None = None,
+        context: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
-        With `toolbox`, its scripts are offered those tools instead of the Sandbox's. `before_write` has the last word
-        on each Run, before it is kept or returned (to take secrets out); a Run for which it gives None is not kept.
-        `check` overrides the Sandbox's own.
+        `limits`, `context` and `labels` are those of its runs, as in `RunOptions`. With `toolbox`, its scripts have
+        those tools instead of the Sandbox's. `before_write` has the last word on each Run, before it is kept or
+        returned (to take secrets out); a Run for which it gives None is not kept. `check` overrides the Sandbox's own.
         """
-        return self.make_repl(limits, timeout, toolbox, before_write, check)
+        check_callbacks(before_write=before_write)
+        options: RunOptions = {"limits": limits, "context": context, "labels": labels}
+        return self.make_repl(options, timeout, toolbox, before_write, check)
 
     def make_repl(
         self,
-        limits: Limits | None = None,
+        options: RunOptions = _NO_OPTIONS,
         timeout: float | None = 30.0,
         toolbox: Toolbox | None = None,
         before_write: Callable[[Run], Run | None] | None = None,
@@ -232,11 +242,12 @@ class Sandbox:
             raise ClosedError("the Sandbox is closed")
         repls = self._repls
         repl = (self._repl_class or self._load_repl_class())(
+            self,
             self._setup,
             self._pool,
             self._template,
             repls.discard,
-            limits,
+            options,
             timeout,
             toolbox,
             before_write,
@@ -259,53 +270,48 @@ class Sandbox:
         self._repl_class = Repl
         return Repl
 
-    def run(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run:
+    def run(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """Run one script in a fresh Repl; the options are those of `Repl.run`."""
         repl = self.make_repl(for_one_run=True)
         try:
-            return repl.run(source, limits=limits, inputs=inputs, on_output=on_output)
+            return repl.run(source, **options)
         finally:
             repl.close()
 
-    async def arun(
-        self,
-        source: str,
-        *,
-        limits: Limits | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        on_output: Callable[[str], None] | None = None,
-    ) -> Run:
+    async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited."""
         repl = self.make_repl(for_one_run=True)
         try:
-            return await repl.arun(source, limits=limits, inputs=inputs, on_output=on_output)
+            return await repl.arun(source, **options)
         finally:
             repl.close()
 
     def call(
-        self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None, answer: Answer | None = None
+        self,
+        tool: str,
+        arguments: Any = None,
+        *,
+        toolbox: Toolbox | None = None,
+        answer: Answer | None = None,
+        **options: Unpack[RunOptions],
     ) -> Run:
         """Call one tool without a script: the same validation, middleware, approval, limits and record.
 
-        With an `answer` the tool is not run: the arguments are validated, and the answer is recorded as its result.
+        Of the options of `Repl.run`, `inputs` and `on_output` have no effect: there is no script. With an `answer` the
+        tool is not run: the arguments are validated, and the answer is recorded as its result.
         """
         from moonbox.sandbox.direct import DirectCall
 
-        direct = DirectCall(self._setup, tool, arguments, toolbox)
+        direct = DirectCall(self._setup, tool, arguments, toolbox, options)
         return direct.run() if answer is None else direct.answered(answer)
 
-    async def acall(self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None) -> Run:
+    async def acall(
+        self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None, **options: Unpack[RunOptions]
+    ) -> Run:
         """The same, awaited."""
         from moonbox.sandbox.direct import DirectCall
 
-        return await DirectCall(self._setup, tool, arguments, toolbox).arun()
+        return await DirectCall(self._setup, tool, arguments, toolbox, options).arun()
 
     # Durable runs
 
@@ -406,20 +412,19 @@ class Sandbox:
         self.close()
 
 
-def run(source: str, tools: Any = (), *, inputs: Mapping[str, Any] | None = None, **options: Any) -> Run:
-    """Run one script with these inputs; the options are those of Sandbox.
+def run(source: str, tools: Any = (), **options: Any) -> Run:
+    """Run one script; the options are those of `Repl.run` and of Sandbox.
 
-    Without tools, and with no options but `limits` and `language`, it runs in a Sandbox that the process keeps for that
+    Without tools, and with no option of Sandbox but `language`, it runs in a Sandbox that the process keeps for that
     until it exits. Otherwise it has a Sandbox of its own, which ends with the run.
     """
-    if tools == () and options.keys() <= {"limits", "language"}:
-        limits = options.get("limits")
-        check_limits(limits)
-        return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(
-            source, limits=limits, inputs=inputs
-        )
-    with Sandbox(tools, **{"min_workers": 0, **options}) as box:
-        return box.run(source, inputs=inputs)
+    names = RunOptions.__annotations__
+    given: Any = {name: value for name, value in options.items() if name in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    if tools == () and others.keys() <= {"language"}:
+        return _shared_sandbox(os.getpid(), others.get("language", DEFAULT_LANGUAGE)).run(source, **given)
+    with Sandbox(tools, **{"min_workers": 0, **others}) as box:
+        return box.run(source, **given)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from _random import Random  # without the hashes and distributions of `random`, which take longer to load
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -11,8 +12,8 @@ from weakref import WeakKeyDictionary
 from moonbox.check.checker import Latest
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.languages.registry import language as language_named
-from moonbox.limits import Limits
 from moonbox.sandbox.environment import Additions, describe_environment
+from moonbox.sandbox.options import check_callbacks, check_limits
 from moonbox.sandbox.slots import RunningCalls, ToolSlots
 from moonbox.sandbox.threads import LoopThread, Threads
 from moonbox.secrets import MIN_SECRET, SecretRedactor
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from moonbox.errors import ToolError
     from moonbox.journal.store import Journal
     from moonbox.languages.registry import Language
-    from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware, ToolCall
+    from moonbox.sandbox.options import RunOptions
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
@@ -54,8 +56,8 @@ class Setup:
     approve: Callable[[ToolCall], Any | Awaitable[Any]] | None
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
-    on_call: Callable[[CallEntry], None] | None
-    on_output: Callable[[str], None] | None = None
+    run_options: RunOptions
+    """What a run has that is given nothing else: limits and callbacks."""
     sink: Sink | None
     redactor: Redactor | None
     secrets: SecretRedactor | None = None
@@ -86,6 +88,10 @@ class Setup:
     def new_id(self, size: int = 16) -> str:
         """A name for a Repl or a run: so many random bytes in hexadecimal digits."""
         return self.random.getrandbits(8 * size).to_bytes(size).hex()
+
+    def context_with(self, context: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """What the tools of a run find that is given this context."""
+        return {**self.context, **context} if context else self.context
 
     def search(self, toolbox: Toolbox) -> ToolSearch:
         """The search over a toolbox, which follows its changes."""
@@ -148,12 +154,6 @@ class Setup:
         }
 
 
-def check_limits(limits: Any) -> None:
-    """Raise UsageError where it is not a Limits value or None."""
-    if limits is not None and not isinstance(limits, Limits):
-        raise UsageError(f"limits must be a Limits value, for example Limits(timeout=10); not {limits!r}")
-
-
 def check_options(
     *, limits: Any, language: Any, isolation: Any, features: Any, min_workers: Any, max_workers: Any
 ) -> None:
@@ -171,6 +171,16 @@ def check_options(
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if min_workers > max_workers:
         raise UsageError(f"min_workers ({min_workers}) must not be more than max_workers ({max_workers})")
+
+
+def check_middleware(middleware: Any) -> tuple[Middleware, ...]:
+    """The layers around every call; UsageError where one is wrong."""
+    layers: list[Any] = list(middleware) if isinstance(middleware, Iterable) else [None]
+    if not all(hasattr(layer, "before") and hasattr(layer, "after") for layer in layers):
+        raise UsageError(f"middleware must be a list of Middleware values, not {middleware!r}")
+    for layer in layers:
+        check_callbacks(**{f"{name} of a Middleware": getattr(layer, name) for name in ("before", "after")})
+    return tuple(layers)
 
 
 def check_required(require: Any, isolation: Any) -> None:
@@ -192,6 +202,9 @@ def open_sink(audit: Any) -> Sink | None:
     """The sink that `Sandbox(audit=…)` names."""
     if audit is None or hasattr(audit, "write"):
         return audit  # type: ignore[no-any-return]  # recognised by its method: a Sink is a protocol
+    if not isinstance(audit, str | os.PathLike):
+        wanted = "a path that ends in .db or .jsonl, or a Sink with a method `write`"
+        raise UsageError(f"audit must be {wanted}, not {audit!r}")
     from moonbox.audit import sinks
 
     return sinks.open_sink(audit)

@@ -18,7 +18,7 @@ from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
-from moonbox.tools.function import Context  # noqa: TC001 - read at run time: a tool that takes it is given it
+from moonbox.tools.function import Context
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
@@ -130,9 +130,19 @@ class ScriptLibrary:
                 self._publish()
             return changed
 
-    def execute(self, name: str, arguments: Mapping[str, Any], *, parent: str = "") -> Run:
-        """Run one script's tool with arguments that have been validated; the whole Run. `parent` called it."""
-        return self._execute(self._scripts[name], arguments, parent)
+    def execute(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        parent: str = "",
+        labels: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Run one script's tool with arguments that have been validated; the whole Run.
+
+        `parent` is the run that called it, and `labels` are that run's.
+        """
+        return self._execute(self._scripts[name], arguments, parent, labels)
 
     def close(self) -> None:
         if self._own:
@@ -198,7 +208,7 @@ class ScriptLibrary:
 
     def _make_tool(self, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
-            return self._value(settings.name, arguments, context.run_id if context is not None else "")
+            return self._value(settings.name, arguments, context or Context())
 
         return Tool.from_schema(
             name=definition.name,
@@ -231,14 +241,16 @@ class ScriptLibrary:
 
     # Executing
 
-    def _value(self, name: str, arguments: Mapping[str, Any], parent: str) -> Any:
+    def _value(self, name: str, arguments: Mapping[str, Any], context: Context) -> Any:
         """The tool's result; a failed run becomes a ToolError."""
-        run = self.execute(name, arguments, parent=parent)
+        run = self.execute(name, arguments, parent=context.run_id, labels=context.labels)
         if run.error is None:
             return run.value
         raise _tool_error(run.error, name, self._scripts[name].settings.path.name)
 
-    def _execute(self, script: LoadedScript, arguments: Mapping[str, Any], parent: str) -> Run:
+    def _execute(
+        self, script: LoadedScript, arguments: Mapping[str, Any], parent: str, labels: Mapping[str, str] | None
+    ) -> Run:
         """In a fresh environment: load the script, then call tool.execute.
 
         Both in one run: lines of errors are lines of the file, and the trail has one row.
@@ -263,8 +275,8 @@ class ScriptLibrary:
             for key, value in self._context.items():
                 repl.define(f"context.{key}", value)
             if not script.enclosed:
-                return repl.run(f"{script.source}\n{_EXECUTE}")
-            return repl.run(f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}")
+                return repl.run(f"{script.source}\n{_EXECUTE}", labels=labels)
+            return repl.run(f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}", labels=labels)
 
 
 def _tool_error(error: ScriptError, tool: str, file: str) -> ToolError:

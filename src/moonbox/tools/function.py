@@ -48,9 +48,11 @@ class Context:
     idempotency_key: str = ""
     """The same for every try of this call, also after a crash of the host, and of no other call."""
     extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """What the host's author gave to the Sandbox for its tools: a database, a user, a session."""
+    """What the host's author gave to the Sandbox, and to the run, for its tools: a database, a user, a session."""
     cancelled: Callable[[], bool] = _never
     """Whether the run has ended; a long synchronous tool should check this now and then and give up."""
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The labels of the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ function empty() {
   $("#nothing").hidden = inbox.childElementCount > 0;
 }
 
-function line({ tool, decision, reason, answered }) {
-  return h("li", {}, h("code", {}, tool), ` ${SAID[decision] ?? decision}`, reason ? `: ${reason}` : "", h("span", { class: "dim" }, ` · ${when(answered)}`));
+function line({ tool, decision, reason, by, answered }) {
+  return h("li", {}, h("code", {}, tool), ` ${SAID[decision] ?? decision}`, by ? ` by ${by}` : "", reason ? `: ${reason}` : "", h("span", { class: "dim" }, ` · ${when(answered)}`));
 }
 
 function show({ pending, answered }) {

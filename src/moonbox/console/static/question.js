@@ -26,7 +26,7 @@ export function questionCard(question, done = () => {}) {
     changes(question),
     tree(question.arguments, "arguments"),
     script(question),
-    h("p", { class: "dim" }, `asked ${when(question.asked)}`, question.run ? ` · run ${question.run.slice(0, 8)}` : "", question.hints.length ? ` · ${question.hints.join(", ")}` : ""),
+    h("p", { class: "dim" }, `asked ${when(question.asked)}`, question.run ? ` · run ${question.run.slice(0, 8)}` : "", ...Object.entries(question.labels).map(([name, text]) => ` · ${name}=${text}`), question.hints.length ? ` · ${question.hints.join(", ")}` : ""),
     h(
       "div",
       { class: "row" },

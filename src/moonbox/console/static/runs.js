@@ -31,8 +31,8 @@ function row(run) {
 const known = (id) => $(`tr[data-run="${CSS.escape(id)}"]`, body);
 
 function matches(run) {
-  const { state, kind, tool, repl, language, q, before } = values();
-  if (tool || q || before || new URLSearchParams(location.search).get("before")) return false; // only the server can tell
+  const { state, kind, tool, repl, language, label, q, before } = values();
+  if (tool || label || q || before || new URLSearchParams(location.search).get("before")) return false; // only the server can tell
   if (state === "ok" && !run.ok) return false;
   if (state === "failed" && run.ok) return false;
   return (!kind || run.kind === kind) && (!repl || run.repl === repl) && (!language || run.language === language);

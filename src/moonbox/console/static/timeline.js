@@ -213,7 +213,7 @@ export class Timeline {
       WORDS[call.status] ?? call.status,
       `${seconds(call.queued)} waiting`,
       `${seconds(call.duration)} working`,
-      call.approval && `approval: ${call.approval}`,
+      call.approval && `approval: ${call.approval}${call.approval_by ? ` by ${call.approval_by}` : ""}${call.approval_reason ? ` (${call.approval_reason})` : ""}`,
       call.retry_of && `retry of call ${call.retry_of}`,
       `batch ${call.batch}`,
     ].filter(Boolean);
@@ -222,6 +222,7 @@ export class Timeline {
       h("h3", {}, `${call.index}. ${call.tool}`),
       h("p", { class: "dim" }, facts.join(" · ")),
       "arguments" in whole && tree(whole.arguments, "arguments"),
+      whole.original_arguments != null && tree(whole.original_arguments, "before the edit"),
       error,
       whole.status === "ok" && "result" in whole && tree(whole.result, "result", false),
       whole.note,

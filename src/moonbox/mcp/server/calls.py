@@ -183,7 +183,7 @@ class Call:
             raise approval_unavailable(call, None if direct else self._direct_name(call.name))
         answer = await on_loop(self._loop, self._ask(approval_question(call)))
         if isinstance(answer, ElicitResult):
-            return decision(answer)
+            return decision(answer, self.owner)
         reason = answer.message if isinstance(answer, ErrorData) else "the client sent an invalid answer"
         raise Denied(f"the tool '{call.name}' needs approval: {reason}", code="approval_unavailable")
 

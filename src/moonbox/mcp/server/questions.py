@@ -71,12 +71,12 @@ def approval_question(call: ToolCall) -> ElicitRequest:
     return ElicitRequest(params=ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema))
 
 
-def decision(answer: ElicitResult) -> Decision:
-    """What the person decided."""
+def decision(answer: ElicitResult, by: str) -> Decision:
+    """What the person behind this client decided."""
     if answer.action == "accept":
         always = (answer.content or {}).get("always") is True
-        return Decision("always" if always else "allow")
-    return Decision("deny", "" if answer.action == "decline" else "the question was dismissed")
+        return Decision("always" if always else "allow", by=by)
+    return Decision("deny", "" if answer.action == "decline" else "the question was dismissed", by=by)
 
 
 def approval_unavailable(call: ToolCall, direct: str | None) -> Denied:

@@ -1,0 +1,53 @@
+/** For whom a run is: what its tools are given, and what the trail says of it. */
+
+import { UsageError } from "../errors.js";
+import { isObject } from "../values.js";
+
+const MOST_LABELS = 16;
+const LONGEST_LABEL = 256;
+
+export interface PurposeOptions {
+  /** What tools find as `extra` of their context, over the Sandbox's; it is not written to the trail. */
+  context?: Record<string, unknown>;
+  /** Short texts by name for the trail, such as { user: "ann" }: for whom the run is, and why. */
+  labels?: Record<string, string>;
+}
+
+/** What a run's tools find as `extra`, and its labels. */
+export interface Purpose {
+  readonly context: Readonly<Record<string, unknown>>;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** The options over `base`. */
+export function purposeOf(options: PurposeOptions, base: Purpose): Purpose {
+  const { context, labels } = options;
+  if (context !== undefined && context !== null && !isObject(context)) {
+    throw new UsageError(`context must be an object from names to values, not ${shown(context)}`);
+  }
+  if (labels !== undefined && labels !== null) checkLabels(labels);
+  const both = { ...base.labels, ...labels };
+  const count = Object.keys(both).length;
+  if (count > MOST_LABELS) throw new UsageError(`there are ${count} labels; at most ${MOST_LABELS} are possible`);
+  return { context: { ...base.context, ...context }, labels: both };
+}
+
+function checkLabels(labels: unknown): void {
+  if (!isObject(labels)) throw new UsageError(`labels must be an object of strings, not ${shown(labels)}`);
+  for (const [name, text] of Object.entries(labels)) {
+    if (!/^[A-Za-z0-9_./-]{1,64}$/.test(name)) {
+      throw new UsageError(`the name of a label must be 1 to 64 letters, digits or any of _ . - /, not ${shown(name.slice(0, 100))}`);
+    }
+    if (typeof text !== "string") throw new UsageError(`the label '${name}' must be a string, not ${shown(text)}`);
+    const length = [...text].length;
+    if (length > LONGEST_LABEL) {
+      throw new UsageError(`the label '${name}' has ${length} characters; at most ${LONGEST_LABEL} are possible`);
+    }
+    // Separators, controls, format characters, unassigned ones and halves of pairs; a plain space is printable.
+    if (/[^ \P{Z}]|\p{C}/u.test(text)) throw new UsageError(`the label '${name}' must be one line of printable text`);
+  }
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? `'${value}'` : (JSON.stringify(value) ?? String(value));
+}

@@ -1,0 +1,111 @@
+/** What is given for one run: limits, context and labels; and who decided about its calls. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CodeMode, Limits, Sandbox, tool, UsageError } from "../dist/index.js";
+
+const who = tool({ name: "who", parameters: { type: "object", properties: {} }, call: (_, { extra, labels }) => ({ extra, labels }) });
+const pay = tool({
+  name: "pay",
+  policy: "approve",
+  parameters: { type: "object", properties: { amount: { type: "integer" } }, required: ["amount"] },
+  call: ({ amount }) => `paid ${amount}`,
+});
+
+async function within(options, work) {
+  const box = new Sandbox({ tools: [who, pay], ...options });
+  try {
+    await work(box);
+  } finally {
+    await box.close();
+  }
+}
+
+test("limits of one run change what is given", () =>
+  within({ limits: { timeout: 20, max_tool_calls: 3 } }, async (box) => {
+    const expected = { ...new Limits({ timeout: 21, max_tool_calls: 3 }).to_dict() };
+    for (const options of [{ limits: { timeout: 21 } }, { limits: new Limits({ timeout: 21 }) }, { timeout: 21 }]) {
+      const run = await box.run("for i = 1, 5 do tools.who{} end", options);
+      assert.deepEqual([run.error.limit, run.limits.to_dict()], ["calls", expected]);
+    }
+    const repl = await box.repl({ limits: { max_depth: 9 } });
+    assert.deepEqual((await repl.run("return 1", { timeout: 21 })).limits.to_dict(), { ...expected, max_depth: 9 });
+    assert.deepEqual(Limits.quick().over(new Limits({ max_depth: 9 })).to_dict(), Limits.quick({ max_depth: 9 }).to_dict());
+    assert.deepEqual(new Limits({ timeout: 1 }).replace({ max_depth: 9 }).over(box.limits).to_dict(),
+      new Limits({ timeout: 1, max_tool_calls: 3, max_depth: 9 }).to_dict());
+  }));
+
+test("tools know for whom they are called, and the record has the labels only", () =>
+  within({ context: { db: 1, user: "host" } }, async (box) => {
+    const given = { context: { user: "ann-secret" }, labels: { user: "ann" } };
+    const expected = { extra: { db: 1, user: "ann-secret" }, labels: { user: "ann" } };
+    const repl = await box.repl({ labels: { team: "a" }, context: { user: "team" } });
+    const run = await repl.run("return tools.who{}", given);
+    assert.deepEqual(run.value, { extra: expected.extra, labels: { team: "a", user: "ann" } });
+    assert.deepEqual(JSON.parse((await repl.run("return 1", given)).to_json()).labels, { team: "a", user: "ann" });
+    assert.ok(!(await repl.run("return 1", given)).to_json().includes("ann-secret"));
+    const mode = new CodeMode(box, { keep_visible: ["who"] });
+    const code = await mode.reply("lua_repl", { source_code: "return tools.who{}" }, given);
+    const direct = await mode.reply("who", {}, given);
+    assert.deepEqual([code.run.value, code.run.labels, direct.run.value, direct.run.labels],
+      [expected, given.labels, expected, given.labels]);
+    assert.equal(await mode.handle("lua_repl", { source_code: "return tools.who{}.extra.user" }, given), "ann-secret");
+    await mode.close();
+  }));
+
+test("wrong options are refused", () =>
+  within({}, async (box) => {
+    for (const [options, message] of [
+      [{ context: 5 }, /context must be an object/],
+      [{ labels: [1] }, /labels must be an object of strings/],
+      [{ labels: { user: 5 } }, /the label 'user' must be a string, not 5/],
+      [{ labels: { "a b": "" } }, /the name of a label must be 1 to 64 letters/],
+      [{ labels: { user: "x".repeat(257) } }, /the label 'user' has 257 characters/],
+      [{ labels: Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`k${n}`, ""])) }, /there are 17 labels; at most 16/],
+      [{ timeout: "soon" }, /Limits.timeout must be a number of seconds/],
+    ]) {
+      await assert.rejects(async () => box.run("return 1", options), (error) => error instanceof UsageError && message.test(error.message));
+    }
+    assert.throws(() => new Sandbox({ approve: 5 }), /approve must be a function, not 5/);
+  }));
+
+test("the record says who decided, and why", async () => {
+  for (const [decide, expected] of [
+    [() => ({ kind: "allow", by: "ann", reason: "as agreed" }), ["allowed", "ann", "as agreed", null, "ok"]],
+    [() => ({ kind: "edit", arguments: { amount: 1 }, by: "bob" }), ["edited", "bob", "", { amount: 5 }, "ok"]],
+    [() => ({ kind: "deny", by: "bob", reason: "no" }), ["denied", "bob", "no", null, "denied"]],
+    [() => true, ["allowed", "", "", null, "ok"]],
+  ]) {
+    await within({ approve: decide }, async (box) => {
+      const [call] = (await box.run("pcall(tools.pay, 5)")).calls;
+      assert.deepEqual([call.approval, call.approval_by, call.approval_reason, call.original_arguments, call.status], expected);
+    });
+  }
+  await within({ approve: () => ({ kind: "always", by: "ann" }) }, async (box) => {
+    const run = await box.run("tools.pay(1) tools.pay(2)");
+    assert.deepEqual(run.calls.map((call) => [call.approval, call.approval_by]), [["always", "ann"], ["always", "ann"]]);
+  });
+});
+
+test("a failure of the approver is not one of the tool", async () => {
+  const fail = () => {
+    throw new Error("no screen");
+  };
+  for (const approve of [fail, () => 17, () => ({ kind: "allow", by: 5 })]) {
+    await within({ approve }, async (box) => {
+      const run = await box.run("local ok, e = pcall(tools.pay, 5) return ok, e.code, e.message");
+      assert.deepEqual(run.values, [
+        false, "approval_unavailable", "the tool 'pay' needs a person's approval, and the host could not ask for it; go on without it",
+      ]);
+      assert.equal(run.calls[0].status, "denied");
+    });
+  }
+});
+
+test("show is not a call", () =>
+  within({ limits: { max_tool_calls: 1 } }, async (box) => {
+    const run = await box.run("for i = 1, 5 do show(i) end tools.who{} return 1");
+    assert.deepEqual([run.value, run.output, run.usage.calls, run.calls.map((call) => call.tool)], [1, "1\n2\n3\n4\n5\n", 1, ["who"]]);
+    const flood = await box.run("for i = 1, 2000 do show(i) end");
+    assert.equal(flood.error.code, "limit_show");
+  }));
