@@ -16,8 +16,8 @@ from moonbox.sandbox.call_entry import failure
 from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
-from moonbox.sandbox.durable import call_key
 from moonbox.sandbox.environment import HostFunction
+from moonbox.sandbox.recorded import call_key
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.calls import CallPath
-    from moonbox.sandbox.durable import RunJournal
     from moonbox.sandbox.intents import Intents
+    from moonbox.sandbox.journaling import RunJournal
     from moonbox.sandbox.messages import RunReport
 
 _LONGEST_SHOWN = 10_000

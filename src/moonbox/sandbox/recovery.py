@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import UsageError
 from moonbox.journal.records import End
-from moonbox.sandbox.durable import InterruptedRun, ReplJournal, decide, latest_environment, read_runs
+from moonbox.sandbox.journaling import ReplJournal
+from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from moonbox.audit.records import Run
     from moonbox.journal.store import Held, Journal
-    from moonbox.sandbox.durable import RecordedRun
+    from moonbox.sandbox.recorded import RecordedRun
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox

@@ -8,16 +8,15 @@ from os import getpid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError, UsageError, WorkerError
-from moonbox.journal.records import Begin
 from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
-from moonbox.sandbox.durable import ReplJournal, RunJournal
 from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
 from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.script_check import ScriptCheck
@@ -26,17 +25,16 @@ from moonbox.wording import counted
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from concurrent.futures import Future
     from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
     from moonbox.sandbox.background import Background
-    from moonbox.sandbox.call_entry import CallResult
     from moonbox.sandbox.decisions import Decision
-    from moonbox.sandbox.durable import RecordedRun
     from moonbox.sandbox.options import RunOptions
+    from moonbox.sandbox.recorded import Decisions, RecordedRun
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
@@ -101,19 +99,7 @@ class Repl:
         The options are those of `RunOptions`: limits, timeout, inputs, context, labels, on_call, on_output.
         """
         given = self._given(options)
-        self._turns.enter()
-        execution: Execution | None = None
-        try:
-            link = self._worker.acquire()
-            execution = self._begin(link, source, given)
-            if not execution.over:
-                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
-            return self._finish(execution)
-        except BaseException as problem:
-            self._give_up(execution, problem)
-            raise
-        finally:
-            self._turns.leave()
+        return self._drive(lambda link: self._begin(link, source, given))
 
     async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
@@ -121,22 +107,8 @@ class Repl:
 
     async def arun_as(self, run_id: str, source: str, options: RunOptions) -> Run:
         """The same, under an id that was chosen before."""
-        from moonbox.sandbox.awaited import AwaitedDriver
-
         given = self._given(options)
-        await self._turns.aenter()
-        execution: Execution | None = None
-        try:
-            link = await self._worker.aacquire()
-            execution = self._begin(link, source, given, run_id=run_id)
-            if not execution.over:
-                await AwaitedDriver(link, execution, self._setup.threads).run()
-            return self._finish(execution)
-        except BaseException as problem:
-            self._give_up(execution, problem)
-            raise
-        finally:
-            self._turns.leave()
+        return await self._adrive(lambda link: self._begin(link, source, given, run_id=run_id))
 
     def start(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
@@ -302,13 +274,29 @@ class Repl:
             else:
                 self._number = recorded.begin.number
 
-    def resume(self, recorded: RecordedRun, decisions: Mapping[int, CallResult | None] | None = None) -> Run:
+    def resume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
         """Run a recorded run again; where its record ends in the middle, it goes on from there."""
+        return self._drive(lambda link: self._begin_again(link, recorded, decisions))
+
+    async def aresume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
+        """The same, awaited."""
+        return await self._adrive(lambda link: self._begin_again(link, recorded, decisions))
+
+    def _begin_again(self, link: Link, recorded: RecordedRun, decisions: Decisions | None) -> Execution:
+        begin = recorded.begin
+        self._number = begin.number - 1
+        given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
+        return self._begin(link, begin.source, (given, begin.inputs), recorded, decisions)
+
+    # One run
+
+    def _drive(self, begin: Callable[[Link], Execution]) -> Run:
+        """Take the Repl's turn, and run what `begin` makes to its end."""
         self._turns.enter()
         execution: Execution | None = None
         try:
             link = self._worker.acquire()
-            execution = self._begin_again(link, recorded, decisions)
+            execution = begin(link)
             if not execution.over:
                 BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
             return self._finish(execution)
@@ -318,7 +306,7 @@ class Repl:
         finally:
             self._turns.leave()
 
-    async def aresume(self, recorded: RecordedRun, decisions: Mapping[int, CallResult | None] | None = None) -> Run:
+    async def _adrive(self, begin: Callable[[Link], Execution]) -> Run:
         """The same, awaited."""
         from moonbox.sandbox.awaited import AwaitedDriver
 
@@ -326,7 +314,7 @@ class Repl:
         execution: Execution | None = None
         try:
             link = await self._worker.aacquire()
-            execution = self._begin_again(link, recorded, decisions)
+            execution = begin(link)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
             return self._finish(execution)
@@ -335,16 +323,6 @@ class Repl:
             raise
         finally:
             self._turns.leave()
-
-    def _begin_again(
-        self, link: Link, recorded: RecordedRun, decisions: Mapping[int, CallResult | None] | None
-    ) -> Execution:
-        begin = recorded.begin
-        self._number = begin.number - 1
-        given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
-        return self._begin(link, begin.source, (given, begin.inputs), recorded, decisions)
-
-    # One run
 
     def _given(self, options: RunOptions) -> tuple[RunOptions, list[tuple[str, Any]]]:
         """What one run is given: the options over those of the Repl, and the inputs as plain values."""
@@ -360,7 +338,7 @@ class Repl:
         source: str,
         given: tuple[RunOptions, list[tuple[str, Any]]],
         recorded: RecordedRun | None = None,
-        decisions: Mapping[int, CallResult | None] | None = None,
+        decisions: Decisions | None = None,
         run_id: str = "",
     ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
@@ -414,35 +392,21 @@ class Repl:
         record: RunRecord,
         inputs: list[tuple[str, Any]],
         recorded: RecordedRun | None,
-        decisions: Mapping[int, CallResult | None] | None,
+        decisions: Decisions | None,
     ) -> None:
         """Give the run its journal, where the Sandbox has one."""
         setup = self._setup
         if setup.journal is None:
             return
-        language = setup.language.name
         if self._journal is None:
-            self._journal = ReplJournal(
-                setup.journal, setup.journal.create(self.id, language, self._options.get("labels") or {})
-            )
+            labels = self._options.get("labels") or {}
+            self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, setup.language.name, labels))
         elif self._worker.loss_unseen:
             self._journal.reset()
         record.journal = RunJournal(self._journal, record, recorded, decisions)
-        if recorded is not None:
-            return
-        head = record.head()
-        begin = Begin(
-            run=head.id,
-            number=head.number,
-            source=head.source,
-            inputs=inputs,
-            limits=record.calls.limits.to_dict(),
-            seed=head.seed,
-            started=head.started,
-            labels=dict(head.labels),
-        )
-        changed = self._journal.changed_environment(self.toolbox, self._additions, language, setup.features)
-        record.journal.begin([*changed, begin])
+        if recorded is None:
+            changed = self._journal.changed_environment(self.toolbox, self._additions, record.language, setup.features)
+            record.journal.begin([*changed, begin_of(record, inputs)])
 
     def _call_path(self, limits: Limits) -> CallPath:
         """The one of the latest run, unless something has changed since."""

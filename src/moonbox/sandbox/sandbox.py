@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
     from moonbox.sandbox.docs import Docs
-    from moonbox.sandbox.durable import InterruptedRun
+    from moonbox.sandbox.recorded import InterruptedRun
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts

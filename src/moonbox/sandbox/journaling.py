@@ -1,9 +1,4 @@
-"""Durable runs: what a Repl writes to its journal, and how its runs are run again from what was written.
-
-RunJournal      listens to one Execution: takes down what happens, and answers from the record while it replays
-ReplJournal     writes a Repl's events under its lease
-RecordedRun     one run of the journal
-"""
+"""The journal of one Repl and of each of its runs: takes down what happens, and answers from the record in a replay."""
 
 from __future__ import annotations
 
@@ -12,118 +7,43 @@ from hashlib import blake2b, sha256
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, json, msgpack
+from msgspec import json, msgpack
 
 from moonbox._version import __version__
-from moonbox.errors import Diverged, InDoubt, ToolError, UsageError
+from moonbox.errors import Diverged
 from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Record, Reply, Reset
-from moonbox.sandbox.decisions import Answer
 from moonbox.tools.tool import fingerprint
-from moonbox.values import Packed, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from moonbox.audit.records import CallStatus, Run
+    from moonbox.audit.records import Run
     from moonbox.journal.store import Held, Journal
     from moonbox.sandbox.call_entry import CallEntry, CallResult
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.record import RunRecord
+    from moonbox.sandbox.recorded import Decisions, Item, RecordedRun
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
-
-    Item = tuple[int, str, list[Any]]
-    """A call as its worker asks for it: its number, its target, its arguments."""
+    from moonbox.values import Packed
 
 _SHORT = 300
-_QUESTIONS = ("sys.", "docs.", "fn.show", "fn.progress")  # answered at once; a repetition does no harm
 _encode = msgpack.Encoder().encode
 
 
-class PendingCall(Struct, frozen=True, kw_only=True):
-    """A call without an answer in the journal: its tool may have been invoked."""
-
-    run_id: str
-    call: int
-    """The worker's number for it, which no other call of the run has."""
-    tool: str
-    arguments: Any
-    repeatable: bool
-    """Its tool says that it is `read_only` or `idempotent`, or it waited for a person's approval."""
-    key: str
-    """The call's idempotency key, which its tool finds in its Context."""
-
-
-class InterruptedRun(Struct, frozen=True, kw_only=True):
-    """A run that a crash cut off."""
-
-    run_id: str
-    repl_id: str
-    source: str
-    began: float
-    pending: tuple[PendingCall, ...]
-    """Calls without an answer."""
-
-
-class RecordedRun:
-    """One run of the journal: how it began, what it asked, what it was answered, and how it ended."""
-
-    def __init__(self, begin: Begin) -> None:
-        self.begin = begin
-        self.calls: list[Calls] = []
-        self.answers: list[Answers] = []
-        self.approved: set[int] = set()
-        self.end: End | None = None
-
-    def add(self, record: Record) -> None:
-        if isinstance(record, Calls):
-            self.calls.append(record)
-        elif isinstance(record, Answers):
-            self.answers.append(record)
-        elif isinstance(record, Approved):
-            self.approved.add(record.call)
-        elif isinstance(record, End):
-            self.end = record
-
-    def pending(self, toolbox: Toolbox) -> tuple[PendingCall, ...]:
-        """Calls that were asked for and have no answer."""
-        answered = {reply.call for group in self.answers for reply in group.replies}
-        asked = [item for group in self.calls for item in group.calls if not item[1].startswith(_QUESTIONS)]
-        return tuple(self._pending(item, toolbox) for item in asked if item[0] not in answered)
-
-    def _pending(self, item: Item, toolbox: Toolbox) -> PendingCall:
-        number, target, arguments = item
-        space, _, name = target.partition(".")
-        tool = toolbox.get(name) if space == "tools" else None
-        waited = tool is not None and tool.policy == "approve" and number not in self.approved
-        return PendingCall(
-            run_id=self.begin.run,
-            call=number,
-            tool=name,
-            arguments=arguments[0] if len(arguments) == 1 and isinstance(arguments[0], dict) else arguments,
-            repeatable=waited or _may_repeat(tool),
-            key=call_key(self.begin.run, number),
-        )
-
-
-def read_runs(events: Iterable[list[Record]]) -> list[RecordedRun]:
-    """The runs since the Repl was last reset."""
-    runs: list[RecordedRun] = []
-    for records in events:
-        for record in records:
-            if isinstance(record, Reset):
-                runs.clear()
-            elif isinstance(record, Begin):
-                runs.append(RecordedRun(record))
-            elif runs:
-                runs[-1].add(record)
-    return runs
-
-
-def latest_environment(events: Iterable[list[Record]]) -> Environment | None:
-    """What the latest run found."""
-    found = [record for records in events for record in records if isinstance(record, Environment)]
-    return found[-1] if found else None
+def begin_of(record: RunRecord, inputs: list[tuple[str, Any]]) -> Begin:
+    """How a run begins."""
+    head = record.head()
+    return Begin(
+        run=head.id,
+        number=head.number,
+        source=head.source,
+        inputs=inputs,
+        limits=record.calls.limits.to_dict(),
+        seed=head.seed,
+        started=head.started,
+        labels=dict(head.labels),
+    )
 
 
 class ReplJournal:
@@ -206,7 +126,7 @@ class RunJournal:
         repl: ReplJournal,
         record: RunRecord,
         recorded: RecordedRun | None = None,
-        decisions: Mapping[int, CallResult | None] | None = None,
+        decisions: Decisions | None = None,
     ) -> None:
         self._repl = repl
         self._record = record
@@ -340,55 +260,6 @@ class RunJournal:
         )
 
 
-def decide(pending: tuple[PendingCall, ...], in_flight: Any) -> dict[int, CallResult | None]:
-    """What calls without an answer get, by their numbers; None: the call is made again.
-
-    Calls that are repeatable are made again. `in_flight` decides about the others: "retry", "fail", or a function that
-    gives "retry", "fail" or an Answer for each. Raises InDoubt where nobody decides.
-    """
-    if in_flight not in (None, "retry", "fail") and not callable(in_flight):
-        raise UsageError(f'in_flight must be "retry", "fail" or a function of a pending call, not {in_flight!r}')
-    doubtful = tuple(call for call in pending if not call.repeatable)
-    if doubtful and in_flight is None:
-        listed = ", ".join(f"call {call.call} ({call.tool})" for call in doubtful[:10])
-        raise InDoubt(
-            f"{listed}: it may have been made before the crash, and its tool is neither read_only nor idempotent; "
-            'pass in_flight="retry", "fail", or a function that decides for each call',
-            doubtful,
-        )
-    return {call.call: _decided(call, in_flight(call) if callable(in_flight) else in_flight) for call in doubtful}
-
-
-def _decided(call: PendingCall, wanted: Any) -> CallResult | None:
-    if wanted == "retry" or (isinstance(wanted, Answer) and wanted.kind == "run"):
-        return None
-    if wanted == "fail":
-        message = f"the host was restarted while {call.tool} was running; whether it took effect is not known"
-        return "error", None, ToolError(message, code="in_doubt", tool=call.tool)
-    if not isinstance(wanted, Answer):
-        raise UsageError(f'in_flight must give "retry", "fail" or an Answer for a call, not {wanted!r}')
-    if wanted.kind == "error":
-        error = ToolError(wanted.message, code=wanted.code, retryable=wanted.retryable, data=wanted.data)
-        return "error", None, error
-    return "ok", pack(wanted.result), None
-
-
-def call_key(run_id: str, call: int) -> str:
-    """The same for every try of one call, and of no other."""
-    return f"{run_id}-{call}"
-
-
-def result_of(reply: Reply) -> tuple[CallStatus, Packed | None, ToolError | None]:
-    """The result of a call as it was recorded."""
-    failed = reply.error
-    if failed is None:
-        return reply.status, Packed(reply.data), None  # type: ignore[return-value]  # written from a CallStatus
-    error = ToolError(
-        failed.message, code=failed.code, retryable=failed.retryable, data=failed.data, detail=failed.detail
-    )
-    return reply.status, None, error  # type: ignore[return-value]
-
-
 def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> Reply:
     if entry is None:
         return Reply(call=call, ok=ok, data=packed.data)
@@ -406,10 +277,6 @@ def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> Repl
         started=entry.started,
         duration=0.0 if began is None or ended is None else max(0.0, ended - began),
     )
-
-
-def _may_repeat(tool: Tool | None) -> bool:
-    return tool is not None and bool(tool.hints.read_only or tool.hints.idempotent)
 
 
 def _digest(tool: Tool) -> str:
