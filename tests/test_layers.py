@@ -33,6 +33,7 @@ LAYERS: dict[str, float] = {
     "net": 0.25,
     "config": 0.3,
     "languages": 0.5,
+    "journal": 1,
     "findings": 0,
     "tools": 1,
     "audit": 1,

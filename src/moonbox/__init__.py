@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from moonbox.codemode.client_calls import Paused
     from moonbox.codemode.conversation import Conversation
     from moonbox.codemode.mode import CodeMode
-    from moonbox.errors import MoonboxError, ScriptError, ToolError
+    from moonbox.errors import Diverged, InDoubt, MoonboxError, ScriptError, ToolError
     from moonbox.findings import Finding
     from moonbox.limits import Limits
     from moonbox.media import Media
@@ -33,7 +33,9 @@ _EXPORTS = {
     "Context": "moonbox.tools.function",
     "Conversation": "moonbox.codemode.conversation",
     "Decision": "moonbox.sandbox.decisions",
+    "Diverged": "moonbox.errors",
     "Finding": "moonbox.findings",
+    "InDoubt": "moonbox.errors",
     "Limits": "moonbox.limits",
     "Media": "moonbox.media",
     "Middleware": "moonbox.sandbox.decisions",
@@ -61,7 +63,9 @@ __all__ = [
     "Context",
     "Conversation",
     "Decision",
+    "Diverged",
     "Finding",
+    "InDoubt",
     "Limits",
     "Media",
     "Middleware",

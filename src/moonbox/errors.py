@@ -13,6 +13,9 @@ MoonboxError
 ├── PoolTimeout           no worker became free in time: wait, or raise max_workers
 ├── WorkerError           a worker process could not be started, died, or broke the protocol
 ├── AuditError            the audit trail cannot be written or read: look at its disk and file
+├── JournalError          the journal of durable runs cannot be written or read, or another process has taken over
+├── Diverged              a replay does not fit its record: the tools, the version or the journal differ
+├── InDoubt               a call may have been made before a crash: say what to do about it
 └── ClosedError           the Sandbox or Repl is closed
 """
 
@@ -139,6 +142,22 @@ class AuditError(MoonboxError):
     def __init__(self, message: str, *, run: Any = None) -> None:
         super().__init__(message)
         self.run = run
+
+
+class JournalError(MoonboxError):
+    """The journal cannot be written or read, or another process continues the Repl."""
+
+
+class Diverged(MoonboxError):
+    """A replay does not fit its record; the message names both sides."""
+
+
+class InDoubt(MoonboxError):
+    """A run cannot be resumed before somebody says what to do about `pending`, calls that may have been made."""
+
+    def __init__(self, message: str, pending: tuple[Any, ...] = ()) -> None:
+        self.pending = pending
+        super().__init__(message)
 
 
 class ClosedError(UsageError):

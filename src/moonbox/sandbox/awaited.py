@@ -14,6 +14,7 @@ from moonbox.tools.results import to_tool_error
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
@@ -102,6 +103,7 @@ class AwaitedDriver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._unsent = b""
         self._sender: asyncio.Task[None] | None = None
+        self._writer: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
         self._act_scheduled = False
@@ -153,18 +155,41 @@ class AwaitedDriver:
         if execution.interrupting:
             self._link.interrupt(execution.record.number, execution.interrupting)
             execution.interrupting = 0
-        while execution.starting:
-            entry = execution.starting.popleft()
+        if execution.record.journal is None:
+            self._start(execution.starting)
+            self._send(execution.outgoing())
+        elif self._writer is None:
+            self._writer = asyncio.create_task(self._write_ahead())
+        due = execution.deadline()
+        if due != self._due:
+            self._set_timer(due)
+
+    def _start(self, entries: deque[CallEntry]) -> None:
+        while entries:
+            entry = entries.popleft()
             task = asyncio.create_task(self._perform(entry))
             entry.cancel = task.cancel
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        data = execution.outgoing()
-        if data:
-            self._send(data)
-        due = execution.deadline()
-        if due != self._due:
-            self._set_timer(due)
+
+    async def _write_ahead(self) -> None:
+        """Write to the journal, in a thread, what has happened; then start and send what follows from it."""
+        execution, journal = self._execution, self._execution.record.journal
+        assert journal is not None
+        try:
+            while not execution.over:
+                data = execution.outgoing()
+                if not data and not execution.starting:
+                    return
+                entries = execution.starting.copy()
+                execution.starting.clear()
+                await asyncio.to_thread(journal.put, journal.take())
+                self._start(entries)
+                self._send(data)
+        except Exception as problem:  # noqa: BLE001 - raised by `run`
+            self._fail(problem)
+        finally:
+            self._writer = None
 
     def _act_soon(self) -> None:
         """Once for everything that happens in this turn of the loop: answers that are ready together go together."""
@@ -193,6 +218,8 @@ class AwaitedDriver:
     # worker useless
 
     def _send(self, data: bytes) -> None:
+        if not data:
+            return
         if self._sender is not None:
             self._unsent += data
             return

@@ -264,8 +264,11 @@ class BlockingDriver:
             link.interrupt(execution.record.number, execution.interrupting)
             execution.interrupting = 0
         deadline = execution.deadline()
+        data = execution.outgoing()
+        execution.write_ahead()
+        until = monotonic() if execution.starting else deadline  # a replay has come to calls that are to be made
         try:
-            frame = link.exchange(execution.outgoing(), deadline, None if deadline is None else deadline + GRACE)
+            frame = link.exchange(data, until, None if deadline is None else deadline + GRACE)
         except Unread:
             execution.stop(REASON_TIME, monotonic())
             raise
@@ -273,6 +276,8 @@ class BlockingDriver:
             execution.frame(*frame)
             if execution.over:
                 return
+            if execution.starting:
+                execution.write_ahead()
         if deadline is not None:  # checked after every frame: a worker may send them without end
             now = monotonic()
             if now >= deadline:

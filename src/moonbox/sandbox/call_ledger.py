@@ -13,7 +13,8 @@ from moonbox.audit.records import Observation
 from moonbox.errors import ToolError
 from moonbox.sandbox.call_entry import CallEntry
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
-from moonbox.sandbox.environment import SHOW
+from moonbox.sandbox.environment import PROGRESS, SHOW
+from moonbox.sandbox.recorded import result_of
 from moonbox.tools.results import error_value
 from moonbox.values import Packed, pack
 from moonbox.worker import protocol
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
+    from moonbox.journal.records import Reply
+    from moonbox.sandbox.journaling import RunJournal
     from moonbox.sandbox.record import RunRecord
 
 _REMEMBERED_FAILURES = 32
@@ -61,16 +64,22 @@ class CallLedger:
         self._failed: list[CallEntry] = []
         self._batches = 0
         self._discovery = DISCOVERY_BUDGET
+        self._questions: dict[int, tuple[int, str, list[Any]]] = {}  # of a replay, without an answer
         self._shown = 0
 
     def take(self, items: list[tuple[int, str, list[Any]]], size: int) -> bool:
         """Enter the calls of a frame of that size; False where the budget does not allow them."""
         self.last_id = items[-1][0]
+        journal = self._record.journal
+        replayed = journal is not None and journal.called(items)
         calls = []
         for item in items:
             space, _, name = item[1].partition(".")
-            if space in ("sys", "docs") or (space == "fn" and self._record.calls.functions.get(name) is SHOW):
-                self._answer_question(item[0], space, name, item[2])
+            if self._is_question(space, name):
+                if replayed:
+                    self._questions[item[0]] = item
+                else:
+                    self._answer_question(item[0], space, name, item[2])
             else:
                 calls.append(item)
         if not calls:
@@ -82,10 +91,14 @@ class CallLedger:
         self._batches += 1
         for call_id, target, arguments in calls:
             entry = self.add(call_id, target, arguments, batch=self._batches, size=size // len(items))
-            self.starting.append(entry)
-            if self._on_call is not None:
-                self._on_call(entry)
+            if not replayed:
+                self._begin(entry)
         return True
+
+    def _begin(self, entry: CallEntry) -> None:
+        self.starting.append(entry)
+        if self._on_call is not None:
+            self._on_call(entry)
 
     def add(self, call_id: int, target: str, arguments: list[Any], *, batch: int, size: int) -> CallEntry:
         """Enter a call in the record before anything else happens to it."""
@@ -142,9 +155,16 @@ class CallLedger:
 
     def answers(self) -> bytes:
         """The frame with all answers that are ready; empty while there are none."""
-        replies = self._replies
-        if not replies or self.holds_answers:
+        journal = self._record.journal
+        data = b"" if journal is None or not journal.replaying else self._replay(journal)
+        return data if self.holds_answers else data + self._pack_answers()
+
+    def _pack_answers(self) -> bytes:
+        replies, journal = self._replies, self._record.journal
+        if not replies:
             return b""
+        if journal is not None:
+            journal.answered(replies, self._answered)
         if self._record.native:
             payload = _encode([(call, ok, Raw(packed.data)) for call, ok, packed in replies])
         else:
@@ -161,26 +181,70 @@ class CallLedger:
         self._answered.clear()
         return frame
 
+    def _replay(self, journal: RunJournal) -> bytes:
+        """The next answers of the record, in the same frames as before. At its end, the calls without one are made."""
+        frames = []
+        while replies := journal.next_answers():
+            for reply in replies:
+                self._repeat(reply)
+            frames.append(self._pack_answers())
+        if journal.go_on():
+            for item in self._questions.values():
+                space, _, name = item[1].partition(".")
+                self._answer_question(item[0], space, name, item[2])
+            for entry in list(self.open.values()):
+                result = journal.decision(entry)
+                if result is None:
+                    self._begin(entry)
+                else:
+                    self.answer(entry, *result)
+        return b"".join(frames)
+
+    def _repeat(self, reply: Reply) -> None:
+        entry = self.open.get(reply.call)
+        if entry is None:
+            packed = Packed(reply.data)
+            target, arguments = self._questions.pop(reply.call)[1:]
+            if target.startswith("sys."):
+                self._observe(target, packed.value)
+            elif target == "fn.show" and reply.ok:
+                self._record.show(arguments)
+            self._replies.append((reply.call, reply.ok, packed))
+            return
+        entry.tool, entry.arguments, entry.approval = reply.tool, reply.arguments, reply.approval
+        entry.started, entry.began, entry.ended = reply.started, entry.received, entry.received + reply.duration
+        self.answer(entry, *result_of(reply))
+
     def end_spans(self) -> None:
         """End the telemetry of calls that have none ended yet."""
         for entry in self._record.entries:
             if entry.span is not None:
                 entry.span.end(entry.to_call())
 
+    def _is_question(self, space: str, name: str) -> bool:
+        """About the clock or the documentation, `show` or `progress`: answered at once, and no call in the record."""
+        if space in ("sys", "docs"):
+            return True
+        return space == "fn" and self._record.calls.functions.get(name) in (SHOW, PROGRESS)
+
     def _answer_question(self, call_id: int, space: str, name: str, arguments: list[Any]) -> None:
-        """About the clock or the documentation, or `show`: answered at once, not counted, no call in the record."""
         record = self._record
-        if space == "sys":
-            value: Any = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
-            if len(record.observations) < _MOST_OBSERVATIONS:
-                record.observations.append(Observation(f"os.{name}", value))
-            self._replies.append((call_id, True, pack(value)))
-            return
         try:
-            answer = self._look_up(name, arguments) if space == "docs" else self._show(arguments)
+            if space == "sys":
+                answer: Any = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
+                self._observe(f"sys.{name}", answer)
+            elif space == "docs":
+                answer = self._look_up(name, arguments)
+            else:
+                answer = self._show(arguments) if name == SHOW.name else record.advance(arguments)
             self._replies.append((call_id, True, pack(answer)))
         except ToolError as error:
             self._replies.append((call_id, False, pack(error_value(error, None))))
+
+    def _observe(self, target: str, value: Any) -> None:
+        observations = self._record.observations
+        if len(observations) < _MOST_OBSERVATIONS:
+            observations.append(Observation(f"os.{target[4:]}", value))
 
     def _look_up(self, name: str, arguments: list[Any]) -> Any:
         docs = self._record.calls.docs

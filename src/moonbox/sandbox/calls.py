@@ -18,6 +18,7 @@ from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction
+from moonbox.sandbox.recorded import call_key
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error
@@ -259,6 +260,7 @@ class CallPath:
                 repl_id=run.repl_id,
                 tool=tool.path,
                 index=entry.index,
+                idempotency_key=call_key(run.id, entry.id),
                 extra=run.context,
                 cancelled=lambda: entry.left,
                 labels=run.labels,
@@ -296,6 +298,8 @@ class CallPath:
         if decision.kind == "edit":
             entry.original_arguments = entry.arguments
             entry.arguments = tool.bind(dict(decision.arguments or {}), first_index=self._first)
+        if (journal := run.journal) is not None:
+            await executor.invoke(lambda: journal.approved(entry), entry)
 
     async def _ask(
         self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]

@@ -21,6 +21,9 @@ _SHOW_DOC = (
     "show(x): gives the model x besides the result; an image, audio clip or file (what a tool returned with a field "
     "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."
 )
+_PROGRESS_DOC = (
+    "progress(done, total, text): says how far the script is, to whoever waits for it; total and text may be left out."
+)
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
 
@@ -43,6 +46,10 @@ SHOW = HostFunction("show", _show, _SHOW_DOC, counted=False)
 """Scripts give the model values and media besides the result with it. It is not a call: no record, no count."""
 
 
+PROGRESS = HostFunction("progress", _show, _PROGRESS_DOC, counted=False)
+"""Scripts say how far they are with it. It is not a call either."""
+
+
 @dataclass(frozen=True, slots=True)
 class Additions:
     """What was added to one Sandbox or Repl beside its tools. A value: a Repl keeps what its Sandbox had."""
@@ -56,7 +63,8 @@ class Additions:
     @classmethod
     def standard(cls) -> Additions:
         """What every script finds."""
-        return cls(functions={"show": SHOW}, docs={"show": SHOW.doc})
+        own = (SHOW, PROGRESS)
+        return cls(functions={each.name: each for each in own}, docs={each.name: each.doc for each in own})
 
     def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True) -> Additions:
         """With a value, or a function that scripts call with positional arguments."""

@@ -109,11 +109,15 @@ class Execution:
             self._take_calls(payload)
         elif kind in (protocol.VALUE, protocol.VALUE_KEPT):
             record.report = read_value(payload, self._decoder)
+            if record.journal is not None:
+                record.journal.ended(payload[protocol.SPENT.size :])
             if kind == protocol.VALUE_KEPT:
                 record.kept = 1
             self.over = True
         elif kind == protocol.DONE:
-            record.report = read_done(payload, self._decoder)
+            record.report = report = read_done(payload, self._decoder)
+            if record.journal is not None:
+                record.journal.ended(f"{report.kind} {report.limit} {report.message}".encode())
             self.over = True
         elif kind == protocol.OUTPUT:
             self._take_output(payload)
@@ -139,6 +143,8 @@ class Execution:
         if not payload or self.record.printed + len(payload) > self.calls.limits.max_output:
             raise WorkerError("the worker sent more output than max_output allows, or none")
         self.record.print(payload)
+        if self.record.journal is not None:
+            self.record.journal.printed(payload)
         if self._on_output is not None and self._text_of is not None and (text := self._text_of(payload)):
             self._on_output(text)
 
@@ -199,6 +205,11 @@ class Execution:
         self._unsent = b""
         self.record.sent += len(data)
         return data
+
+    def write_ahead(self) -> None:
+        """Write to the journal what has happened. The driver does it before it sends anything or starts a call."""
+        if self.record.journal is not None:
+            self.record.journal.put(self.record.journal.take())
 
     def deadline(self) -> float | None:
         """When something is due next, on the monotonic clock."""

@@ -13,6 +13,7 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from moonbox.sandbox.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
 
 MOST_LABELS = 16
@@ -30,6 +31,7 @@ class RunOptions(TypedDict, total=False):
     labels      short texts by name for the trail, such as {"user": "ann"}: for whom the run is, and why
     on_call     called with each call's record entry when it starts and when it ends, instead of the Sandbox's
     on_output   called with what the script prints, while it runs, instead of the Sandbox's
+    on_progress called with a Progress when the script calls `progress(done, total, text)`
     """
 
     limits: Limits | None
@@ -39,6 +41,7 @@ class RunOptions(TypedDict, total=False):
     labels: Mapping[str, str] | None
     on_call: Callable[[CallEntry], None] | None
     on_output: Callable[[str], None] | None
+    on_progress: Callable[[Progress], None] | None
 
 
 def merged(base: RunOptions, options: RunOptions) -> RunOptions:
@@ -84,7 +87,7 @@ def _checked(options: RunOptions) -> dict[str, Any]:
         if name not in RunOptions.__annotations__:
             raise UsageError(unknown("option", name, RunOptions.__annotations__))
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    check_callbacks(on_call=given.get("on_call"), on_output=given.get("on_output"))
+    check_callbacks(**{name: given.get(name) for name in ("on_call", "on_output", "on_progress")})
     check_limits(given.get("limits"))
     if "timeout" in given:
         given["limits"] = given.get("limits", Limits()).replace(timeout=given.pop("timeout"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.compact import short
 from moonbox.audit.records import Run, Usage
 from moonbox.findings import Finding
+from moonbox.sandbox.background import Progress
 from moonbox.sandbox.clock import RunClock
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
+    from moonbox.sandbox.journaling import RunJournal
     from moonbox.sandbox.messages import RunReport
 
 _LONGEST_SHOWN = 10_000
@@ -45,6 +47,11 @@ class RunRecord:
     """Bytes to and from the worker."""
     kept = 0
     """What stays in the Repl under a name: 1 the value, 2 the output, 3 both."""
+    journal: RunJournal | None = None
+    """Takes the run down, so that another process can continue it."""
+    progress: Progress | None = None
+    """How far the script said that it is."""
+    on_progress: Callable[[Progress], None] | None = None
     report: RunReport | None = None
     """How the worker says that the run ended."""
     printed = 0
@@ -141,6 +148,12 @@ class RunRecord:
         seconds = f"{min(slowest.duration, spent):.1f} of {spent:.1f} seconds"
         hint = f"the call of '{slowest.tool}'{where} took {seconds}: ask it for less, or go on without it"
         return error.with_(hint=hint)
+
+    def advance(self, arguments: Sequence[Any]) -> None:
+        """The script says how far it is; raises ToolError where that makes no sense."""
+        self.progress = Progress.of(arguments)
+        if self.on_progress is not None:
+            self.on_progress(self.progress)
 
     def finish(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """The Run with these values or this error."""

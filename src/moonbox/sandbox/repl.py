@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import UsageError, WorkerError
+from moonbox.errors import MoonboxError, UsageError, WorkerError
+from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
 from moonbox.sandbox.calls import CallPath
@@ -14,6 +16,7 @@ from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.intents import Intents
+from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
 from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.script_check import ScriptCheck
@@ -22,14 +25,16 @@ from moonbox.wording import counted
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine, Sequence
+    from concurrent.futures import Future
     from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
-    from moonbox.limits import Limits
+    from moonbox.sandbox.background import Background
     from moonbox.sandbox.decisions import Decision
     from moonbox.sandbox.options import RunOptions
+    from moonbox.sandbox.recorded import Decisions, RecordedRun
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
@@ -49,6 +54,7 @@ class Repl:
 
     _calls: CallPath | None = None
     _number = 0
+    _journal: ReplJournal | None = None
 
     def __init__(
         self,
@@ -63,8 +69,9 @@ class Repl:
         before_write: Callable[[Run], Run | None] | None,
         check: bool | None,
         for_one_run: bool,
+        repl_id: str = "",
     ) -> None:
-        self.id = "" if for_one_run else setup.new_id(6)
+        self.id = repl_id or ("" if for_one_run and setup.journal is None else setup.new_id(6))
         self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
         self._sandbox = sandbox  # which lives, and its workers with it, as long as one of its Repls
         self._setup = setup
@@ -92,38 +99,16 @@ class Repl:
         The options are those of `RunOptions`: limits, timeout, inputs, context, labels, on_call, on_output.
         """
         given = self._given(options)
-        self._turns.enter()
-        execution: Execution | None = None
-        try:
-            link = self._worker.acquire()
-            execution = self._begin(link, source, given)
-            if not execution.over:
-                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
-            return self._finish(execution)
-        except BaseException as problem:
-            self._give_up(execution, problem)
-            raise
-        finally:
-            self._turns.leave()
+        return self._drive(lambda link: self._begin(link, source, given))
 
     async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
-        from moonbox.sandbox.awaited import AwaitedDriver
+        return await self.arun_as("", source, options)
 
+    async def arun_as(self, run_id: str, source: str, options: RunOptions) -> Run:
+        """The same, under an id that was chosen before."""
         given = self._given(options)
-        await self._turns.aenter()
-        execution: Execution | None = None
-        try:
-            link = await self._worker.aacquire()
-            execution = self._begin(link, source, given)
-            if not execution.over:
-                await AwaitedDriver(link, execution, self._setup.threads).run()
-            return self._finish(execution)
-        except BaseException as problem:
-            self._give_up(execution, problem)
-            raise
-        finally:
-            self._turns.leave()
+        return await self._adrive(lambda link: self._begin(link, source, given, run_id=run_id))
 
     def start(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
@@ -145,6 +130,27 @@ class Repl:
         import asyncio  # it takes longer to load than all of moonbox
 
         return await asyncio.to_thread(self.start, source, **options)
+
+    def submit(self, source: str, **options: Unpack[RunOptions]) -> Background:
+        """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""
+        from moonbox.sandbox.background import Background
+
+        _require_text(source)
+        return Background(self, source, self._setup.new_id(), options)
+
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, Run]]) -> Future[Run]:
+        """Await it on the Sandbox's own event loop."""
+        return self._setup.loop.submit(work)
+
+    def fork(self) -> Repl:
+        """A new Repl with the same globals, made by running the recorded scripts again; needs a journal."""
+        from moonbox.sandbox.recovery import fork
+
+        journal = self._sandbox.journal
+        with self._turns.taken():
+            if self._journal is None:
+                return self._sandbox.repl()
+            return fork(self._sandbox, journal, self.id, self._journal.seq)
 
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.
@@ -198,6 +204,8 @@ class Repl:
             self._check.forget()
             self._sources.clear()
             self._number = 0
+            if self._journal is not None:
+                self._journal.reset()
 
     @property
     def paused(self) -> bool:
@@ -225,6 +233,9 @@ class Repl:
             self._turns.closed = True
             if getpid() == self._setup.pid:
                 self._worker.close(idle=self._turns.idle)
+                if self._journal is not None:
+                    with suppress(MoonboxError):  # its lease ends by itself
+                        self._journal.release()
             self._on_close(self)
 
     async def aclose(self) -> None:
@@ -249,7 +260,69 @@ class Repl:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
+    # From the journal
+
+    def replay(self, journal: ReplJournal, runs: Sequence[RecordedRun]) -> None:
+        """Run recorded runs again, in this new Repl, without invoking a tool; raises Diverged where one differs.
+
+        Runs that something from outside had stopped are left out: how far they came is not known.
+        """
+        self._journal = journal
+        for recorded in runs:
+            if recorded.end is not None and recorded.end.is_repeatable:
+                self.resume(recorded)
+            else:
+                self._number = recorded.begin.number
+
+    def resume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
+        """Run a recorded run again; where its record ends in the middle, it goes on from there."""
+        return self._drive(lambda link: self._begin_again(link, recorded, decisions))
+
+    async def aresume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
+        """The same, awaited."""
+        return await self._adrive(lambda link: self._begin_again(link, recorded, decisions))
+
+    def _begin_again(self, link: Link, recorded: RecordedRun, decisions: Decisions | None) -> Execution:
+        begin = recorded.begin
+        self._number = begin.number - 1
+        given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
+        return self._begin(link, begin.source, (given, begin.inputs), recorded, decisions)
+
     # One run
+
+    def _drive(self, begin: Callable[[Link], Execution]) -> Run:
+        """Take the Repl's turn, and run what `begin` makes to its end."""
+        self._turns.enter()
+        execution: Execution | None = None
+        try:
+            link = self._worker.acquire()
+            execution = begin(link)
+            if not execution.over:
+                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
+            return self._finish(execution)
+        except BaseException as problem:
+            self._give_up(execution, problem)
+            raise
+        finally:
+            self._turns.leave()
+
+    async def _adrive(self, begin: Callable[[Link], Execution]) -> Run:
+        """The same, awaited."""
+        from moonbox.sandbox.awaited import AwaitedDriver
+
+        await self._turns.aenter()
+        execution: Execution | None = None
+        try:
+            link = await self._worker.aacquire()
+            execution = begin(link)
+            if not execution.over:
+                await AwaitedDriver(link, execution, self._setup.threads).run()
+            return self._finish(execution)
+        except BaseException as problem:
+            self._give_up(execution, problem)
+            raise
+        finally:
+            self._turns.leave()
 
     def _given(self, options: RunOptions) -> tuple[RunOptions, list[tuple[str, Any]]]:
         """What one run is given: the options over those of the Repl, and the inputs as plain values."""
@@ -259,35 +332,49 @@ class Repl:
         with self._media.active():
             return given, lower_inputs(given.get("inputs"), self._setup.language)
 
-    def _begin(self, link: Link, source: str, given: tuple[RunOptions, list[tuple[str, Any]]]) -> Execution:
+    def _begin(
+        self,
+        link: Link,
+        source: str,
+        given: tuple[RunOptions, list[tuple[str, Any]]],
+        recorded: RecordedRun | None = None,
+        decisions: Decisions | None = None,
+        run_id: str = "",
+    ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
         options, inputs = given
         _require_text(source)
         setup, worker = self._setup, self._worker
         number = self._number = self._number + 1
         self._sources.append((number, source))
-        seed = setup.random.getrandbits(56)
-        on_output = options.get("on_output")
+        begin = None if recorded is None else recorded.begin
+        seed = setup.random.getrandbits(56) if begin is None else begin.seed
+        repeats = recorded is not None and recorded.end is not None  # nobody but its caller hears of it
+        on_output = None if repeats else options.get("on_output")
         record = RunRecord(
             self._call_path(options.get("limits") or setup.limits),
             source,
-            setup.new_id(),
+            run_id or (setup.new_id() if begin is None else begin.run),
             repl_id=self.id,
             number=number,
             seed=seed,
             state_lost_before=worker.loss_unseen,
-            intents=None if setup.sink is None else Intents.to(setup.sink, setup.redactor, self._before_write),
+            intents=None
+            if setup.sink is None or repeats
+            else Intents.to(setup.sink, setup.redactor, self._before_write),
             on_output=on_output,
             context=setup.context_with(options.get("context")),
             labels=options.get("labels"),
         )
+        record.on_progress = options.get("on_progress")
+        self._take_down(record, inputs, recorded, decisions)
         worker.loss_unseen = False
         execution = Execution(
             record,
             sources=self._sources,
-            on_call=options.get("on_call"),
+            on_call=None if repeats else options.get("on_call"),
             on_output=on_output,
-            telemetry=setup.telemetry,
+            telemetry=None if repeats else setup.telemetry,
         )
         program = source.encode("utf-8", "replace")
         refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
@@ -299,6 +386,27 @@ class Repl:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
         execution.begin(update + protocol.pack_run(program, number, seed), link)
         return execution
+
+    def _take_down(
+        self,
+        record: RunRecord,
+        inputs: list[tuple[str, Any]],
+        recorded: RecordedRun | None,
+        decisions: Decisions | None,
+    ) -> None:
+        """Give the run its journal, where the Sandbox has one."""
+        setup = self._setup
+        if setup.journal is None:
+            return
+        if self._journal is None:
+            labels = self._options.get("labels") or {}
+            self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, setup.language.name, labels))
+        elif self._worker.loss_unseen:
+            self._journal.reset()
+        record.journal = RunJournal(self._journal, record, recorded, decisions)
+        if recorded is None:
+            changed = self._journal.changed_environment(self.toolbox, self._additions, record.language, setup.features)
+            record.journal.begin([*changed, begin_of(record, inputs)])
 
     def _call_path(self, limits: Limits) -> CallPath:
         """The one of the latest run, unless something has changed since."""
@@ -320,6 +428,9 @@ class Repl:
         for name in (run.kept, run.kept_output):
             if name:
                 self._check.keep(name)
+        journal = execution.record.journal
+        if journal is not None and journal.finish(run, lost=lost):
+            return run
         return self._write(run)
 
     def _write(self, run: Run) -> Run:

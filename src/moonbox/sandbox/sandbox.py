@@ -8,7 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.check.checker import Checker
-from moonbox.errors import ClosedError
+from moonbox.errors import ClosedError, UsageError
+from moonbox.journal.store import open_journal
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
+    from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
     from moonbox.sandbox.docs import Docs
+    from moonbox.sandbox.recorded import InterruptedRun
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
@@ -64,6 +67,8 @@ class Sandbox:
     redact         names of fields whose values the trail hides
     secrets        names and values that tools may use but no result, error or record may contain
     require        layers of the jail without which it does not start, such as ("seccomp", "landlock")
+    journal        where runs are taken down so that they outlive their process: a path, or postgresql://…
+    durability     what a journal in a file survives: the death of the "process", or that of the "machine"
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
@@ -88,6 +93,8 @@ class Sandbox:
         redact: Redactor | Iterable[str] | None = None,
         secrets: Mapping[str, str] | None = None,
         require: Collection[str] = (),
+        journal: Journal | str | os.PathLike[str] | None = None,
+        durability: Literal["process", "machine"] = "process",
         check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
@@ -123,6 +130,7 @@ class Sandbox:
             sink=open_sink(audit),
             redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
+            journal=None if journal is None else open_journal(journal, durability=durability),
             check=bool(check),
         )
         for name, value in (globals or {}).items():
@@ -142,7 +150,7 @@ class Sandbox:
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
         self._shut_down = weakref.finalize(
-            self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink
+            self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink, setup.journal
         )
 
     def _prove_jail(self) -> None:
@@ -217,9 +225,9 @@ class Sandbox:
         """
         check_callbacks(before_write=before_write)
         options: RunOptions = {"limits": limits, "context": context, "labels": labels}
-        return self._make_repl(options, timeout, toolbox, before_write, check)
+        return self.make_repl(options, timeout, toolbox, before_write, check)
 
-    def _make_repl(
+    def make_repl(
         self,
         options: RunOptions = _NO_OPTIONS,
         timeout: float | None = 30.0,
@@ -227,6 +235,7 @@ class Sandbox:
         before_write: Callable[[Run], Run | None] | None = None,
         check: bool | None = None,
         for_one_run: bool = False,
+        repl_id: str = "",
     ) -> Repl:
         """One for one run has no id: the Run says that it belongs to no Repl, and that nothing of its state is left."""
         if self._closed:
@@ -244,6 +253,7 @@ class Sandbox:
             before_write,
             check,
             for_one_run,
+            repl_id,
         )
         repls.add(repl)
         return repl
@@ -262,7 +272,7 @@ class Sandbox:
 
     def run(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """Run one script in a fresh Repl; the options are those of `Repl.run`."""
-        repl = self._make_repl(for_one_run=True)
+        repl = self.make_repl(for_one_run=True)
         try:
             return repl.run(source, **options)
         finally:
@@ -270,7 +280,7 @@ class Sandbox:
 
     async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited."""
-        repl = self._make_repl(for_one_run=True)
+        repl = self.make_repl(for_one_run=True)
         try:
             return await repl.arun(source, **options)
         finally:
@@ -302,6 +312,57 @@ class Sandbox:
         from moonbox.sandbox.direct import DirectCall
 
         return await DirectCall(self._setup, tool, arguments, toolbox, options).arun()
+
+    # Durable runs
+
+    @property
+    def journal(self) -> Journal:
+        """Where its runs are taken down; raises UsageError where it has none."""
+        if self._setup.journal is None:
+            raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
+        return self._setup.journal
+
+    def restore(self, repl_id: str, *, abandon: bool = False) -> Repl:
+        """A Repl of the journal with its globals, made by running its scripts again. No tool is invoked.
+
+        Raises Diverged where a script does not do what was recorded. A run that a crash cut off is resumed with
+        `resume` first, or given up with `abandon`.
+        """
+        from moonbox.sandbox.recovery import Recovery
+
+        with Recovery(self, repl_id) as recovery:
+            return recovery.restore(abandon=abandon)
+
+    async def arestore(self, repl_id: str, *, abandon: bool = False) -> Repl:
+        """The same, awaited."""
+        import asyncio
+
+        return await asyncio.to_thread(self.restore, repl_id, abandon=abandon)
+
+    def interrupted(self) -> tuple[InterruptedRun, ...]:
+        """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
+        from moonbox.sandbox.recovery import interrupted_runs
+
+        return interrupted_runs(self.journal, self._setup.toolbox)
+
+    def resume(self, run_id: str, in_flight: Any = None) -> Run:
+        """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
+
+        A call without an answer is made again where its tool is `read_only` or `idempotent`. `in_flight` decides about
+        the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
+        it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
+        """
+        from moonbox.sandbox.recovery import Recovery
+
+        with Recovery(self, self.journal.find_run(run_id)) as recovery:
+            return recovery.resume(run_id, in_flight)
+
+    async def aresume(self, run_id: str, in_flight: Any = None) -> Run:
+        """The same, awaited."""
+        from moonbox.sandbox.recovery import Recovery
+
+        with Recovery(self, self.journal.find_run(run_id)) as recovery:
+            return await recovery.aresume(run_id, in_flight)
 
     @property
     def closed(self) -> bool:
@@ -392,7 +453,9 @@ def _source(isolation: Any, config: dict[str, Any]) -> WorkerSource:
     return source
 
 
-def _shut_down(owner: int, pool: Pool, threads: Threads, loop: LoopThread, sink: Sink | None) -> None:
+def _shut_down(
+    owner: int, pool: Pool, threads: Threads, loop: LoopThread, sink: Sink | None, journal: Journal | None
+) -> None:
     if os.getpid() != owner:  # a fork of the process that made it: the workers are not ours to end
         return
     pool.close()
@@ -400,3 +463,5 @@ def _shut_down(owner: int, pool: Pool, threads: Threads, loop: LoopThread, sink:
     loop.close()
     if sink is not None:
         sink.close()
+    if journal is not None:
+        journal.close()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import Telemetry
     from moonbox.check.tools import ToolView
     from moonbox.errors import ToolError
+    from moonbox.journal.store import Journal
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware, ToolCall
@@ -62,6 +63,8 @@ class Setup:
     redactor: Redactor | None
     secrets: SecretRedactor | None = None
     """Replaces values that neither scripts nor the trail may contain."""
+    journal: Journal | None = None
+    """Where runs are taken down, so that they outlive their process."""
     check: bool = True
     """Look at scripts before they run."""
     additions: Additions = field(default_factory=Additions.standard)

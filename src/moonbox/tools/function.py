@@ -45,6 +45,8 @@ class Context:
     """The path of the tool that was called."""
     index: int = 0
     """1 for the first call of the run."""
+    idempotency_key: str = ""
+    """The same for every try of this call, also after a crash of the host, and of no other call."""
     extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """What the host's author gave to the Sandbox, and to the run, for its tools: a database, a user, a session."""
     cancelled: Callable[[], bool] = _never

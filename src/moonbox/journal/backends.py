@@ -1,0 +1,184 @@
+"""Where a journal is kept: a SQLite file or a PostgreSQL database, behind the same few operations.
+
+Statements are written with `?` for their values, once for both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from moonbox.audit.tables import SCHEMA
+from moonbox.database import Database
+from moonbox.errors import ClosedError, JournalError, MissingExtra
+from moonbox.journal.tables import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SCHEMA = replace(
+    SCHEMA, name="journal", error=JournalError, repair="restore it from a copy; nothing was changed in it"
+)
+_VERSION = 1
+
+
+class Transaction(Protocol):
+    """One transaction: what is done in it is done as a whole, or not at all."""
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """How many rows it has changed."""
+
+
+class Backend(Protocol):
+    """A database that holds journals."""
+
+    name: str
+    for_update: str
+    """What a SELECT ends with to keep others from changing its rows."""
+    for_share: str
+    """The same, where several may keep them."""
+
+    def writing(self) -> contextlib.AbstractContextManager[Transaction]: ...
+
+    def reading(self) -> contextlib.AbstractContextManager[Transaction]: ...
+
+    def now(self) -> float:
+        """The time that leases are measured with."""
+
+    def close(self) -> None: ...
+
+
+class SqliteBackend:
+    """A file. A commit survives the death of the process; with `machine`, that of the machine as well."""
+
+    for_update = for_share = ""
+
+    def __init__(self, path: str | Path, *, machine: bool = False, create: bool = True) -> None:
+        self.name = f"journal {path}"
+        self.path = Path(path)
+        self._database = Database(self.path, _SCHEMA, create=create, durable=machine)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        with self._database.writing() as db:
+            yield _Sqlite(db)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        with self._database.reading() as db:
+            yield _Sqlite(db)
+
+    def now(self) -> float:
+        return time.time()
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class _Sqlite:
+    __slots__ = ("_db",)
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._db.execute(statement, values).fetchall()  # type: ignore[no-any-return]  # by sqlite3
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return int(self._db.execute(statement, values).rowcount)
+
+
+class PostgresBackend:
+    """A database that several machines share. A commit survives the death of any of them."""
+
+    for_update, for_share = " FOR UPDATE", " FOR SHARE"
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtra("psycopg", "postgres", "a journal in PostgreSQL") from None
+        self.name = f"journal {psycopg.conninfo.conninfo_to_dict(url).get('dbname', 'in PostgreSQL')}"
+        self._psycopg = psycopg
+        self._url = url
+        self._idle: list[Any] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        with self.writing() as db:
+            _create(db)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        with self._connection() as connection, connection.transaction():
+            yield _Postgres(connection)
+
+    reading = writing
+
+    def now(self) -> float:
+        with self._connection() as connection:
+            return float(connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Any]:
+        """An idle connection or a new one; the one place where psycopg's errors become ours."""
+        if self._closed:
+            raise ClosedError(f"the {self.name} is closed")
+        connection = None
+        try:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+            yield connection
+        except self._psycopg.Error as error:
+            if connection is not None:
+                connection.close()
+                connection = None
+            raise JournalError(f"the {self.name} failed: {str(error).strip()}") from error
+        finally:
+            if connection is not None:
+                with self._lock:
+                    keeps = not self._closed and not connection.closed
+                    if keeps:
+                        self._idle.append(connection)
+                if not keeps:
+                    connection.close()
+
+
+class _Postgres:
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement.replace("?", "%s"), values).fetchall()  # type: ignore[no-any-return]
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return int(self._connection.execute(statement.replace("?", "%s"), values).rowcount)
+
+
+def _create(db: Transaction) -> None:
+    """Make the tables where they are missing. Two hosts may start at once: one of them waits for the other."""
+    db.rows("SELECT pg_advisory_xact_lock(1836019566)")
+    db.change("CREATE TABLE IF NOT EXISTS moonbox_journal (version BIGINT NOT NULL)")
+    found = db.rows("SELECT version FROM moonbox_journal")
+    if not found:
+        for statement in TABLES:
+            db.change(statement.format(real="DOUBLE PRECISION", bytes="BYTEA", clustered=""))
+        db.change("INSERT INTO moonbox_journal VALUES (?)", (_VERSION,))
+    elif found[0][0] > _VERSION:
+        raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")

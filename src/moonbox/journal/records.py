@@ -1,0 +1,114 @@
+"""What a journal holds of a Repl: its runs, their calls and answers, and their ends, in the order of events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, msgpack
+
+
+class Environment(Struct, tag="environment", frozen=True, kw_only=True):
+    """What scripts find from here on. It explains a replay that differs."""
+
+    language: str
+    version: str
+    tools: dict[str, str]
+    """A digest of each tool's definition, by its path."""
+    functions: list[str]
+    features: list[str]
+
+
+class Begin(Struct, tag="begin", frozen=True, kw_only=True):
+    """A run begins."""
+
+    run: str
+    number: int
+    source: str
+    inputs: list[tuple[str, Any]]
+    limits: dict[str, Any]
+    seed: int
+    started: float
+    labels: dict[str, str] = {}
+
+
+class Calls(Struct, tag="calls", frozen=True, kw_only=True):
+    """The script asks for these calls together: (number, target, arguments)."""
+
+    calls: list[tuple[int, str, list[Any]]]
+
+
+class Failure(Struct, frozen=True):
+    """Why a call failed."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    data: Any = None
+    detail: str | None = None
+
+
+class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to one call, as the worker gets it, and what the record of the call says."""
+
+    call: int
+    ok: bool
+    data: bytes
+    """The value, or the error as the script sees it, in MessagePack."""
+    status: str = ""
+    """Empty for a question about the clock or the documentation, which is no call of the record."""
+    error: Failure | None = None
+    tool: str = ""
+    arguments: Any = None
+    approval: str | None = None
+    started: float = 0.0
+    duration: float = 0.0
+
+
+class Answers(Struct, tag="answers", frozen=True, kw_only=True):
+    """These answers go to the script together."""
+
+    replies: list[Reply]
+
+
+class Approved(Struct, tag="approved", frozen=True, kw_only=True):
+    """A person has allowed a call: from here on its tool may have been invoked."""
+
+    call: int
+    approval: str
+
+
+class End(Struct, tag="end", frozen=True, kw_only=True):
+    """The run is over."""
+
+    run: str
+    outcome: str
+    """`ok`, or the kind of its error."""
+    limit: str = ""
+    digest: bytes = b""
+    """Of its values or its error, and of what it printed."""
+    at: float = 0.0
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the run ends in the same way when it runs again: nothing from outside stopped it."""
+        return self.outcome not in ("crashed", "cancelled", "interrupted") and self.limit not in ("time", "memory")
+
+
+class Reset(Struct, tag="reset", frozen=True, kw_only=True):
+    """What the scripts had defined is gone: the Repl was reset, or its worker was lost."""
+
+
+Record = Environment | Begin | Calls | Answers | Approved | End | Reset
+
+_encode = msgpack.Encoder().encode
+_decode = msgpack.Decoder(list[Record]).decode
+
+
+def encode(records: list[Record]) -> bytes:
+    """Records that are written together."""
+    return _encode(records)
+
+
+def decode(data: bytes) -> list[Record]:
+    """The inverse; raises ValueError where they are no records of this version."""
+    return _decode(data)

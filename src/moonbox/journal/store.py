@@ -1,0 +1,262 @@
+"""Journal: the events of Repls in a database. Each Repl has one writer at a time, held by a lease with a fence."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from msgspec import Struct
+
+from moonbox.errors import JournalError, UsageError
+from moonbox.journal.backends import PostgresBackend, SqliteBackend
+from moonbox.journal.leases import LEASE_SECONDS, in_words, is_held, this_process
+from moonbox.journal.records import Begin, End, Record, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from moonbox.journal.backends import Backend, Transaction
+
+DURABILITIES = ("process", "machine")
+_MOST_LISTED = 10_000
+_MARKS: dict[type, str] = {Begin: "b", End: "e"}  # the last record of an event says whether it begins or ends a run
+
+
+class KnownRepl(Struct, frozen=True, kw_only=True):
+    """A Repl of the journal."""
+
+    id: str
+    created: float
+    language: str
+    labels: dict[str, str]
+    parent: str
+    """The Repl that it was forked from; empty for others."""
+    runs: int
+    held_by: str
+    """The process that uses it now, in words; empty where none does."""
+
+
+class KnownRun(Struct, frozen=True, kw_only=True):
+    """A run of the journal."""
+
+    id: str
+    repl: str
+    began: float
+    state: str
+    """`running`, `interrupted`, `ok`, or the kind of its error."""
+    source: str
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """The right to write to one Repl's journal, until another process takes it."""
+
+    repl: str
+    fence: int
+
+
+class Journal:
+    """Open it with `open_journal`. Thread-safe; shared by all Repls of a Sandbox."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.name = backend.name
+        self._holder = this_process(secrets.token_hex(4))
+        self._pid = os.getpid()
+        self._closing = threading.Event()
+        self._renewing: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    # Leases
+
+    def create(self, repl: str, language: str, labels: Mapping[str, str], parent: str = "") -> Held:
+        """Enter a new Repl, held by this process."""
+        now = self.backend.now()
+        row = (repl, now, language, json.dumps(dict(labels)), parent, 1, self._holder, now + LEASE_SECONDS)
+        with self.backend.writing() as db:
+            db.change("INSERT INTO repls VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._renew_leases()
+        return Held(repl=repl, fence=1)
+
+    def take(self, repl: str) -> Held:
+        """Hold a Repl; raises UsageError where there is none of that id, or a living process holds it."""
+        now = self.backend.now()
+        with self.backend.writing() as db:
+            lock = self.backend.for_update
+            found = db.rows(f"SELECT fence, holder, expires FROM repls WHERE id = ?{lock}", (repl,))
+            if not found:
+                raise UsageError(f"the {self.name} has no Repl {repl!r}; `moonbox repls` lists those that it has")
+            fence, holder, expires = found[0]
+            if is_held(holder, expires, now):
+                raise UsageError(f"the Repl {repl!r} is in use by {in_words(holder)}; close it there first")
+            values = (self._holder, now + LEASE_SECONDS, repl)
+            db.change("UPDATE repls SET fence = fence + 1, holder = ?, expires = ? WHERE id = ?", values)
+        self._renew_leases()
+        return Held(repl=repl, fence=fence + 1)
+
+    def release(self, held: Held) -> None:
+        """Let others take the Repl."""
+        with self.backend.writing() as db:
+            db.change("UPDATE repls SET holder = '' WHERE id = ? AND fence = ?", (held.repl, held.fence))
+
+    def _renew_leases(self) -> None:
+        """Start the thread that does it, once."""
+        with self._lock:
+            if self._renewing is None:
+                job = (weakref.ref(self), self._closing)
+                self._renewing = threading.Thread(target=_renew, args=job, name="moonbox-leases", daemon=True)
+                self._renewing.start()
+
+    def renew(self) -> None:
+        """Hold everything that this process holds for a while longer."""
+        values = (self.backend.now() + LEASE_SECONDS, self._holder)
+        with self.backend.writing() as db:
+            db.change("UPDATE repls SET expires = ? WHERE holder = ?", values)
+
+    # Events
+
+    def append(self, held: Held, seq: int, run: str, records: list[Record]) -> None:
+        """Write records as one event; raises JournalError where another process has taken the Repl."""
+        data = encode(records)
+        mark = _MARKS.get(type(records[-1]), "")
+        with self.backend.writing() as db:
+            written = db.change(
+                "INSERT INTO events SELECT id, ?, ?, ?, ?, ?, ? FROM repls WHERE id = ? AND fence = ?"
+                + self.backend.for_share,
+                (seq, run, mark, self.backend.now() if mark else 0.0, crc32(data), data, held.repl, held.fence),
+            )
+        if written != 1:
+            raise JournalError(f"the Repl {held.repl!r} was taken over by another process, or deleted; stop using it")
+
+    def read(self, repl: str) -> list[list[Record]]:
+        """The events of a Repl in their order; raises JournalError, with the place, where one is damaged."""
+        with self.backend.reading() as db:
+            rows = db.rows("SELECT seq, checksum, data FROM events WHERE repl = ? ORDER BY seq", (repl,))
+        events = []
+        for place, (seq, checksum, data) in enumerate(rows):
+            try:
+                if seq != place or crc32(data) != checksum:
+                    raise ValueError
+                events.append(decode(bytes(data)))
+            except ValueError:
+                raise JournalError(
+                    f"the {self.name} is damaged: record {place} of the Repl {repl!r} cannot be read; "
+                    "restore it from a copy; nothing was changed in it"
+                ) from None
+        return events
+
+    def copy(self, held: Held, source: str, upto: int) -> None:
+        """Begin a new Repl's journal with the first events of another."""
+        with self.backend.writing() as db:
+            db.change(
+                "INSERT INTO events SELECT ?, seq, run, '', at, checksum, data FROM events WHERE repl = ? AND seq < ?",
+                (held.repl, source, upto),
+            )
+
+    # Listings
+
+    def repls(self, labels: Mapping[str, str] | None = None) -> tuple[KnownRepl, ...]:
+        """The latest first; only those with all of these labels."""
+        now = self.backend.now()
+        with self.backend.reading() as db:
+            rows = db.rows(
+                "SELECT id, created, language, labels, parent, holder, expires, "
+                "(SELECT count(*) FROM events WHERE repl = id AND mark = 'b') "
+                f"FROM repls ORDER BY created DESC LIMIT {_MOST_LISTED}"
+            )
+        known = (
+            KnownRepl(
+                id=id,
+                created=created,
+                language=language,
+                labels=json.loads(own),
+                parent=parent,
+                runs=runs,
+                held_by=in_words(holder) if is_held(holder, expires, now) else "",
+            )
+            for id, created, language, own, parent, holder, expires, runs in rows
+        )
+        wanted = (labels or {}).items()
+        return tuple(repl for repl in known if wanted <= repl.labels.items())
+
+    def runs(self, *, interrupted: bool = False) -> tuple[KnownRun, ...]:
+        """The latest first; on request only those that a crash cut off."""
+        now = self.backend.now()
+        unended = "AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.run = b.run AND e.mark = 'e')"
+        with self.backend.reading() as db:
+            rows = db.rows(
+                "SELECT b.run, b.repl, b.at, b.data, r.holder, r.expires, "
+                "(SELECT e.data FROM events AS e WHERE e.run = b.run AND e.mark = 'e') "
+                "FROM events AS b JOIN repls AS r ON r.id = b.repl WHERE b.mark = 'b' "
+                f"{unended if interrupted else ''} ORDER BY b.at DESC, b.seq DESC LIMIT {_MOST_LISTED}"
+            )
+        runs = []
+        for run, repl, began, data, holder, expires, ended in rows:
+            source = next(each.source for each in decode(bytes(data)) if isinstance(each, Begin))
+            state = "running" if is_held(holder, expires, now) else "interrupted"
+            if ended is not None:
+                state = next(each.outcome for each in decode(bytes(ended)) if isinstance(each, End))
+            if not interrupted or state == "interrupted":
+                runs.append(KnownRun(id=run, repl=repl, began=began, state=state, source=source))
+        return tuple(runs)
+
+    def find_run(self, run: str) -> str:
+        """The Repl of the run with that id; raises UsageError where there is none."""
+        with self.backend.reading() as db:
+            found = db.rows("SELECT repl FROM events WHERE run = ? AND mark <> ''", (run,))
+        if not found:
+            raise UsageError(f"the {self.name} has no run {run!r}; `moonbox runs` lists those that it has")
+        return str(found[0][0])
+
+    # The end
+
+    def delete(self, repls: Sequence[str]) -> int:
+        """Delete all that is known of these Repls; how many there were. Those in use are refused."""
+        now = self.backend.now()
+        with self.backend.writing() as db:
+            for repl in repls:
+                found = db.rows(f"SELECT holder, expires FROM repls WHERE id = ?{self.backend.for_update}", (repl,))
+                if found and is_held(*found[0], now):
+                    raise UsageError(f"the Repl {repl!r} is in use by {in_words(found[0][0])}; close it there first")
+            return sum(_delete(db, repl) for repl in repls)
+
+    def close(self) -> None:
+        """Release what this process holds, and close the database."""
+        self._closing.set()
+        if os.getpid() == self._pid:
+            with self.backend.writing() as db:
+                db.change("UPDATE repls SET holder = '' WHERE holder = ?", (self._holder,))
+            self.backend.close()
+
+
+def open_journal(place: Any, *, durability: str = "process", create: bool = True) -> Journal:
+    """The journal that `Sandbox(journal=…)` names: a path, `postgresql://…`, or a Journal."""
+    if isinstance(place, Journal):
+        return place
+    if durability not in DURABILITIES:
+        raise UsageError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
+    if isinstance(place, str) and place.partition("://")[0] in ("postgresql", "postgres"):
+        return Journal(PostgresBackend(place))
+    if not isinstance(place, str | os.PathLike) or not str(place):
+        raise UsageError(f"journal must be a path or a postgresql:// address, not {place!r}")
+    return Journal(SqliteBackend(os.fspath(place), machine=durability == "machine", create=create))
+
+
+def _delete(db: Transaction, repl: str) -> int:
+    for table in ("events", "questions"):
+        db.change(f"DELETE FROM {table} WHERE repl = ?", (repl,))
+    return db.change("DELETE FROM repls WHERE id = ?", (repl,))
+
+
+def _renew(journal: weakref.ref[Journal], closing: threading.Event) -> None:
+    while not closing.wait(LEASE_SECONDS / 4):
+        if (living := journal()) is None:
+            return
+        with suppress(JournalError):  # tried again soon; who takes the Repl in the meantime has a higher fence
+            living.renew()
+        del living

@@ -1,0 +1,93 @@
+"""Runs in the background: a handle for a run that goes on while its caller does something else."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from moonbox.errors import ClosedError, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from concurrent.futures import Future
+
+    from moonbox.audit.records import Run
+    from moonbox.sandbox.options import RunOptions
+    from moonbox.sandbox.repl import Repl
+
+_LONGEST_TEXT = 200
+
+
+class Progress(Struct, frozen=True):
+    """How far a script says that it is."""
+
+    done: float
+    total: float | None = None
+    text: str = ""
+
+    @classmethod
+    def of(cls, arguments: Sequence[Any]) -> Progress:
+        """From what the script gave; raises ToolError where that makes no sense."""
+        done, total, text = (*arguments[:3], None, None, None)[:3]
+        if not _is_number(done) or not (total is None or _is_number(total)) or not isinstance(text, str | None):
+            message = "write: progress(done, total, text), two numbers and a text; total and text may be left out"
+            raise ToolError(message, code="invalid")
+        return cls(done, total, " ".join((text or "").split())[:_LONGEST_TEXT])
+
+
+class Background:
+    """A run in the background. `Repl.submit` gives it; `await` it, or `wait` for it, to have its Run."""
+
+    def __init__(self, repl: Repl, source: str, run_id: str, options: RunOptions) -> None:
+        self.run_id = run_id
+        self.progress: Progress | None = None
+        """How far the script said that it is, with `progress(done, total, text)`."""
+        self._reported = options.get("on_progress")
+        given: RunOptions = {**options, "on_progress": self._advance}
+        self._future: Future[Run] = repl.in_background(lambda: repl.arun_as(run_id, source, given))
+
+    def __repr__(self) -> str:
+        return f"<Background {self.run_id[:8]}: {self.status()}>"
+
+    def status(self) -> str:
+        """`running`, `ok`, `cancelled`, or the kind of the error that it ended with."""
+        if not self._future.done():
+            return "running"
+        if self._future.cancelled():
+            return "cancelled"
+        problem = self._future.exception()
+        if problem is not None:
+            return "failed"
+        error = self._future.result().error
+        return "ok" if error is None else error.kind
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """The finished Run. Raises TimeoutError where it is not finished in so many seconds; it then goes on."""
+        try:
+            return self._future.result(timeout)
+        except CancelledError:
+            raise ClosedError("the run was cancelled, or its Sandbox closed, before it had ended") from None
+        except TimeoutError:
+            if self._future.done():
+                raise
+            raise TimeoutError(f"the run has not ended within {timeout:g} seconds; it goes on") from None
+
+    def cancel(self) -> None:
+        """Stop the script. The Repl stays usable."""
+        self._future.cancel()
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        import asyncio
+
+        return asyncio.shield(asyncio.wrap_future(self._future)).__await__()
+
+    def _advance(self, progress: Progress) -> None:
+        self.progress = progress
+        if self._reported is not None:
+            self._reported(progress)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

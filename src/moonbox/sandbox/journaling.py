@@ -1,0 +1,294 @@
+"""The journal of one Repl and of each of its runs: takes down what happens, and answers from the record in a replay."""
+
+from __future__ import annotations
+
+import threading
+from hashlib import blake2b, sha256
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from msgspec import json, msgpack
+
+from moonbox._version import __version__
+from moonbox.errors import Diverged
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Record, Reply, Reset
+from moonbox.tools.tool import fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from moonbox.audit.records import Run
+    from moonbox.journal.store import Held, Journal
+    from moonbox.sandbox.call_entry import CallEntry, CallResult
+    from moonbox.sandbox.environment import Additions
+    from moonbox.sandbox.record import RunRecord
+    from moonbox.sandbox.recorded import Decisions, Item, RecordedRun
+    from moonbox.tools.tool import Tool
+    from moonbox.tools.toolbox import Toolbox
+    from moonbox.values import Packed
+
+_SHORT = 300
+_encode = msgpack.Encoder().encode
+
+
+def begin_of(record: RunRecord, inputs: list[tuple[str, Any]]) -> Begin:
+    """How a run begins."""
+    head = record.head()
+    return Begin(
+        run=head.id,
+        number=head.number,
+        source=head.source,
+        inputs=inputs,
+        limits=record.calls.limits.to_dict(),
+        seed=head.seed,
+        started=head.started,
+        labels=dict(head.labels),
+    )
+
+
+class ReplJournal:
+    """The events of one Repl, under a lease. Threads that ask people write beside the one that drives the run."""
+
+    def __init__(self, journal: Journal, held: Held, seq: int = 0, environment: Environment | None = None) -> None:
+        self.journal = journal
+        self.held = held
+        self.seq = seq
+        """The number of the next event."""
+        self._environment = environment
+        self._mark: object = None
+        self._lock = threading.Lock()
+
+    def write(self, run: str, records: list[Record]) -> None:
+        """Write them as one event, before anything that follows from them happens."""
+        with self._lock:
+            self.journal.append(self.held, self.seq, run, records)
+            self.seq += 1
+
+    def changed_environment(
+        self, toolbox: Toolbox, additions: Additions, language: str, features: Iterable[str]
+    ) -> list[Record]:
+        """The environment, if it is not the one that was written last."""
+        mark = toolbox, toolbox.revision, additions.revision
+        if mark == self._mark:
+            return []
+        self._mark = mark
+        found = Environment(
+            language=language,
+            version=__version__,
+            tools={tool.path: _digest(tool) for tool in toolbox},
+            functions=sorted(additions.functions),
+            features=sorted(features),
+        )
+        if found == self._environment:
+            return []
+        before, self._environment = self._environment, found
+        return [found] if before is None or before != found else []
+
+    def difference(self, toolbox: Toolbox) -> str:
+        """In words: how the tools differ from those that the latest recorded run found; empty where they do not."""
+        before = self._environment
+        if before is None:
+            return ""
+        now = {tool.path: _digest(tool) for tool in toolbox}
+        parts = [
+            f"{what}: {', '.join(names[:10])}"
+            for what, names in (
+                ("tools that are gone", sorted(before.tools.keys() - now.keys())),
+                (
+                    "tools that changed",
+                    [name for name, digest in before.tools.items() if now.get(name, digest) != digest],
+                ),
+                ("new tools", sorted(now.keys() - before.tools.keys())),
+            )
+            if names
+        ]
+        if before.version != __version__:
+            parts.append(f"it was recorded by moonbox {before.version}, this is {__version__}")
+        return "; ".join(parts)
+
+    def reset(self) -> None:
+        """What the scripts had defined is gone."""
+        self.write("", [Reset()])
+
+    def release(self) -> None:
+        self.journal.release(self.held)
+
+
+class RunJournal:
+    """The journal of one run. The driver writes what it takes down before it sends anything or starts a call.
+
+    While `replaying`, calls are compared with the record and answered from it. When the record has no more answers,
+    `decisions` say what the calls without one get, by their numbers, and the run goes on as any other.
+    """
+
+    def __init__(
+        self,
+        repl: ReplJournal,
+        record: RunRecord,
+        recorded: RecordedRun | None = None,
+        decisions: Decisions | None = None,
+    ) -> None:
+        self._repl = repl
+        self._record = record
+        self._recorded = recorded
+        self._decisions = decisions or {}
+        self._asked: set[int] = set()
+        self._groups = 0  # of recorded calls that the worker has asked for again
+        self._fed = 0  # groups of recorded answers that the worker has got
+        self._unwritten: list[Record] = []
+        self._digest = blake2b(digest_size=16)
+        self.replaying = recorded is not None
+
+    # Taking down
+
+    def begin(self, records: list[Record]) -> None:
+        self._unwritten += records
+
+    def called(self, items: list[Item]) -> bool:
+        """The worker asks for these calls. Whether their answers come from the record; raises Diverged."""
+        self._asked.update([item[0] for item in items])
+        if not self.replaying:
+            self._unwritten.append(Calls(calls=items))
+            return False
+        assert self._recorded is not None
+        if self._groups >= len(self._recorded.calls):
+            if self._recorded.end is not None or self._fed < len(self._recorded.answers):
+                raise self._diverged("the run ended", _in_words(items))
+            self.replaying = False
+            self._unwritten.append(Calls(calls=items))
+            return False
+        before = self._recorded.calls[self._groups].calls
+        if [list(call) for call in before] != items and _encode(before) != _encode(items):
+            raise self._diverged(_in_words(before), _in_words(items))
+        self._groups += 1
+        return True
+
+    def answered(self, replies: list[tuple[int, bool, Packed]], entries: list[CallEntry]) -> None:
+        """These answers are about to be sent."""
+        if self.replaying:
+            return
+        known = {entry.id: entry for entry in entries}
+        self._unwritten.append(Answers(replies=[_reply(*reply, known.get(reply[0])) for reply in replies]))
+
+    def printed(self, data: bytes) -> None:
+        self._digest.update(data)
+
+    def ended(self, payload: bytes) -> None:
+        """How the worker says that the run ended, apart from what it spent."""
+        self._digest.update(b"\0" + payload)
+
+    def approved(self, entry: CallEntry) -> None:
+        """A person has allowed the call. Written at once: its tool is invoked next."""
+        self._repl.write(self._record.id, [Approved(call=entry.id, approval=entry.approval or "")])
+
+    def take(self) -> list[Record]:
+        """What has happened since the last time, to be written with `put`."""
+        records, self._unwritten = self._unwritten, []
+        return records
+
+    def put(self, records: list[Record]) -> None:
+        """Write them, from any thread."""
+        if records:
+            self._repl.write(self._record.id, records)
+
+    def finish(self, run: Run, *, lost: bool) -> bool:
+        """The run is over: write its end, or compare it with the recorded one. Whether it was a repetition."""
+        error = run.error
+        end = End(
+            run=run.id,
+            outcome="ok" if error is None else error.kind,
+            limit="" if error is None else (error.limit or ""),
+            digest=self._digest.digest(),
+            at=time(),
+        )
+        if self.replaying:
+            self._compare(end)
+            return True
+        self._unwritten.append(end)
+        self.put(self.take())
+        if lost:
+            self._repl.reset()
+        return False
+
+    # Replaying
+
+    def next_answers(self) -> list[Reply]:
+        """The answers that the worker got next, if it has asked for them; empty where it has not."""
+        assert self._recorded is not None
+        if self._fed >= len(self._recorded.answers):
+            return []
+        replies = self._recorded.answers[self._fed].replies
+        if not all(reply.call in self._asked for reply in replies):
+            return []
+        self._fed += 1
+        return replies
+
+    def go_on(self) -> bool:
+        """Whether the record has nothing more for this run, which a crash cut off: from here on it is a new one."""
+        recorded = self._recorded
+        if recorded is None or recorded.end is not None or self._fed < len(recorded.answers):
+            return False
+        if self._groups < len(recorded.calls):
+            return False
+        self.replaying = False
+        return True
+
+    def decision(self, entry: CallEntry) -> CallResult | None:
+        """What a call without an answer gets; None: it is performed."""
+        return self._decisions.get(entry.id)
+
+    def _compare(self, end: End) -> None:
+        recorded = self._recorded
+        assert recorded is not None
+        before = recorded.end
+        if before is None:  # it ended before it came to where the crash had been
+            raise self._diverged("it made further calls", "the run ended")
+        if self._fed < len(recorded.answers) or self._groups < len(recorded.calls):
+            raise self._diverged(
+                _in_words(recorded.calls[min(self._groups, len(recorded.calls) - 1)].calls), "the run ended"
+            )
+        if (before.outcome, before.limit) != (end.outcome, end.limit):
+            raise self._diverged(_outcome(before), _outcome(end))
+        if before.digest != end.digest:
+            raise self._diverged("another value or output", "the value and output of the replay differ from it")
+
+    def _diverged(self, before: str, now: str) -> Diverged:
+        why = self._repl.difference(self._record.calls.toolbox)
+        return Diverged(
+            f"run {self._record.number} of the Repl {self._record.repl_id} does not repeat what was recorded: "
+            f"recorded: {before}; now: {now}" + (f" ({why})" if why else "")
+        )
+
+
+def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> Reply:
+    if entry is None:
+        return Reply(call=call, ok=ok, data=packed.data)
+    error = entry.error
+    began, ended = entry.began, entry.ended
+    return Reply(
+        call=call,
+        ok=ok,
+        data=packed.data,
+        status=entry.status,
+        error=None if error is None else Failure(error.code, error.message, error.retryable, error.data, error.detail),
+        tool=entry.tool,
+        arguments=entry.arguments,
+        approval=entry.approval,
+        started=entry.started,
+        duration=0.0 if began is None or ended is None else max(0.0, ended - began),
+    )
+
+
+def _digest(tool: Tool) -> str:
+    return sha256(json.encode(fingerprint(tool))).hexdigest()[:16]
+
+
+def _outcome(end: End) -> str:
+    return "it ended well" if end.outcome == "ok" else f"it failed ({end.outcome}{end.limit and f', {end.limit}'})"
+
+
+def _in_words(items: list[Item]) -> str:
+    text = ", ".join(
+        f"{target.partition('.')[2]}{json.encode(arguments, enc_hook=str).decode()}" for _, target, arguments in items
+    )
+    return f"it called {text[:_SHORT]}{'…' if len(text) > _SHORT else ''}"

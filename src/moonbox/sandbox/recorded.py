@@ -1,0 +1,166 @@
+"""Recorded runs: what a journal says of the runs of a Repl, and what becomes of calls that a crash cut off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from moonbox.errors import InDoubt, ToolError, UsageError
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Record, Reply, Reset
+from moonbox.sandbox.decisions import Answer
+from moonbox.values import Packed, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from moonbox.audit.records import CallStatus
+    from moonbox.sandbox.call_entry import CallResult
+    from moonbox.tools.tool import Tool
+    from moonbox.tools.toolbox import Toolbox
+
+    Item = tuple[int, str, list[Any]]
+    """A call as its worker asks for it: its number, its target, its arguments."""
+    Decisions = Mapping[int, CallResult | None]
+    """What calls without an answer get, by their numbers; None: the call is made again."""
+
+_QUESTIONS = ("sys.", "docs.", "fn.show", "fn.progress")  # answered at once; a repetition does no harm
+
+
+class PendingCall(Struct, frozen=True, kw_only=True):
+    """A call without an answer in the journal: its tool may have been invoked."""
+
+    run_id: str
+    call: int
+    """The worker's number for it, which no other call of the run has."""
+    tool: str
+    arguments: Any
+    repeatable: bool
+    """Its tool says that it is `read_only` or `idempotent`, or it waited for a person's approval."""
+    key: str
+    """The call's idempotency key, which its tool finds in its Context."""
+
+
+class InterruptedRun(Struct, frozen=True, kw_only=True):
+    """A run that a crash cut off."""
+
+    run_id: str
+    repl_id: str
+    source: str
+    began: float
+    pending: tuple[PendingCall, ...]
+    """Calls without an answer."""
+
+
+class RecordedRun:
+    """One run of the journal: how it began, what it asked, what it was answered, and how it ended."""
+
+    def __init__(self, begin: Begin) -> None:
+        self.begin = begin
+        self.calls: list[Calls] = []
+        self.answers: list[Answers] = []
+        self.approved: set[int] = set()
+        self.end: End | None = None
+
+    def add(self, record: Record) -> None:
+        if isinstance(record, Calls):
+            self.calls.append(record)
+        elif isinstance(record, Answers):
+            self.answers.append(record)
+        elif isinstance(record, Approved):
+            self.approved.add(record.call)
+        elif isinstance(record, End):
+            self.end = record
+
+    def pending(self, toolbox: Toolbox) -> tuple[PendingCall, ...]:
+        """Calls that were asked for and have no answer."""
+        answered = {reply.call for group in self.answers for reply in group.replies}
+        asked = [item for group in self.calls for item in group.calls if not item[1].startswith(_QUESTIONS)]
+        return tuple(self._pending(item, toolbox) for item in asked if item[0] not in answered)
+
+    def _pending(self, item: Item, toolbox: Toolbox) -> PendingCall:
+        number, target, arguments = item
+        space, _, name = target.partition(".")
+        tool = toolbox.get(name) if space == "tools" else None
+        waited = tool is not None and tool.policy == "approve" and number not in self.approved
+        return PendingCall(
+            run_id=self.begin.run,
+            call=number,
+            tool=name,
+            arguments=arguments[0] if len(arguments) == 1 and isinstance(arguments[0], dict) else arguments,
+            repeatable=waited or _may_repeat(tool),
+            key=call_key(self.begin.run, number),
+        )
+
+
+def read_runs(events: Iterable[list[Record]]) -> list[RecordedRun]:
+    """The runs since the Repl was last reset."""
+    runs: list[RecordedRun] = []
+    for records in events:
+        for record in records:
+            if isinstance(record, Reset):
+                runs.clear()
+            elif isinstance(record, Begin):
+                runs.append(RecordedRun(record))
+            elif runs:
+                runs[-1].add(record)
+    return runs
+
+
+def latest_environment(events: Iterable[list[Record]]) -> Environment | None:
+    """What the latest run found."""
+    found = [record for records in events for record in records if isinstance(record, Environment)]
+    return found[-1] if found else None
+
+
+def decide(pending: tuple[PendingCall, ...], in_flight: Any) -> dict[int, CallResult | None]:
+    """What calls without an answer get, by their numbers; None: the call is made again.
+
+    Calls that are repeatable are made again. `in_flight` decides about the others: "retry", "fail", or a function that
+    gives "retry", "fail" or an Answer for each. Raises InDoubt where nobody decides.
+    """
+    if in_flight not in (None, "retry", "fail") and not callable(in_flight):
+        raise UsageError(f'in_flight must be "retry", "fail" or a function of a pending call, not {in_flight!r}')
+    doubtful = tuple(call for call in pending if not call.repeatable)
+    if doubtful and in_flight is None:
+        listed = ", ".join(f"call {call.call} ({call.tool})" for call in doubtful[:10])
+        raise InDoubt(
+            f"{listed}: it may have been made before the crash, and its tool is neither read_only nor idempotent; "
+            'pass in_flight="retry", "fail", or a function that decides for each call',
+            doubtful,
+        )
+    return {call.call: _decided(call, in_flight(call) if callable(in_flight) else in_flight) for call in doubtful}
+
+
+def _decided(call: PendingCall, wanted: Any) -> CallResult | None:
+    if wanted == "retry" or (isinstance(wanted, Answer) and wanted.kind == "run"):
+        return None
+    if wanted == "fail":
+        message = f"the host was restarted while {call.tool} was running; whether it took effect is not known"
+        return "error", None, ToolError(message, code="in_doubt", tool=call.tool)
+    if not isinstance(wanted, Answer):
+        raise UsageError(f'in_flight must give "retry", "fail" or an Answer for a call, not {wanted!r}')
+    if wanted.kind == "error":
+        error = ToolError(wanted.message, code=wanted.code, retryable=wanted.retryable, data=wanted.data)
+        return "error", None, error
+    return "ok", pack(wanted.result), None
+
+
+def call_key(run_id: str, call: int) -> str:
+    """The same for every try of one call, and of no other."""
+    return f"{run_id}-{call}"
+
+
+def result_of(reply: Reply) -> tuple[CallStatus, Packed | None, ToolError | None]:
+    """The result of a call as it was recorded."""
+    failed = reply.error
+    if failed is None:
+        return reply.status, Packed(reply.data), None  # type: ignore[return-value]  # written from a CallStatus
+    error = ToolError(
+        failed.message, code=failed.code, retryable=failed.retryable, data=failed.data, detail=failed.detail
+    )
+    return reply.status, None, error  # type: ignore[return-value]
+
+
+def _may_repeat(tool: Tool | None) -> bool:
+    return tool is not None and bool(tool.hints.read_only or tool.hints.idempotent)

@@ -1,0 +1,166 @@
+"""Kills a host at every write to its journal in turn, resumes in a new process, and compares with an undisturbed run.
+
+    python -m tests.journal.crashing JOURNAL LANGUAGE sync|async before|after FOLDER
+
+Prints one line of JSON for each place: the value, and how often each call was made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moonbox import Answer, Context, Sandbox, tool
+from moonbox.journal.backends import PostgresBackend, SqliteBackend
+from moonbox.journal.store import Journal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from moonbox.audit.records import Run
+    from moonbox.journal.backends import Backend
+
+SCRIPTS = {
+    "lua": """
+        local seen, total = os.time(), 0
+        print("at", math.random(1, 1000))
+        local jobs = {}
+        for id = 1, 3 do jobs[id] = function() return tools.get_expenses{employee_id = id} end end
+        for id, items in ipairs(parallel(jobs)) do
+          local sum = 0
+          for _, item in ipairs(items) do sum = sum + item.amount end
+          if sum > 10 then total = total + tools.pay{employee_id = id, amount = sum}.paid end
+        end
+        report = {total = total, spent = os.time() >= seen}
+        return report
+    """,
+    "rhai": """
+        print(`at ${timestamp().elapsed >= 0}`);
+        let total = 0;
+        let id = 1;
+        for items in parallel([|| get_expenses(#{employee_id: 1}), || get_expenses(#{employee_id: 2}),
+                               || get_expenses(#{employee_id: 3})]) {
+          let sum = 0;
+          for item in items { sum += item.amount; }
+          if sum > 10 { total += pay(#{employee_id: id, amount: sum}).paid; }
+          id += 1;
+        }
+        #{total: total, spent: true}
+    """,
+}
+
+
+class Killing:
+    """A backend whose process dies at one of its writes."""
+
+    def __init__(self, inner: Backend, place: int, side: str) -> None:
+        self._inner = inner
+        self._left = place
+        self._side = side
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Any]:
+        self._left -= 1
+        if self._left == 0 and self._side == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        with self._inner.writing() as db:
+            yield db
+        if self._left == 0 and self._side == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class World:
+    """What the tools change: a file to which each call adds a line before it returns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def note(self, what: str) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(what + "\n")
+
+    def notes(self) -> list[str]:
+        return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+
+    def tools(self) -> list[Any]:
+        @tool(hints={"read_only": True})
+        def get_expenses(employee_id: int) -> list[dict[str, int]]:
+            self.note(f"get {employee_id}")
+            return [{"amount": employee_id * 5}, {"amount": employee_id * 4}]
+
+        @tool
+        def pay(employee_id: int, amount: int, context: Context) -> dict[str, int]:
+            self.note(f"pay {context.idempotency_key} {employee_id} {amount}")
+            return {"paid": amount}
+
+        return [get_expenses, pay]
+
+
+def open_backend(place: str) -> Backend:
+    return PostgresBackend(place) if "://" in place else SqliteBackend(place)
+
+
+def execute(box: Sandbox, world: World, language: str, mode: str, resuming: bool) -> Run:
+    def decide(call: Any) -> Any:
+        paid = [line.split() for line in world.notes() if line.startswith(f"pay {call.key} ")]
+        return Answer.value({"paid": int(paid[0][3])}) if paid else "retry"
+
+    found = [run.run_id for run in box.interrupted()] or [run.id for run in box.journal.runs()] if resuming else []
+    if not found:
+        return asyncio.run(box.arun(SCRIPTS[language])) if mode == "async" else box.run(SCRIPTS[language])
+    run_id = found[0]
+    return asyncio.run(box.aresume(run_id, decide)) if mode == "async" else box.resume(run_id, in_flight=decide)
+
+
+def in_child(work: Any) -> tuple[int, str]:
+    """Do it in a process of its own: how that ended, and what it said."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        try:
+            os.write(writer, work().encode())
+        except BaseException as problem:  # noqa: BLE001 - told to the parent
+            os.write(writer, json.dumps({"problem": repr(problem)}).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as said:
+        text = said.read()
+    return os.waitpid(pid, 0)[1], text
+
+
+def main() -> None:
+    place, language, mode, side, folder = sys.argv[1:]
+    kill_at = 0
+    while True:
+        world = World(Path(folder, f"world-{kill_at}"))
+        journal = place if "://" in place else str(Path(folder, f"{kill_at}-{place}"))
+
+        def host(kill: int, resuming: bool, world: World = world, journal: str = journal) -> str:
+            with Sandbox(
+                world.tools(), language=language, journal=Journal(Killing(open_backend(journal), kill, side))
+            ) as box:
+                run = execute(box, world, language, mode, resuming)
+            return json.dumps({"value": run.value, "error": str(run.error or ""), "calls": len(run.calls)})
+
+        status, said = in_child(lambda kill=kill_at, host=host: host(kill, resuming=False))
+        killed = os.WIFSIGNALED(status)
+        if killed:
+            _, said = in_child(lambda host=host: host(0, resuming=True))
+        print(json.dumps({"place": kill_at, "killed": killed, **json.loads(said), "world": world.notes()}), flush=True)
+        if kill_at and not killed:
+            return
+        kill_at += 1
+
+
+if __name__ == "__main__":
+    main()

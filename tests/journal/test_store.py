@@ -1,0 +1,226 @@
+"""The journal's database: leases and fences, damage, deletion; the same in SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox.errors import JournalError, UsageError
+from moonbox.journal import leases, store
+from moonbox.journal.records import Begin, Calls, End
+from moonbox.journal.store import Journal, open_journal
+from tests.postgres import postgres  # noqa: F401 - a fixture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "journal.db")
+    return str(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def journal(place: str) -> Iterator[Journal]:
+    opened = open_journal(place)
+    yield opened
+    opened.close()
+
+
+def begin(run: str) -> Begin:
+    return Begin(run=run, number=1, source="return 1", inputs=[], limits={}, seed=1, started=0.0)
+
+
+def new_id() -> str:
+    return secrets.token_hex(6)
+
+
+def test_a_repl_has_one_holder(journal: Journal, place: str) -> None:
+    repl = new_id()
+    held = journal.create(repl, "lua", {})
+    other = open_journal(place)
+    with pytest.raises(
+        UsageError, match=rf"the Repl '{repl}' is in use by process {os.getpid()}; close it there first"
+    ):
+        other.take(repl)
+    journal.release(held)
+    assert other.take(repl).fence == held.fence + 1
+    other.close()
+
+
+def test_who_was_replaced_cannot_write(journal: Journal, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    repl = new_id()
+    held = journal.create(repl, "lua", {})
+    journal.append(held, 0, "r", [begin("r" + repl)])
+    other = open_journal(place)
+    with monkeypatch.context() as patch:  # its lease has run out, as after a long pause of the process
+        patch.setattr(store, "is_held", lambda *_: False)
+        taken = other.take(repl)
+    with pytest.raises(JournalError, match="was taken over by another process"):
+        journal.append(held, 1, "r", [End(run="r" + repl, outcome="ok")])
+    other.append(taken, 1, "r", [End(run="r" + repl, outcome="ok")])
+    assert len(other.read(repl)) == 2
+    other.close()
+
+
+def test_a_dead_process_loses_its_lease_at_once(place: str) -> None:
+    repl = new_id()
+    code = (
+        "import os, sys; from moonbox.journal.store import open_journal\n"
+        "open_journal(sys.argv[1]).create(sys.argv[2], 'lua', {}); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", code, place, repl], check=False)
+    journal = open_journal(place)
+    assert journal.take(repl).fence == 2
+    journal.close()
+
+
+def test_one_of_many_racers_wins(place: str) -> None:
+    repl = new_id()
+    first = open_journal(place)
+    first.release(first.create(repl, "lua", {}))
+    code = (
+        "import sys; from moonbox.journal.store import open_journal\n"
+        f"journal = open_journal({place!r}); sys.stdin.readline()\n"
+        "try: print('won', journal.take(sys.argv[1]).fence, flush=True)\n"
+        "except Exception as problem: print('lost', flush=True)\n"
+        "sys.stdin.readline()"
+    )
+    racers = [
+        subprocess.Popen([sys.executable, "-c", code, repl], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    said = [racer.stdout.readline().split()[0] for racer in racers if racer.stdout is not None]
+    assert sorted(said) == ["lost", "lost", "lost", "won"]
+    for racer in racers:
+        racer.communicate("\n", timeout=30)
+    first.close()
+
+
+def test_a_lease_of_another_machine_counts_until_it_expires() -> None:
+    assert leases.is_held("elsewhere 12 34 x", expires=100.0, now=99.0)
+    assert not leases.is_held("elsewhere 12 34 x", expires=100.0, now=100.0)
+    assert not leases.is_held("", expires=100.0, now=0.0)
+
+
+def test_a_dead_holder_does_not_profit_from_a_clock_that_goes_backwards() -> None:
+    mine = leases.this_process("x").split(" ")
+    dead = " ".join([mine[0], str(2**22 + 1), *mine[2:]])
+    assert not leases.is_held(dead, expires=1e12, now=0.0)
+    assert leases.is_held(" ".join(mine), expires=1e12, now=0.0)
+
+
+def test_damage_is_refused_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journal = open_journal(path)
+    held = journal.create("abc", "lua", {})
+    for seq in range(3):
+        journal.append(held, seq, "r", [Calls(calls=[(seq, "tools.add", [1])])])
+    journal.close()
+    db = sqlite3.connect(path)
+    db.execute("UPDATE events SET data = ? WHERE seq = 1", (b"\x91\x00",))
+    db.commit()
+    db.close()
+    before = path.read_bytes()
+    again = open_journal(path)
+    with pytest.raises(JournalError, match=r"is damaged: record 1 of the Repl 'abc' cannot be read"):
+        again.read("abc")
+    again.backend.close()
+    assert path.read_bytes() == before
+    db = sqlite3.connect(path)
+    db.execute("DELETE FROM events WHERE seq = 0")
+    db.commit()
+    db.close()
+    with pytest.raises(JournalError, match="record 0"):
+        open_journal(path).read("abc")
+
+
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.db"
+    path.write_text("hello " * 1000)
+    with pytest.raises(JournalError, match="is not a SQLite database"):
+        open_journal(path)
+    assert path.read_text() == "hello " * 1000
+
+
+def test_a_trail_becomes_a_journal(tmp_path: Path) -> None:
+    """One file can hold both, and a trail of the version before gets the journal's tables."""
+    from moonbox.audit.sinks import open_sink
+    from moonbox.audit.tables import SCHEMA
+
+    path = tmp_path / "both.db"
+    db = sqlite3.connect(path, isolation_level=None)
+    known = [step.__name__ for step in SCHEMA.migrations]
+    for step in SCHEMA.migrations[: known.index("create_journal")]:
+        step(db)
+    db.execute(f"PRAGMA application_id={SCHEMA.application_id}")
+    db.execute(f"PRAGMA user_version={known.index('create_journal')}")
+    db.close()
+    journal = open_journal(path)
+    journal.create("abc", "lua", {"tenant": "acme"})
+    sink = open_sink(path)
+    assert sink is not None
+    sink.close()
+    assert [repl.id for repl in journal.repls({"tenant": "acme"})] == ["abc"]
+    assert journal.repls({"tenant": "other"}) == ()
+    journal.close()
+
+
+def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "journal.db")
+    journal.create("abc", "lua", {})
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+    journal.close()
+
+
+def test_deletion_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journal = open_journal(path)
+    held = journal.create("abc", "lua", {})
+    journal.append(held, 0, "r", [Calls(calls=[(1, "tools.add", ["a tenant's secret"])])])
+    with pytest.raises(UsageError, match="in use"):
+        journal.delete(["abc"])
+    journal.release(held)
+    assert journal.delete(["abc", "unknown"]) == 1
+    assert journal.repls() == ()
+    journal.close()
+    assert b"a tenant's secret" not in path.read_bytes()
+
+
+@pytest.mark.skipif(shutil.which("mount") is None or os.getuid() != 0, reason="needs root, for a small file system")
+def test_a_full_disk_is_an_error_that_says_so(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)], check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        journal = open_journal(disk / "journal.db")
+        held = journal.create("abc", "lua", {})
+        with pytest.raises(JournalError, match=r"full"):
+            for seq in range(1000):
+                journal.append(held, seq, "r", [Calls(calls=[(seq, "tools.add", ["x" * 10_000])])])
+        assert journal.read("abc")
+        journal.backend.close()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("place", ["", 5, "postgresql://127.0.0.1:1/none"])
+def test_a_place_that_is_none(place: object) -> None:
+    with pytest.raises((UsageError, JournalError)):
+        open_journal(place)

@@ -1,0 +1,98 @@
+"""Runs in the background, what scripts say of their progress, and forks of a Repl."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox import Sandbox, tool
+from moonbox.errors import ClosedError, UsageError
+from moonbox.sandbox.background import Progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@tool
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def test_a_run_goes_on_in_the_background() -> None:
+    go_on = threading.Event()
+
+    @tool
+    def wait() -> int:
+        assert go_on.wait(60)
+        return 7
+
+    with Sandbox([wait]) as box, box.repl() as repl:
+        handle = repl.submit("x = tools.wait{} return x")
+        assert handle.status() == "running"
+        with pytest.raises(TimeoutError, match=r"has not ended within 0\.01 seconds; it goes on"):
+            handle.wait(0.01)
+        go_on.set()
+        run = handle.wait(60)
+        assert (run.id, run.value, handle.status()) == (handle.run_id, 7, "ok")
+        assert repl.run("return x").value == 7
+        assert repl.submit("error('no')").wait(60).error is not None
+
+
+def test_a_background_run_is_cancelled() -> None:
+    started = threading.Event()
+    with Sandbox(on_output=lambda _: started.set()) as box, box.repl() as repl:
+        handle = repl.submit("x = 1 print('here') while true do end")
+        assert started.wait(60)
+        handle.cancel()
+        with pytest.raises(ClosedError, match="was cancelled"):
+            handle.wait(60)
+        assert handle.status() == "cancelled"
+        assert repl.run("return x").value == 1
+
+
+def test_a_background_run_is_awaited() -> None:
+    async def main() -> object:
+        async with Sandbox([add]) as box, box.repl() as repl:
+            return (await repl.submit("return tools.add{a = 1, b = 2}")).value
+
+    assert asyncio.run(main()) == 3
+
+
+@pytest.mark.parametrize("language", ["lua", "rhai"])
+def test_scripts_say_how_far_they_are(language: str) -> None:
+    seen: list[Progress] = []
+    scripts = {
+        "lua": "progress(1, 3, 'first  step') progress(2)",
+        "rhai": "progress(1, 3, `first  step`); progress(2);",
+    }
+    with Sandbox(language=language) as box, box.repl() as repl:
+        handle = repl.submit(scripts[language], on_progress=seen.append)
+        run = handle.wait(60)
+        assert run.ok, run.error
+        assert (run.calls, run.usage.calls) == ((), 0)
+    assert seen == [Progress(1, 3, "first step"), Progress(2)]
+    assert handle.progress == Progress(2)
+
+
+def test_progress_that_makes_no_sense_is_explained() -> None:
+    with Sandbox() as box:
+        error = box.run("progress('half')").error
+    assert error is not None
+    assert "write: progress(done, total, text)" in error.message
+
+
+def test_a_fork_goes_its_own_way(tmp_path: Path) -> None:
+    with Sandbox([add], journal=tmp_path / "journal.db") as box, box.repl() as repl:
+        repl.run("x = tools.add{a = 1, b = 1}")
+        with repl.fork() as twin:
+            assert twin.id != repl.id
+            assert twin.run("x = x + 1 return x").value == 3
+            assert repl.run("return x").value == 2
+            twin_id = twin.id
+        with box.restore(twin_id) as again:
+            assert again.run("return x").value == 3
+    with Sandbox() as box, box.repl() as repl, pytest.raises(UsageError, match="no journal"):
+        repl.fork()

@@ -1,0 +1,235 @@
+"""Repls that outlive their Sandbox: restored from the journal without a tool being invoked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Diverged, InDoubt, Limits, Sandbox, tool
+from moonbox.errors import UsageError
+from moonbox.journal.records import Answers, Begin, Calls, End
+from moonbox.journal.store import open_journal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Shop:
+    """Tools that count how often they were invoked."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+
+    def tools(self) -> list[Any]:
+        @tool
+        def price(item: str) -> int:
+            self.made.append(item)
+            if item == "none":
+                raise LookupError("there is no such item")
+            return len(item)
+
+        @tool
+        async def stock(item: str) -> dict[str, int]:
+            self.made.append(item)
+            return {"left": 3}
+
+        return [price, stock]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+def restored(path: Path, repl_id: str, script: str) -> Any:
+    shop = Shop()
+    with Sandbox(shop.tools(), journal=path) as box, box.restore(repl_id) as repl:
+        value = repl.run(script).unwrap()
+    assert shop.made == []
+    return value
+
+
+def recorded(path: Path, *scripts: str, **options: Any) -> str:
+    with Sandbox(Shop().tools(), journal=path, **options) as box, box.repl() as repl:
+        for script in scripts:
+            repl.run(script)
+        return repl.id
+
+
+@pytest.mark.parametrize(
+    ("scripts", "ask", "value"),
+    [
+        (["x = 1", "x = x + 1"], "return x", 2),
+        (["function double(n) return 2 * n end"], "return double(21)", 42),
+        (["t = {}", "t.self = t; t.f = function() return t end"], "return t.f() == t.self", True),
+        (["n = tools.price{item = 'tea'}"], "return n", 3),
+        (["s = tools.stock{item = 'tea'}"], "return s.left", 3),
+        (["ok, why = pcall(tools.price, {item = 'none'})"], "return ok == false and why.tool", "price"),
+        (["x = 1", "y = x; error('no')"], "return x + y", 2),
+        (["r = math.random(1, 1000000); t = os.time()"], "return r > 0 and t > 0", True),
+        (["p = parallel.map({'a', 'bb'}, function(i) return tools.price{item = i} end)"], "return p[2]", 2),
+        (["d = docs.search('price')"], "return #d > 0", True),
+    ],
+)  # fmt: skip
+def test_a_repl_is_restored(path: Path, scripts: list[str], ask: str, value: Any) -> None:
+    assert restored(path, recorded(path, *scripts), ask) == value
+
+
+def test_random_numbers_go_on_as_they_were(path: Path) -> None:
+    with Sandbox(journal=path) as box, box.repl() as repl:
+        first = repl.run("r = math.random(1, 1000000) return r").value
+        repl_id = repl.id
+    assert restored(path, repl_id, "return r") == first
+
+
+def test_inputs_and_limits_are_those_of_the_run(path: Path) -> None:
+    with Sandbox(journal=path) as box, box.repl() as repl:
+        repl.run("kept = rows[2]", inputs={"rows": [1, 2, 3]})
+        assert repl.run("return 1", limits=Limits(max_operations=10_000)).ok
+        repl_id = repl.id
+    assert restored(path, repl_id, "return kept") == 2
+
+
+def test_a_restored_repl_goes_on_in_the_journal(path: Path) -> None:
+    repl_id = recorded(path, "x = 1")
+    assert restored(path, repl_id, "x = x + 1 return x") == 2
+    assert restored(path, repl_id, "x = x + 1 return x") == 3
+
+
+def test_a_reset_repl_is_restored_empty(path: Path) -> None:
+    with Sandbox(journal=path) as box, box.repl() as repl:
+        repl.run("x = 1")
+        repl.reset()
+        repl.run("y = 2")
+        repl_id = repl.id
+    assert restored(path, repl_id, "return x == nil and y == 2")
+
+
+def test_a_run_that_was_stopped_is_left_out(path: Path) -> None:
+    with Sandbox(journal=path) as box, box.repl() as repl:
+        repl.run("x = 1")
+        assert repl.run("x = 2 while true do end", limits=Limits(timeout=0.3)).error.limit == "time"  # type: ignore[union-attr]
+        repl_id = repl.id
+    assert restored(path, repl_id, "return x") == 1
+
+
+def test_what_cannot_be_repeated_is_named(path: Path) -> None:
+    repl_id = recorded(path, "n = tools.price{item = 'tea'}")
+
+    @tool
+    def price(item: str) -> int:
+        """Another tool of that name."""
+        return 0
+
+    journal = open_journal(path)
+    events = journal.read(repl_id)
+    begin = next(each for event in events for each in event if isinstance(each, Begin))
+    held = journal.take(repl_id)
+    changed = Begin(**{**{name: getattr(begin, name) for name in begin.__struct_fields__}, "run": "other", "number": 2})
+    journal.append(held, len(events), "other", [changed])
+    journal.append(held, len(events) + 1, "other", [Calls(calls=[(1, "tools.price", [{"item": "milk"}])])])
+    journal.append(held, len(events) + 2, "other", [Answers(replies=[])])
+    journal.append(held, len(events) + 3, "other", [End(run="other", outcome="ok")])
+    journal.close()
+    with Sandbox([price], journal=path) as box, pytest.raises(Diverged) as caught:
+        box.restore(repl_id)
+    assert str(caught.value) == (
+        f"run 2 of the Repl {repl_id} does not repeat what was recorded: "
+        'recorded: it called price[{"item":"milk"}]; now: it called price[{"item":"tea"}] '
+        "(tools that are gone: stock; tools that changed: price)"
+    )
+
+
+def cut_off(path: Path) -> tuple[str, str]:
+    """A run whose host died while a tool was running: its Repl and its id."""
+    repl_id = recorded(path, "x = 1")
+    journal = open_journal(path)
+    held = journal.take(repl_id)
+    begin = Begin(
+        run="cut", number=2, source="return x + tools.price{item = 'tea'}", inputs=[], limits={}, seed=1, started=0.0
+    )
+    seq = len(journal.read(repl_id))
+    journal.append(held, seq, "cut", [begin])
+    journal.append(held, seq + 1, "cut", [Calls(calls=[(1, "tools.price", [{"item": "tea"}])])])
+    journal.close()
+    return repl_id, "cut"
+
+
+def test_a_call_in_doubt_is_put_to_the_caller(path: Path) -> None:
+    repl_id, run_id = cut_off(path)
+    shop = Shop()
+    with Sandbox(shop.tools(), journal=path) as box:
+        (found,) = box.interrupted()
+        assert (found.run_id, found.repl_id, found.pending[0].tool) == (run_id, repl_id, "price")
+        with pytest.raises(InDoubt, match=r"call 1 \(price\).*neither read_only nor idempotent") as caught:
+            box.resume(run_id)
+        assert caught.value.pending == found.pending
+        with pytest.raises(UsageError, match="was interrupted; continue it with resume"):
+            box.restore(repl_id)
+        assert shop.made == []
+        assert box.resume(run_id, in_flight="retry").value == 4
+        assert shop.made == ["tea"]
+        assert box.interrupted() == ()
+        assert box.resume(run_id).value == 4  # its record again
+        assert shop.made == ["tea"]
+        with box.restore(repl_id) as repl:
+            assert repl.run("return x").value == 1
+
+
+def test_a_call_in_doubt_can_fail_or_be_answered(path: Path) -> None:
+    from moonbox import Answer
+
+    _, run_id = cut_off(path)
+    shop = Shop()
+    with Sandbox(shop.tools(), journal=path) as box:
+        run = asyncio.run(box.aresume(run_id, in_flight=lambda call: Answer.value(len(call.arguments["item"]) + 1)))
+    assert (run.value, run.calls[0].result, shop.made) == (5, 4, [])
+    path.unlink()
+    _, run_id = cut_off(path)
+    with Sandbox(shop.tools(), journal=path) as box:
+        error = box.resume(run_id, in_flight="fail").error
+    assert error is not None
+    assert "whether it took effect is not known" in error.message
+
+
+def test_an_interrupted_run_can_be_given_up(path: Path) -> None:
+    repl_id, _ = cut_off(path)
+    with Sandbox(Shop().tools(), journal=path) as box:
+        with box.restore(repl_id, abandon=True) as repl:
+            assert repl.run("return x").value == 1
+        assert box.interrupted() == ()
+
+
+@pytest.mark.parametrize("in_flight", ["again", 5])
+def test_a_wrong_decision_is_refused(path: Path, in_flight: Any) -> None:
+    _, run_id = cut_off(path)
+    with Sandbox(Shop().tools(), journal=path) as box:
+        with pytest.raises(UsageError, match="in_flight must"):
+            box.resume(run_id, in_flight=in_flight)
+        with pytest.raises(UsageError, match="in_flight must give"):
+            box.resume(run_id, in_flight=lambda _: in_flight)
+        assert box.resume(run_id, in_flight="retry").ok
+
+
+def test_without_a_journal_nothing_can_be_restored(tmp_path: Path) -> None:
+    with Sandbox() as box:
+        for ask in (lambda: box.restore("x"), box.interrupted, lambda: box.resume("x")):
+            with pytest.raises(UsageError, match=r'no journal; make it with Sandbox\(journal="state.db"\)'):
+                ask()
+    with Sandbox(journal=tmp_path / "j.db") as box, pytest.raises(UsageError, match="has no Repl 'x'"):
+        box.restore("x")
+
+
+def test_another_language_is_named(path: Path) -> None:
+    repl_id = recorded(path, "x = 1")
+    with Sandbox(journal=path, language="rhai") as box, pytest.raises(UsageError, match="runs lua"):
+        box.restore(repl_id)
+
+
+def test_two_sandboxes_cannot_use_one_repl(path: Path) -> None:
+    with Sandbox(journal=path) as box, Sandbox(journal=path) as other, box.repl() as repl:
+        repl.run("x = 1")
+        with pytest.raises(UsageError, match="is in use by process"):
+            other.restore(repl.id)
