@@ -6,7 +6,7 @@ import datetime as dt
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -53,7 +53,7 @@ def list_runs(
     as_json: Json = False,
 ) -> None:
     """List runs, the latest first."""
-    where = {"tool": tool, "since": _since(since), "repl": repl, "labels": labels_of(label or ())}
+    where: dict[str, Any] = {"tool": tool, "since": _since(since), "repl": repl, "labels": labels_of(label or ())}
     runs = _trail(db).list(limit, ok=False if failed else None, **where)
     if as_json:
         print_json([run.to_dict() for run in runs])

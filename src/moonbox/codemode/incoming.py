@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from moonbox.codemode.catalog import Catalog, Choice, CodeTool
     from moonbox.codemode.definitions import Definition
     from moonbox.codemode.routing import Routes
-    from moonbox.languages.registry import Texts
+    from moonbox.languages.language import Texts
     from moonbox.tools.tool import Tool
 
 
