@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import expect
 
 from moonbox import Limits, Run, Sandbox
 from moonbox.audit.records import Call, CallError, Usage
+from moonbox.audit.sinks import MemorySink
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ScriptError
 from moonbox.values import pack
@@ -157,6 +160,20 @@ def test_a_run_shows_everything(visitor: Visitor, console: Console) -> None:
     expect(page.locator(".head")).to_contain_text("user=user0")
     page.get_by_text("Traceback").click()
     expect(page.get_by_role("region", name="Error")).to_contain_text("script:2: it broke")
+
+
+def test_labels_are_on_the_pages_without_a_browser() -> None:
+    sink = MemorySink()
+    sink.write(replace(record(7), labels={"user": "<ann>"}))
+    with running_console(TOOLS, trail=sink, public=True) as running, httpx.Client(base_url=running.url) as client:
+        page = client.get(f"/console/runs/{7:032x}").text
+        assert 'href="/console/runs?label=user%3D%3Cann%3E"' in page
+        assert "user=&lt;ann&gt;" in page
+        found, other = (client.get(f"/console/runs?label=user%3D{name}").text for name in ("%3Cann%3E", "bob"))
+        assert "local n = 7" in found
+        assert "No run matches these filters." in other
+        assert client.get("/console/runs?label=user").status_code == 400
+        assert [run["id"] for run in client.get("/runs?label=user%3D%3Cann%3E").json()["runs"]] == [f"{7:032x}"]
 
 
 def test_neighbours_of_the_same_session_are_linked(visitor: Visitor, console: Console) -> None:

@@ -293,9 +293,9 @@ def test_a_script_that_breaks_while_it_is_used_says_so(tmp_path: Path) -> None:
 def test_a_call_is_one_run_that_names_its_tool_and_the_run_that_called_it(tmp_path: Path) -> None:
     sink = MemorySink()
     with library(tmp_path, files={"greet.lua": GREET}, audit=sink) as lib, Sandbox([lib.toolbox]) as box:
-        run = box.run('return tools.greet{who = "x"}.text')
+        run = box.run('return tools.greet{who = "x"}.text', labels={"user": "ann"})
         [inner] = [one for one in sink.runs() if one.parent]
-        assert (inner.tool, inner.parent) == ("greet", run.id)
+        assert (inner.tool, inner.parent, inner.labels) == ("greet", run.id, {"user": "ann"})
 
 
 HELPER = "local function helper(x)\n  return x.y.z\nend\ntool = {}\nfunction tool.execute() return helper({}) end"

@@ -113,15 +113,14 @@ class Sandbox:
         )
         check_required(require, isolation)
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
-        context = {} if context is None else context
-        check_context(context)
+        check_context({} if context is None else context)
         limits = limits or Limits()
         self._setup = Setup(
             toolbox=Toolbox.of(tools),
             limits=limits,
             language=language_named(language),
             features=frozenset(lua_features),
-            context=dict(context),
+            context=dict(context or {}),
             allow_nan=allow_nan,
             approve=approve,
             middleware=check_middleware(middleware),
@@ -418,12 +417,10 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
     Without tools, and with no option of Sandbox but `language`, it runs in a Sandbox that the process keeps for that
     until it exits. Otherwise it has a Sandbox of its own, which ends with the run.
     """
-    names = RunOptions.__annotations__
-    given: Any = {name: value for name, value in options.items() if name in names}
-    others = {name: value for name, value in options.items() if name not in names}
-    if tools == () and others.keys() <= {"language"}:
-        return _shared_sandbox(os.getpid(), others.get("language", DEFAULT_LANGUAGE)).run(source, **given)
-    with Sandbox(tools, **{"min_workers": 0, **others}) as box:
+    given: Any = {name: options.pop(name) for name in RunOptions.__annotations__ if name in options}
+    if tools == () and options.keys() <= {"language"}:
+        return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(source, **given)
+    with Sandbox(tools, **{"min_workers": 0, **options}) as box:
         return box.run(source, **given)
 
 
