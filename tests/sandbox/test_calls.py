@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Context, Limits, Middleware, Repl, Run, Sandbox, Tool, ToolCall, ToolError, tool
+from moonbox.errors import AuditError
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
