@@ -318,3 +318,25 @@ test("Rhai scripts", () =>
     assert.equal((await repl.check("1 +")).kind, "syntax");
     assert.equal(await repl.check("1 + 1"), null);
   }));
+
+test("failures have the codes of the Python package", () => {
+  const failures = [
+    [{ status: 404 }, "not_found", false], [{ response: { status: 429 } }, "rate_limited", true],
+    [{ statusCode: 409 }, "conflict", false], [{ status: 403 }, "denied", false], [{ status: 422 }, "invalid", false],
+    [{ status: 503 }, "unavailable", true], [{ status: 500 }, "tool_error", true], [{ status: 302 }, "tool_error", false],
+    [{ code: "ECONNREFUSED" }, "unavailable", true], [{ code: "ETIMEDOUT" }, "timeout", true],
+    [{ code: "ENOENT" }, "not_found", false], [{ code: "EEXIST" }, "conflict", false], [{ code: "EACCES" }, "denied", false],
+    [{ code: "constructor" }, "tool_error", false],
+  ];
+  const fail = tool({
+    name: "fail",
+    parameters: { type: "object", properties: { at: { type: "integer" } } },
+    call: ({ at }) => { throw Object.assign(new Error("no"), failures[at][0]); },
+  });
+  return within({ tools: [fail] }, async (repl) => {
+    for (const [at, [fields, code, retryable]] of failures.entries()) {
+      const run = await repl.run(`local _, e = pcall(tools.fail, {at = ${at}}) return e.code, e.retryable`);
+      assert.deepEqual(run.values, [code, retryable], JSON.stringify(fields));
+    }
+  });
+});

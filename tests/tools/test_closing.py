@@ -10,7 +10,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from moonbox import Media, Sandbox
-from moonbox.errors import ArgumentError
+from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.tools import Tool, tool
 
 TEXT = {"type": "string"}
@@ -24,6 +24,10 @@ OPEN: tuple[Any, ...] = (
     {"allOf": [AB, {"additionalProperties": True}]},
     {"anyOf": [AB, {"type": "object"}]},
     {"anyOf": [AB, {"$ref": "#anchor"}], "$defs": {"x": {"$anchor": "anchor"}}},
+    {"type": "object", "required": ["a"]},
+    {"dependentRequired": {"a": ["other"], "b": ["c"]}},
+    {"if": {"properties": {"a": {"const": "x"}}}, "then": {"required": ["a"]}},
+    {"patternProperties": {"^x": TEXT}},
     {"properties": {"a": TEXT}, "required": ["a", "other"]},
     {"properties": {"a": TEXT}, "if": {"required": ["a"]}, "then": {"properties": {"other": {}}}},
     {"properties": {"a": TEXT}, "patternProperties": {"^oth": {}}},
@@ -113,6 +117,16 @@ def test_definitions_that_refer_to_themselves() -> None:
     assert problems(taker, {"p": {"next": {"next": {"valeu": "x"}}}}) == [
         "p.next.next.valeu: unknown key; did you mean 'value'?"
     ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [{"allOf": 5}, {"allOf": {}}, {"properties": []}, {"properties": {"a": 1}}, {"required": 3}, {"oneOf": [1]}],
+    ids=str,
+)
+def test_what_is_no_schema_is_refused(part: Any) -> None:
+    with pytest.raises(ToolDefinitionError, match="is not a valid JSON Schema"):
+        made(part)
 
 
 def test_parameters_made_of_parts() -> None:

@@ -147,7 +147,7 @@ class Bill(BaseModel):
     total: decimal.Decimal
     due: dt.timedelta = dt.timedelta(hours=1)
     note: str = ""
-    secret: str = Field("", exclude=True)
+    secret: str = Field(default="", exclude=True)
 
 
 @dataclasses.dataclass

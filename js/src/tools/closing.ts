@@ -14,7 +14,10 @@ import { Document, partsOf, type Schema, type SchemaObject } from "./document.js
 type Mode = "whole" | "part" | "condition";
 /** The keys that the parts of a schema know. */
 interface Known {
-  names: Set<string>;
+  /** Described by a part: without any, the schema says nothing about its keys. */
+  declared: Set<string>;
+  /** Required, or part of a condition. */
+  mentioned: Set<string>;
   patterns: Set<string>;
 }
 
@@ -114,12 +117,13 @@ class Closer {
 
   private closed(schema: SchemaObject, walked: SchemaObject): SchemaObject {
     if (delegates(schema) || has(schema, EXTRA)) return walked;
-    const known: Known = { names: new Set(), patterns: new Set() };
-    if (!this.collect(schema, known, new Set()) || known.names.size === 0) return walked;
-    const declared = mapOf(schema, "properties");
-    const alone = known.patterns.size === 0 && [...known.names].every((name) => Object.hasOwn(declared, name));
+    const known: Known = { declared: new Set(), mentioned: new Set(), patterns: new Set() };
+    if (!this.collect(schema, known, new Set()) || known.declared.size === 0) return walked;
+    const names = [...new Set([...known.declared, ...known.mentioned])];
+    const own = mapOf(schema, "properties");
+    const alone = known.patterns.size === 0 && names.every((name) => Object.hasOwn(own, name));
     if (alone && !has(schema, OTHER_RULES)) return { ...walked, additionalProperties: false };
-    const listed = { enum: [...known.names] };
+    const listed = { enum: names };
     const patterns = [...known.patterns].map((pattern) => ({ pattern }));
     const rule = patterns.length > 0 ? { anyOf: [listed, ...patterns] } : listed;
     return { ...walked, allOf: [...partsOf(walked, "allOf"), { propertyNames: rule }] };
@@ -131,8 +135,10 @@ class Closer {
     seen.add(schema);
     if (has(schema, UNREADABLE) || EXTRA.some((keyword) => keyword in schema && schema[keyword] !== false)) return false;
     if ("$ref" in schema && !isPointer(schema["$ref"])) return false;
-    for (const name of [...Object.keys(mapOf(schema, "properties")), ...required(schema)]) known.names.add(name);
+    for (const name of Object.keys(mapOf(schema, "properties"))) known.declared.add(name);
+    for (const name of required(schema)) known.mentioned.add(name);
     for (const pattern of Object.keys(mapOf(schema, "patternProperties"))) known.patterns.add(pattern);
+    if ("if" in schema && !this.collect(schema["if"] as Schema, { ...known, declared: known.mentioned }, seen)) return false;
     return this.parts(schema).every((part) => this.collect(part, known, seen));
   }
 
@@ -142,7 +148,7 @@ class Closer {
       ...("$ref" in schema ? [this.document.pointer(schema["$ref"] as string)] : []),
       ...UNIONS.flatMap((keyword) => partsOf(schema, keyword)),
       ...DEPENDENT.flatMap((keyword) => Object.values(mapOf(schema, keyword)) as Schema[]),
-      ...["if", ...BRANCHES].filter((keyword) => keyword in schema).map((keyword) => schema[keyword] as Schema),
+      ...BRANCHES.filter((keyword) => keyword in schema).map((keyword) => schema[keyword] as Schema),
     ];
   }
 }

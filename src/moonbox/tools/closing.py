@@ -10,7 +10,7 @@ therefore gets a copy that is not closed. Conditions (`if`, `not`, `contains`) m
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from moonbox.tools.document import Document, Schema
 
@@ -38,8 +38,8 @@ def close(parameters: dict[str, Any]) -> dict[str, Any]:
     """The schema of a tool's parameters, closed at every depth; only at its top where that cannot be done."""
     try:
         closed = _Closer(parameters).close()
-    except (_Unclosable, RecursionError):
-        closed = parameters
+    except (_Unclosable, RecursionError, TypeError, AttributeError):
+        closed = parameters  # the latter two: not a schema, which the validator reports
     if "properties" in closed and not closed.keys() & (_OTHER_RULES | {"$dynamicRef", "patternProperties"}):
         return {**closed, "additionalProperties": False}  # a tool that names no parameter takes none
     return closed
@@ -47,6 +47,16 @@ def close(parameters: dict[str, Any]) -> dict[str, Any]:
 
 class _Unclosable(Exception):
     """A schema that is too large, or whose references cannot be followed."""
+
+
+class _Known(NamedTuple):
+    """The keys that the parts of a schema know; as dicts, which keep their order."""
+
+    declared: dict[str, None]
+    """Described by a part: without any, the schema says nothing about its keys."""
+    mentioned: dict[str, None]
+    """Required, or part of a condition."""
+    patterns: dict[str, None]
 
 
 class _Closer:
@@ -126,10 +136,11 @@ class _Closer:
     def closed(self, schema: dict[str, Any], walked: dict[str, Any]) -> dict[str, Any]:
         if self.delegates(schema) or schema.keys() & {"additionalProperties", "unevaluatedProperties"}:
             return walked
-        names: dict[str, None] = {}
-        patterns: dict[str, None] = {}
-        if not self.collect(schema, names, patterns, set()) or not names:
+        known = _Known({}, {}, {})
+        if not self.collect(schema, known, set()) or not known.declared:
             return walked
+        names = known.declared | known.mentioned
+        patterns = known.patterns
         alone = names.keys() == (schema.get("properties") or {}).keys() and not patterns
         if alone and not schema.keys() & _OTHER_RULES:
             return {**walked, "additionalProperties": False}
@@ -138,7 +149,7 @@ class _Closer:
             rule = {"anyOf": [rule, *({"pattern": pattern} for pattern in patterns)]}
         return {**walked, "allOf": [*walked.get("allOf", ()), {"propertyNames": rule}]}
 
-    def collect(self, schema: Schema, names: dict[str, None], patterns: dict[str, None], seen: set[int]) -> bool:
+    def collect(self, schema: Schema, known: _Known, seen: set[int]) -> bool:
         """Gather the keys that a schema and its parts know; False where one allows keys that it does not name."""
         if not isinstance(schema, dict) or id(schema) in seen:
             return True
@@ -149,11 +160,14 @@ class _Closer:
             return False
         if "$ref" in schema and not _is_pointer(schema["$ref"]):
             return False
-        for keyword, gathered in (("properties", names), ("patternProperties", patterns)):
+        for keyword, gathered in (("properties", known.declared), ("patternProperties", known.patterns)):
             if isinstance(schema.get(keyword), dict):
                 gathered.update(dict.fromkeys(schema[keyword]))
-        names.update(dict.fromkeys(_required(schema)))
-        return all(self.collect(part, names, patterns, seen) for part in self.parts(schema))
+        known.mentioned.update(dict.fromkeys(_required(schema)))
+        asked = known._replace(declared=known.mentioned)
+        return self.collect(schema.get("if"), asked, seen) and all(
+            self.collect(part, known, seen) for part in self.parts(schema)
+        )
 
     def parts(self, schema: dict[str, Any]) -> list[Schema]:
         """The schemas beside it that speak of the same value."""
@@ -162,7 +176,7 @@ class _Closer:
             parts += schema[keyword] if isinstance(schema.get(keyword), list) else []
         for keyword in _DEPENDENT:
             parts += schema[keyword].values() if isinstance(schema.get(keyword), dict) else []
-        return parts + [schema[keyword] for keyword in ("if", *_BRANCHES) if keyword in schema]
+        return parts + [schema[keyword] for keyword in _BRANCHES if keyword in schema]
 
 
 def _is_pointer(ref: Any) -> bool:

@@ -216,7 +216,8 @@ class _Walker:
 
     def keys(self, rule: dict[str, Any], value: dict[Any, Any], path: tuple[str | int, ...]) -> None:
         """Keys that a rule for `propertyNames` refuses; `closing` makes such rules."""
-        named = next((part["enum"] for part in (rule, *(rule.get("anyOf") or ())) if "enum" in part), ())
+        parts = [part for part in (rule, *(rule.get("anyOf") or ())) if isinstance(part, dict)]
+        named = next((part["enum"] for part in parts if "enum" in part), ())
         for name in value:
             if len(self.problems) > MOST_PROBLEMS:
                 return
