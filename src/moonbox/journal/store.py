@@ -221,7 +221,7 @@ class Journal:
         with self.backend.writing() as db:
             for repl in repls:
                 found = db.rows(f"SELECT holder, expires FROM repls WHERE id = ?{self.backend.for_update}", (repl,))
-                if found and is_held(*found[0], now):
+                if found and is_held(found[0][0], found[0][1], now):
                     raise UsageError(f"the Repl {repl!r} is in use by {in_words(found[0][0])}; close it there first")
             return sum(_delete(db, repl) for repl in repls)
 

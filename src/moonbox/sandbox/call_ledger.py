@@ -236,7 +236,11 @@ class CallLedger:
             elif space == "docs":
                 answer = self._look_up(name, arguments)
             else:
-                answer = self._show(arguments) if name == SHOW.name else record.advance(arguments)
+                answer = None
+                if name == SHOW.name:
+                    self._show(arguments)
+                else:
+                    record.advance(arguments)
             self._replies.append((call_id, True, pack(answer)))
         except ToolError as error:
             self._replies.append((call_id, False, pack(error_value(error, None))))
@@ -253,12 +257,11 @@ class CallLedger:
             raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
         return docs.answer(name, arguments)
 
-    def _show(self, values: list[Any]) -> Any:
+    def _show(self, values: list[Any]) -> None:
         self._shown += 1
         if self._shown > _MOST_SHOWN:
             raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
         self._record.show(values)
-        return None
 
     def _counts(self, target: str) -> bool:
         """Whether a call is spent from the budget."""
