@@ -194,7 +194,7 @@ BOTH = program(SERVER.with_name("everything_server.py"), "stdio")
     [
         (BOTH, "auto", "current", "2026-07-28"),
         (BOTH, "auto", "earlier", "2025-11-25"),
-        (BOTH, "auto", "mixed", "2025-11-25"),  # one process for all: clients of both protocols can be asked
+        (BOTH, "auto", "mixed", "2026-07-28"),
         (BOTH, "current", "earlier", "2026-07-28"),
         (BOTH, "earlier", "current", "2025-11-25"),
         (program(SERVER, "stdio", MODERN), "auto", "earlier", MODERN),

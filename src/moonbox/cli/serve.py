@@ -274,11 +274,10 @@ class _JsonLines(io.TextIOBase):
 
     def _log(self, line: str) -> None:
         word, _, rest = line.partition(": ")
-        level = {"error": logging.ERROR, "note": logging.INFO}.get(word)
+        level = {"error": "ERROR", "note": "INFO"}.get(word)
         message = line if level is None else rest
         if message.strip():
-            about = {"name": "moonbox.stderr", "levelno": level or logging.INFO, "msg": message}
-            about["levelname"] = logging.getLevelName(about["levelno"])
+            about = {"name": "moonbox.stderr", "levelname": level or "INFO", "msg": message}
             self._handler.handle(logging.makeLogRecord(about))
 
 

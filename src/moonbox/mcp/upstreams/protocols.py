@@ -2,8 +2,9 @@
 
 In the current protocol a question to the client is the result of a call. In the earlier one it is a request of the
 server's own, for which a server that was written for the earlier protocol has no way in the current one. So a server
-is spoken to in the client's own protocol. A stdio server has one process for all clients: if these differ, it is
-spoken to in the earlier protocol. Other servers have a second connection for clients of the earlier protocol.
+is spoken to in the client's own protocol. If clients differ, it has a second connection for clients of the earlier one.
+A stdio server has no second connection, which would be another process with another state: it is spoken to in the
+current protocol.
 """
 
 from __future__ import annotations
@@ -38,8 +39,7 @@ def protocols_for(settings: ServerSettings, clients: Clients) -> tuple[Protocol,
     """The protocols to try with a server, in their order."""
     if settings.protocol != "auto":
         return (settings.protocol,)
-    shared_process = clients == "mixed" and settings.kind == "stdio" and settings.questions
-    return ("earlier", "current") if clients == "earlier" or shared_process else ("current", "earlier")
+    return ("earlier", "current") if clients == "earlier" else ("current", "earlier")
 
 
 async def negotiate(session: ClientSession, protocols: tuple[Protocol, ...]) -> None:
@@ -58,11 +58,11 @@ async def negotiate(session: ClientSession, protocols: tuple[Protocol, ...]) -> 
         # A server that was slow to start may have answered the discovery too late, and now accepts nothing else.
         if not isinstance(handshake, MCPError) or handshake.code != UNSUPPORTED_PROTOCOL_VERSION:
             break
-    problem = failures.get("earlier") or failures[protocols[0]]
-    if len(protocols) == 1 and isinstance(problem, MCPError) and problem.code != CONNECTION_CLOSED:
-        message = f'{problem.message}; the setting protocol = "{protocols[0]}" rules out the other protocol'
-        raise MCPError(problem.code, message, problem.data)
-    raise problem
+    failed = failures.get("earlier") or failures[protocols[0]]
+    if len(protocols) == 1 and isinstance(failed, MCPError) and failed.code != CONNECTION_CLOSED:
+        message = f'{failed.message}; the setting protocol = "{protocols[0]}" rules out the other protocol'
+        raise MCPError(failed.code, message, failed.data)
+    raise failed
 
 
 class EarlierConnections:
