@@ -122,7 +122,7 @@ BROKEN: dict[Callable[[dict[str, Any]], Any], tuple[dict[str, Any], str]] = {
     ),
     without_parameter: (
         {"query": TEXT},
-        "no parameter to ask for them: pages looked for cursor, page_token, next_token, starting_after, page, offset; the",
+        "no parameter to ask for them: pages looked for cursor, page_token, next_token, starting_after, page, offset",
     ),
     without_items: ({"cursor": TEXT}, "the answer has the keys: bad, good"),
     endless: ({"cursor": TEXT}, "does not end: it has more than 1000 pages"),

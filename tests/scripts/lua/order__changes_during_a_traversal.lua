@@ -40,3 +40,13 @@ for _, t in ipairs { { c = 1, a = 2, b = 3 }, { [-5] = 0, 1, 2, x = 3 }, { 1, 2,
   result[#result + 1], result[#result + 2] = count, left
 end
 return result, "removed while it is the first"
+-- next run
+-- value: 100
+local t, count = {}, 0
+for i = 1, 100 do t["k" .. i] = true end
+for k in pairs(t) do
+  t[k] = nil
+  count = count + 1
+  for i = 1, 100 do t[k .. i] = true end
+end
+return count

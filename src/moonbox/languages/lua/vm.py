@@ -98,7 +98,7 @@ class LuaVM:
         self._wire = wire
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """Build the environment: `tools` as [name, target] or [name, target, paging]; functions, values, features.
+        """Build the environment: `tools` (name, target, and how they are paged), `functions`, `values`, `features`.
 
         `runtime` is that of a guest language (a Lua chunk), if the scripts are in one.
         """

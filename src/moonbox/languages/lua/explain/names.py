@@ -54,6 +54,8 @@ def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
     if root in LIBRARIES and len(path) == 2:
         hiding = next(failure.declarations(root), None) or failure.parameter(root)
         if hiding is not None:
+            if root == "list" and called and (advice := _method(failure, value)) is not None:
+                return advice  # a usual name for a list of the script's own
             return f"the local '{root}' of line {hiding.line} hides the library of that name: rename it"
         return _unknown_member(value, root, name) if called else None
     if called and value.index > value.start:

@@ -299,6 +299,20 @@ local function safe_metatables(into)
   end
 end
 
+-- `list` is a usual name for data: what a script does with its own list must not pass for an empty one.
+local function not_a_list()
+  local function refuse()
+    stop.complain("'list' is the library here, not a list of yours: globals of that name last for one run; use another name")
+  end
+  return {
+    __len = refuse,
+    __index = function(_, key)
+      if type(key) == "number" then refuse() end
+      return list[key]
+    end,
+  }
+end
+
 local function rebuild(config)
   builtins = {}
   for name, value in next, library.base do builtins[name] = value end
@@ -306,7 +320,7 @@ local function rebuild(config)
   builtins.pcall, builtins.xpcall = stop.pcall, stop.xpcall
   builtins.print, builtins.array = print, array
   builtins.json = library.seal(json, "json")
-  builtins.list, builtins.pages = library.seal(list, "list"), pages
+  builtins.list, builtins.pages = library.seal(list, "list", not_a_list()), pages
   builtins.docs = docs_table
   builtins.parallel = calls.parallel
   builtins.tools = seal_tree(host_functions(config.tools, "tools"), "tools")

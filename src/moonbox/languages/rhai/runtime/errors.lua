@@ -270,8 +270,6 @@ return function(R, lib, host)
 
   -- Hints: what those who know another language meant to write.
   local call_hints = {
-    join = "arrays have no join: list.reduce(|text, x| if text == () { `${x}` } else { text + \", \" + x })",
-    sum = "arrays have no sum: list.reduce(|sum, x| sum + x, 0)",
     length = "the number of elements is list.len()",
     size = "the number of elements is list.len()",
     count = "the number of elements is list.len(); of some, list.filter(|x| ...).len()",
