@@ -201,6 +201,14 @@ RUN_OPTIONS: Mapping[str, Any] = {
             show_default="off",
         ),
     ],
+    "journal": Annotated[
+        str | None,
+        option(
+            help="Take runs down in a .db file or a postgresql:// database, so that they outlive this process.",
+            metavar="PLACE",
+            envvar="MOONBOX_JOURNAL",
+        ),
+    ],
     "limits": Annotated[
         str,
         typer.Option(

@@ -44,6 +44,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     isolation: str | WorkerSource = "process"
     features: Sequence[str] | None = None
     audit: str | None = None
+    journal: str | None = None
     limits: str = "default"
     timeout: Quantity | None = None
     max_calls: Quantity | None = None
@@ -94,6 +95,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             min_workers=0,
             approve=approve,
             audit=audit,
+            journal=self.journal,
             on_call=on_call,
             on_output=on_output,
             secrets=secrets,

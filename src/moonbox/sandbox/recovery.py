@@ -2,75 +2,127 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from msgspec import msgpack
+
+from moonbox.audit.records import Run
 from moonbox.errors import UsageError
-from moonbox.journal.records import End
+from moonbox.journal.records import Begin, End
+from moonbox.limits import Limits
+from moonbox.sandbox.decisions import Answer
 from moonbox.sandbox.journaling import ReplJournal
 from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
-    from moonbox.audit.records import Run
     from moonbox.journal.store import Held, Journal
+    from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.recorded import RecordedRun
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
-
-def interrupted_runs(journal: Journal, toolbox: Toolbox) -> tuple[InterruptedRun, ...]:
-    """Runs without an end, whose process is gone."""
-    found = []
-    for known in journal.runs(interrupted=True):
-        recorded = next((run for run in read_runs(journal.read(known.repl)) if run.begin.run == known.id), None)
-        if recorded is not None and recorded.end is None:
-            found.append(
-                InterruptedRun(
-                    run_id=known.id,
-                    repl_id=known.repl,
-                    source=known.source,
-                    began=known.began,
-                    pending=recorded.pending(toolbox),
-                )
-            )
-    return tuple(found)
+_encode = msgpack.Encoder().encode
 
 
-def fork(box: Sandbox, journal: Journal, repl_id: str, upto: int) -> Repl:
+class DurableRuns:
+    """What a Sandbox with a journal can do beside running scripts."""
+
+    _setup: Setup
+
+    @property
+    def journal(self) -> Journal:
+        """Where its runs are taken down; raises UsageError where it has none."""
+        if self._setup.journal is None:
+            raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
+        return self._setup.journal
+
+    def restore(self: Sandbox, repl_id: str, *, abandon: bool = False) -> Repl:
+        """A Repl of the journal with its globals, made by running its scripts again. No tool is invoked.
+
+        Raises Diverged where a script does not do what was recorded. A run that a crash cut off is resumed with
+        `resume` first, or given up with `abandon`.
+        """
+        with Recovery(self, repl_id) as recovery:
+            return recovery.restore(abandon=abandon)
+
+    async def arestore(self: Sandbox, repl_id: str, *, abandon: bool = False) -> Repl:
+        """The same, awaited."""
+        import asyncio  # slow to load: only where it is there already
+
+        return await asyncio.to_thread(self.restore, repl_id, abandon=abandon)
+
+    def interrupted(self) -> tuple[InterruptedRun, ...]:
+        """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
+        return _interrupted_runs(self.journal, self._setup.toolbox)
+
+    def resume(self: Sandbox, run_id: str, in_flight: Any = None) -> Run:
+        """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
+
+        A call without an answer is made again where its tool is `read_only` or `idempotent`. `in_flight` decides about
+        the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
+        it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
+        """
+        with Recovery(self, self.journal.find_run(run_id)) as recovery:
+            return recovery.resume(run_id, in_flight)
+
+    async def aresume(self: Sandbox, run_id: str, in_flight: Any = None) -> Run:
+        """The same, awaited."""
+        with Recovery(self, self.journal.find_run(run_id)) as recovery:
+            return await recovery.aresume(run_id, in_flight)
+
+    def replay(self: Sandbox, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
+        """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one.
+
+        It finds the globals that the recorded run found. No tool is invoked: calls get the recorded answers of calls
+        with the same tool and arguments, and fail with the code `not_recorded` where there is none.
+        """
+        return _replay(self, run_id, source)
+
+
+def fork(box: Sandbox, repl_id: str, upto: int, before_write: Callable[[Run], Run | None] | None = None) -> Repl:
     """A new Repl whose journal begins with the first events of another."""
     new_id = secrets.token_hex(6)
-    held = journal.create(new_id, box.language, {}, parent=repl_id)
-    journal.copy(held, repl_id, upto)
-    with Recovery(box, new_id, held) as recovery:
-        return recovery.restore(abandon=False)
+    held = box.journal.create(new_id, box.language, {}, parent=repl_id)
+    box.journal.copy(held, repl_id, upto)
+    with Recovery(box, new_id, held, before_write) as recovery:
+        return recovery.restore(abandon=True)
 
 
 class Recovery:
     """Holds one Repl of the journal while it is made live. It is let go of again where that fails."""
 
-    def __init__(self, box: Sandbox, repl_id: str, held: Held | None = None) -> None:
+    def __init__(
+        self,
+        box: Sandbox,
+        repl_id: str,
+        held: Held | None = None,
+        before_write: Callable[[Run], Run | None] | None = None,
+    ) -> None:
         self._box = box
         self._journal = journal = box.journal
         self._held = held or journal.take(repl_id)
+        self._before_write = before_write
         self._repl: Repl | None = None
         try:
             events = journal.read(repl_id)
+            environment = latest_environment(events)
+            if environment is not None and environment.language != box.language:
+                raise UsageError(
+                    f"the Repl {repl_id!r} runs {environment.language}; "
+                    f"restore it with Sandbox(language={environment.language!r})"
+                )
         except BaseException:
             journal.release(self._held)
             raise
         self._runs = read_runs(events)
-        self._events = ReplJournal(journal, self._held, len(events), environment := latest_environment(events))
-        if environment is not None and environment.language != box.language:
-            journal.release(self._held)
-            raise UsageError(
-                f"the Repl {repl_id!r} runs {environment.language}; "
-                f"restore it with Sandbox(language={environment.language!r})"
-            )
+        self._events = ReplJournal(journal, self._held, len(events), environment)
 
     def __enter__(self) -> Recovery:
         return self
@@ -104,6 +156,8 @@ class Recovery:
         return run
 
     async def aresume(self, run_id: str, in_flight: Any) -> Run:
+        import asyncio
+
         earlier, recorded, decisions = self._find(run_id, in_flight)
         repl = await asyncio.to_thread(self._replayed, earlier)
         run = await repl.aresume(recorded, decisions)
@@ -117,13 +171,89 @@ class Recovery:
             raise UsageError(f"run {run_id!r} cannot be run again: its Repl was reset, or its worker lost, after it")
         recorded = self._runs[place]
         if recorded.end is not None and not recorded.end.is_repeatable:
-            raise UsageError(
-                f"run {run_id!r} has ended and cannot be run again: it was stopped ({recorded.end.outcome})"
-            )
+            raise UsageError(f"run {run_id!r} cannot be run again: it was stopped ({recorded.end.outcome})")
         decisions = decide(recorded.pending(self._box.toolbox), in_flight) if recorded.end is None else {}
         return self._runs[:place], recorded, decisions
 
     def _replayed(self, runs: list[RecordedRun]) -> Repl:
-        self._repl = self._box.make_repl(repl_id=self._held.repl)
+        self._repl = self._box.make_repl(repl_id=self._held.repl, before_write=self._before_write)
         self._repl.replay(self._events, runs)
         return self._repl
+
+
+def _interrupted_runs(journal: Journal, toolbox: Toolbox) -> tuple[InterruptedRun, ...]:
+    """Runs without an end, whose process is gone."""
+    found = []
+    for known in journal.runs(interrupted=True):
+        recorded = next((run for run in read_runs(journal.read(known.repl)) if run.begin.run == known.id), None)
+        if recorded is not None and recorded.end is None:
+            found.append(
+                InterruptedRun(
+                    run_id=known.id,
+                    repl_id=known.repl,
+                    source=known.source,
+                    began=known.began,
+                    pending=recorded.pending(toolbox),
+                )
+            )
+    return tuple(found)
+
+
+def _replay(box: Sandbox, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
+    journal = box.journal
+    repl_id = journal.find_run(run_id)
+    events = journal.read(repl_id)
+    place = next(
+        place
+        for place, event in enumerate(events)
+        if any(isinstance(record, Begin) and record.run == run_id for record in event)
+    )
+    (recorded,) = [run for run in read_runs(events[place:]) if run.begin.run == run_id][:1]
+    repl = fork(box, repl_id, place, before_write=lambda run: None)
+    try:
+        answers = _RecordedAnswers(recorded)
+        begin = recorded.begin
+        step = repl.start(source, limits=Limits(**begin.limits), inputs=dict(begin.inputs))
+        while not isinstance(step, Run):
+            step = step.resume([answers(call) for call in step.calls])
+    finally:
+        repl.close()
+        journal.delete([repl.id])
+    return step, tuple(answers.differences(step))
+
+
+class _RecordedAnswers:
+    """The answers of a recorded run, for calls with the same tool and arguments."""
+
+    def __init__(self, recorded: RecordedRun) -> None:
+        self._end = recorded.end
+        self._left: dict[tuple[str, bytes], list[Answer]] = {}
+        for group in recorded.answers:
+            for reply in group.replies:
+                if reply.status:
+                    self._left.setdefault((reply.tool, _encode(reply.arguments)), []).append(_answer(reply))
+        self._new: list[str] = []
+
+    def __call__(self, call: ToolCall) -> Answer:
+        known = self._left.get((call.tool, _encode(call.arguments)))
+        if known:
+            return known.pop(0)
+        self._new.append(call.tool)
+        return Answer.error(f"the record has no answer to this call of {call.tool}", code="not_recorded")
+
+    def differences(self, run: Run) -> list[str]:
+        """In words."""
+        lines = [f"it called {tool}, which is not in the record" for tool in self._new]
+        for (tool, _), rest in self._left.items():
+            lines += [f"it did not call {tool} as recorded"] * len(rest)
+        before, now = "" if self._end is None else self._end.outcome, "ok" if run.error is None else run.error.kind
+        if before and before != now:
+            lines.append(f"recorded: {before}; now: {now}")
+        return lines
+
+
+def _answer(reply: Any) -> Answer:
+    if reply.error is None:
+        return Answer.value(msgpack.decode(reply.data))
+    failed = reply.error
+    return Answer.error(failed.message, code=failed.code, retryable=failed.retryable, data=failed.data)

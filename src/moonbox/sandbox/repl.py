@@ -146,11 +146,11 @@ class Repl:
         """A new Repl with the same globals, made by running the recorded scripts again; needs a journal."""
         from moonbox.sandbox.recovery import fork
 
-        journal = self._sandbox.journal
+        if self._sandbox.journal and self._journal is None:
+            return self._sandbox.repl()
         with self._turns.taken():
-            if self._journal is None:
-                return self._sandbox.repl()
-            return fork(self._sandbox, journal, self.id, self._journal.seq)
+            assert self._journal is not None
+            return fork(self._sandbox, self.id, self._journal.seq)
 
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.

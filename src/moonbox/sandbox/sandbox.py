@@ -8,12 +8,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.check.checker import Checker
-from moonbox.errors import ClosedError, UsageError
+from moonbox.errors import ClosedError
 from moonbox.journal.store import open_journal
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.options import RunOptions, check_callbacks, check_context
+from moonbox.sandbox.recovery import DurableRuns
 from moonbox.sandbox.setup import (
     Setup,
     check_middleware,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
     from moonbox.sandbox.docs import Docs
-    from moonbox.sandbox.recorded import InterruptedRun
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _NO_OPTIONS: RunOptions = {}
 
 
-class Sandbox:
+class Sandbox(DurableRuns):
     """Runs untrusted scripts that call your tools. Use it as a context manager, or call `close`.
 
     tools          functions, Tools, Toolboxes, or a list or mapping (namespace → tools) of them
@@ -311,57 +311,6 @@ class Sandbox:
         from moonbox.sandbox.direct import DirectCall
 
         return await DirectCall(self._setup, tool, arguments, toolbox, options).arun()
-
-    # Durable runs
-
-    @property
-    def journal(self) -> Journal:
-        """Where its runs are taken down; raises UsageError where it has none."""
-        if self._setup.journal is None:
-            raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
-        return self._setup.journal
-
-    def restore(self, repl_id: str, *, abandon: bool = False) -> Repl:
-        """A Repl of the journal with its globals, made by running its scripts again. No tool is invoked.
-
-        Raises Diverged where a script does not do what was recorded. A run that a crash cut off is resumed with
-        `resume` first, or given up with `abandon`.
-        """
-        from moonbox.sandbox.recovery import Recovery
-
-        with Recovery(self, repl_id) as recovery:
-            return recovery.restore(abandon=abandon)
-
-    async def arestore(self, repl_id: str, *, abandon: bool = False) -> Repl:
-        """The same, awaited."""
-        import asyncio
-
-        return await asyncio.to_thread(self.restore, repl_id, abandon=abandon)
-
-    def interrupted(self) -> tuple[InterruptedRun, ...]:
-        """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
-        from moonbox.sandbox.recovery import interrupted_runs
-
-        return interrupted_runs(self.journal, self._setup.toolbox)
-
-    def resume(self, run_id: str, in_flight: Any = None) -> Run:
-        """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
-
-        A call without an answer is made again where its tool is `read_only` or `idempotent`. `in_flight` decides about
-        the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
-        it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
-        """
-        from moonbox.sandbox.recovery import Recovery
-
-        with Recovery(self, self.journal.find_run(run_id)) as recovery:
-            return recovery.resume(run_id, in_flight)
-
-    async def aresume(self, run_id: str, in_flight: Any = None) -> Run:
-        """The same, awaited."""
-        from moonbox.sandbox.recovery import Recovery
-
-        with Recovery(self, self.journal.find_run(run_id)) as recovery:
-            return await recovery.aresume(run_id, in_flight)
 
     @property
     def closed(self) -> bool:

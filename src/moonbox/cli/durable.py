@@ -1,0 +1,195 @@
+"""The commands `moonbox runs`, `resume`, `replay` and `repls`: the runs of a journal."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from moonbox.cli.options import START_SECONDS, Json, RunOptions, argument, option, with_run_options
+from moonbox.cli.output import confirmed, console, print_json
+from moonbox.errors import Diverged, InDoubt, UsageError
+from moonbox.wording import counted, visible
+
+if TYPE_CHECKING:
+    from moonbox.audit.records import Run
+    from moonbox.cli.session import Session
+    from moonbox.journal.store import Journal
+
+Place = Annotated[str | None, option("--journal", help="The journal.", metavar="PLACE", envvar="MOONBOX_JOURNAL")]
+RunId = Annotated[str, argument(help="The run's id, from `moonbox runs`.", metavar="RUN")]
+InFlight = Annotated[
+    str | None,
+    option("--in-flight", metavar="WORD", help="What to do about calls that may have been made: retry or fail."),
+]
+
+RUNS_EXAMPLES = """[bold]Examples[/]
+  moonbox runs --journal state.db
+  moonbox runs --journal state.db --interrupted
+"""
+
+
+def runs(
+    journal: Place = None,
+    interrupted: Annotated[bool, typer.Option("--interrupted", help="Only runs that a crash cut off.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the runs of a journal, and those that a crash cut off."""
+    opened = _open(journal)
+    found = opened.runs(interrupted=interrupted)
+    opened.close()
+    if as_json:
+        print_json([{name: getattr(run, name) for name in run.__struct_fields__} for run in found])
+        return
+    if not found:
+        typer.echo("no runs were cut off" if interrupted else "no runs in this journal")
+    for run in found:
+        state = run.state if run.state in ("ok", "running", "interrupted") else f"failed ({run.state})"
+        first = next((line.strip() for line in run.source.splitlines() if line.strip()), "")
+        console().print(f"{_when(run.began)}  {run.id}  {state}  {visible(first, keep='')}", no_wrap=True, markup=False)
+
+
+@with_run_options
+def resume(run: RunId, options: RunOptions, in_flight: InFlight = None, as_json: Json = False) -> None:
+    """Continue a run that a crash cut off.
+
+    Calls with an answer are not made again. A call without one is made again where its tool is read-only or idempotent;
+    --in-flight decides about the others.
+    """
+    with _session(options, run) as session:
+        try:
+            finished = session.sandbox.resume(run, in_flight)
+        except InDoubt as problem:
+            lines = [f"  {call.tool} {call.arguments}" for call in problem.pending]
+            said = "\n".join(["these calls may have been made before the crash:", *lines])
+            raise UsageError(f"{visible(said)}\ndecide with --in-flight retry or --in-flight fail") from None
+    _show(finished, as_json=as_json)
+
+
+@with_run_options
+def replay(
+    run: RunId,
+    options: RunOptions,
+    other: Annotated[
+        Path | None, option("--with", metavar="FILE", help="Run this script instead, with the recorded answers.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a recorded run again without touching the world, and show where it differs.
+
+    No tool is invoked: every answer comes from the record.
+    """
+    with _session(options, run) as session:
+        try:
+            if other is None:
+                finished, differences = session.sandbox.resume(run), ()
+            else:
+                finished, differences = session.sandbox.replay(run, other.read_text(encoding="utf-8"))
+        except Diverged as problem:
+            raise UsageError(str(problem)) from None
+        except OSError as problem:
+            raise UsageError(f"cannot read {other}: {problem.strerror}") from None
+    for line in differences or ("the same as recorded",):
+        typer.echo(visible(line), err=True)
+    _show(finished, as_json=as_json)
+    if differences:
+        raise typer.Exit(1)
+
+
+repls_app = typer.Typer(name="repls", help="List or delete the Repls of a journal.", no_args_is_help=True)
+
+
+@repls_app.command("list")
+def list_repls(
+    journal: Place = None,
+    label: Annotated[
+        list[str] | None, option("--label", metavar="NAME=TEXT", help="Only Repls with this label; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the Repls, the latest first."""
+    from moonbox.audit.query import labels_of
+
+    opened = _open(journal)
+    found = opened.repls(labels_of(label or ()))
+    opened.close()
+    if as_json:
+        print_json([{name: getattr(repl, name) for name in repl.__struct_fields__} for repl in found])
+        return
+    if not found:
+        typer.echo("no Repls match" if label else "no Repls in this journal")
+    for repl in found:
+        labels = ", ".join(f"{name}={text}" for name, text in repl.labels.items())
+        parts = [
+            _when(repl.created),
+            repl.id,
+            repl.language,
+            counted(repl.runs, "run"),
+            repl.held_by and f"in use by {repl.held_by}",
+            labels,
+        ]
+        console().print("  ".join(visible(part, keep="") for part in parts if part), no_wrap=True, markup=False)
+
+
+@repls_app.command("delete")
+def delete_repls(
+    ids: Annotated[list[str] | None, argument(help="The Repls.", metavar="[ID]...")] = None,
+    journal: Place = None,
+    label: Annotated[
+        list[str] | None, option("--label", metavar="NAME=TEXT", help="All Repls with this label; may be repeated.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete Repls with all that the journal knows of them."""
+    from moonbox.audit.query import labels_of
+
+    if not ids and not label:
+        raise UsageError("name the Repls to delete, or all of a label: --label tenant=acme")
+    opened = _open(journal)
+    chosen = list(ids or [repl.id for repl in opened.repls(labels_of(label or ()))])
+    if chosen and (yes or confirmed(f"Delete {counted(len(chosen), 'Repl')} for good?")):
+        typer.echo(f"deleted {counted(opened.delete(chosen), 'Repl')}")
+    elif not chosen:
+        typer.echo("no Repls match")
+    opened.close()
+
+
+app = repls_app
+
+
+def _open(place: str | None) -> Journal:
+    from moonbox.journal.store import open_journal
+
+    if place is None:
+        raise UsageError("name the journal with --journal, or in MOONBOX_JOURNAL")
+    if "://" not in place and not Path(place).exists():
+        raise UsageError(f"there is no journal '{place}'")
+    return open_journal(place, create=False)
+
+
+def _session(options: RunOptions, run: str) -> Session:
+    """The project's tools, in a Sandbox for the language of that run."""
+    from moonbox.cli.session import Session
+
+    opened = _open(options.journal)
+    known = {repl.id: repl.language for repl in opened.repls()}
+    language = known[opened.find_run(run)]
+    opened.close()
+    return Session(options, language, wait=START_SECONDS)
+
+
+def _show(finished: Run, *, as_json: bool) -> None:
+    from moonbox.cli.script import Script, show_run
+
+    if as_json:
+        print_json(finished.to_dict())
+    else:
+        show_run(finished, Script(finished.source, finished.language), recorded=False)
+    if finished.error is not None:
+        raise typer.Exit(1)
+
+
+def _when(moment: float) -> str:
+    return dt.datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,86 @@
+"""`moonbox runs`, `resume`, `replay` and `repls`, after a host that was killed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Moonbox = Callable[..., Any]
+
+KIT = '''
+import os, pathlib, signal
+from moonbox import tool
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    if pathlib.Path("die").exists():
+        pathlib.Path("die").unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return a + b
+'''
+
+
+@pytest.fixture
+def cut_off(moonbox: Moonbox, tmp_path: Path) -> str:
+    """The id of a run whose host was killed in the middle of a call."""
+    (tmp_path / "durable_kit.py").write_text(KIT)
+    (tmp_path / "die").touch()
+    script = "local x = tools.add{a = 1, b = 2} return x"
+    done = moonbox("run", "-e", script, "--tools", "durable_kit.py", "--journal", "j.db")
+    assert done.returncode < 0
+    (found,) = json.loads(moonbox("runs", "--journal", "j.db", "--interrupted", "--json").stdout)
+    return str(found["id"])
+
+
+def test_a_run_is_resumed_after_a_crash(moonbox: Moonbox, cut_off: str) -> None:
+    tools = ("--tools", "durable_kit.py", "--journal", "j.db")
+    refused = moonbox("resume", cut_off, *tools)
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "error: these calls may have been made before the crash:\n  add {'a': 1, 'b': 2}\n"
+        "decide with --in-flight retry or --in-flight fail\n"
+    )
+    done = moonbox("resume", cut_off, *tools, "--in-flight", "retry")
+    assert (done.returncode, done.stdout) == (0, "3\n")
+    assert moonbox("runs", "--journal", "j.db", "--interrupted").stdout == "no runs were cut off\n"
+    assert "  ok  local x = tools.add" in moonbox("runs", "--journal", "j.db").stdout
+
+
+def test_a_run_is_replayed(moonbox: Moonbox, cut_off: str, tmp_path: Path) -> None:
+    tools = ("--tools", "durable_kit.py", "--journal", "j.db")
+    moonbox("resume", cut_off, *tools, "--in-flight", "retry")
+    same = moonbox("replay", cut_off, *tools)
+    assert (same.returncode, same.stdout, same.stderr) == (0, "3\n", "the same as recorded\n")
+    (tmp_path / "other.lua").write_text("return tools.add{a = 1, b = 2} * 10")
+    assert moonbox("replay", cut_off, "--with", "other.lua", *tools).stdout == "30\n"
+    (tmp_path / "other.lua").write_text("pcall(tools.add, {a = 5, b = 6}) return 1")
+    other = moonbox("replay", cut_off, "--with", "other.lua", *tools)
+    assert (other.returncode, other.stdout) == (1, "1\n")
+    assert other.stderr == "it called add, which is not in the record\nit did not call add as recorded\n"
+
+
+def test_repls_are_listed_and_deleted(moonbox: Moonbox, cut_off: str) -> None:
+    (repl,) = json.loads(moonbox("repls", "list", "--journal", "j.db", "--json").stdout)
+    assert (repl["language"], repl["runs"], repl["held_by"]) == ("lua", 1, "")
+    assert moonbox("repls", "delete", "--journal", "j.db").stderr.startswith("error: name the Repls to delete")
+    assert moonbox("repls", "delete", repl["id"], "--yes", "--journal", "j.db").stdout == "deleted 1 Repl\n"
+    assert moonbox("repls", "list", "--journal", "j.db").stdout == "no Repls in this journal\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["runs"], "error: name the journal with --journal, or in MOONBOX_JOURNAL\n"),
+        (["runs", "--journal", "nix.db"], "error: there is no journal 'nix.db'\n"),
+    ],
+)
+def test_wrong_use(moonbox: Moonbox, args: list[str], message: str) -> None:
+    done = moonbox(*args)
+    assert (done.returncode, done.stderr) == (2, message)
