@@ -50,8 +50,8 @@ def _shop(direct: int, repeated: int, described: int) -> str:
     return (
         "A shop has 20 tools with nested types for orders, items, users, products and payments. Their direct "
         f"definitions take {direct:,} tokens, without what they return. The code tool's description, with every field "
-        f"of every type, would take {repeated:,} tokens with the types in each signature; with each type once, it takes "
-        f"{described:,} ({percent(described / repeated)})."
+        f"of every type, would take {repeated:,} tokens with the types in each signature; with each type once, it "
+        f"takes {described:,} ({percent(described / repeated)})."
     )
 
 

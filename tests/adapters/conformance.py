@@ -137,7 +137,7 @@ class Conformance:
         turns = [Use("lua_repl", {"source_code": EXPENSES}), Use("delete_file", {"path": "a.txt"}), Say("Done.")]
         with serve(Scripted(*turns)) as wire:
             done = run(agent, wire, "Add up, then delete a.txt.")
-        assert [reply.text for reply in done.replies] == ["360.0", "deleted a.txt"]
+        assert [reply.text for reply in done.replies] == ["360", "deleted a.txt"]
         assert [call.tool for call in done.replies[0].run.calls] == ["get_expenses"] * 3
         assert [reply.is_error for reply in done.replies] == [False, False]
 

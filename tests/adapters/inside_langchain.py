@@ -166,7 +166,7 @@ def test_tools_that_change_are_shown_as_they_are_now() -> None:
         box.add(double)
         run(agent, "Go.", "sync")
     described = [seen.tools["lua_repl"]["description"] for seen in wire.seen]
-    assert ["- double(x: integer) -> integer — Double it." in text for text in described] == [False, True]
+    assert ["- double(x: integer) -> integer" in text for text in described] == [False, True]
 
 
 def test_tools_called_by_hand(box: Sandbox) -> None:

@@ -113,7 +113,7 @@ def test_tools_that_change_are_shown_as_they_are_now() -> None:
     with PydanticAI(box) as adapter, serve(Scripted(grow, Say("ok"))) as wire:
         run(Agent(model(wire), toolsets=[adapter.toolset]), "Go.", "async")
     described = [seen.tools["lua_repl"]["description"] for seen in wire.seen]
-    assert ["- double(x: integer) -> integer — Double it." in text for text in described] == [False, True]
+    assert ["- double(x: integer) -> integer" in text for text in described] == [False, True]
 
 
 @pytest.mark.parametrize("prefix", ["", "box"])

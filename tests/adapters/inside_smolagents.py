@@ -65,7 +65,7 @@ def test_tools_inside_a_script_and_outside(mode: CodeMode) -> None:
     with serve(Scripted(*turns)) as wire:
         made = agent(Smolagents(mode), wire)
         assert made.run("Add up, then delete a.txt.") == "Done."
-    assert observed(made)[:2] == ["360.0", "deleted a.txt"]
+    assert observed(made)[:2] == ["360", "deleted a.txt"]
 
 
 def test_parallel_calls(mode: CodeMode) -> None:

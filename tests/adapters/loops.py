@@ -139,7 +139,7 @@ class Loop:
         turns = [Use("lua_repl", {"source_code": EXPENSES}), Use("delete_file", {"path": "a.txt"}), Say("Done.")]
         with serve(Scripted(*turns)) as wire:
             assert self.ask(agent, wire, "Add up, then delete a.txt.", form=form) == "Done."
-        assert answers(wire.seen[-1]) == ["360.0", "deleted a.txt"]
+        assert answers(wire.seen[-1]) == ["360", "deleted a.txt"]
 
     def test_parallel_calls(self, agent: Any, form: str) -> None:
         together = [Use("meet", {"name": "a"}), SUM, Use("meet", {"name": "b"})]

@@ -130,7 +130,7 @@ def test_annotations_are_honest(session: Session) -> None:
 
 
 def test_instructions_say_how_to_use_it(session: Session) -> None:
-    assert session.client.instructions.startswith("To use tools, write one Lua script for `lua_repl`")
+    assert session.client.instructions.startswith("Scripts for `lua_repl` call the tools.")
     assert session.client.server_info.name == "moonbox"
 
 

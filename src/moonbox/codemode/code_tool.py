@@ -140,12 +140,13 @@ def choose(
     """Take what the mode says. `hidden` is what scripts would reach, `sizes` what is known of results.
 
     `auto` takes the code tool where its definition is smaller, and both otherwise. What is known of results decides
-    from then on: one that takes more than all of code mode belongs into a script; where every result is smaller than
-    the lean code tool, and no script ever asked for one, the code tool is not worth its place.
+    from then on: one that takes more than the definitions of either way together belongs into a script; where every
+    result is smaller than the lean code tool, and no script ever asked for one, the code tool is not worth its place.
     """
     code_tokens = count(_sent(with_code)) + (count(prompt) if prompt else 0)
     direct_tokens = count(_sent(all_direct))
     lean_tokens = count(_sent([lean]))
+    both_tokens = direct_tokens + lean_tokens
     known = [sizes[tool.path] for tool in hidden if tool.path in sizes and sizes[tool.path].results >= _ENOUGH_RESULTS]
     tokens = [size.mean / BYTES_PER_TOKEN for size in known]
     code, both = False, False
@@ -157,13 +158,12 @@ def choose(
         why = "no tool may be called from scripts"
     elif code_tokens < direct_tokens:
         code, why = True, "the code tool is smaller"
-    elif max(tokens, default=0) > code_tokens:
+    elif max(tokens, default=0) > code_tokens + both_tokens:
         code, why = True, f"results are large, up to {counted(round(max(tokens)), 'token')}"
     elif len(known) == len(hidden) and max(tokens) < lean_tokens and not any(size.scripted for size in known):
         why = "results are small, and no script asked for them"
     else:
         code, both, why = True, True, "direct definitions are smaller, and a lean code tool is beside them"
-    both_tokens = direct_tokens + lean_tokens
     costs = (
         f"{counted(code_tokens, 'token')} with the code tool, {direct_tokens:,} with every tool direct, "
         f"{both_tokens:,} with both"
