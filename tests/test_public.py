@@ -11,9 +11,9 @@ import pytest
 import moonbox
 
 NAMES = [
-    "Answer", "Call", "CodeMode", "Context", "Conversation", "Decision", "Finding", "Limits", "Media", "Middleware",
-    "MoonboxError", "Pause", "Paused", "Repl", "Run", "RunOptions", "Sandbox", "ScriptError", "Tool", "ToolCall",
-    "ToolError", "Toolbox", "Usage", "__version__", "run", "tool",
+    "Answer", "Call", "CodeMode", "Context", "Conversation", "Decision", "Diverged", "Finding", "InDoubt", "Limits",
+    "Media", "Middleware", "MoonboxError", "Pause", "Paused", "Repl", "Run", "RunOptions", "Sandbox", "ScriptError",
+    "Tool", "ToolCall", "ToolError", "Toolbox", "Usage", "__version__", "run", "tool",
 ]  # fmt: skip
 HEAVY = [
     "pydantic", "pydantic_core", "jsonschema_rs", "lupa", "rich", "typer", "asyncio", "concurrent.futures", "httpx",

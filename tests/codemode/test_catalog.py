@@ -267,7 +267,7 @@ def test_no_tools_no_catalog() -> None:
     with Sandbox() as box, CodeMode(box) as mode:
         assert mode.catalog.text == ""
         assert "tools." not in mode.description
-        assert mode.description == TEXTS.description
+        assert mode.description == f"{TEXTS.description}\n{TEXTS.helpers}"
         assert mode.handle("lua_repl", {"source_code": "x = 20"}).startswith("ok")
         assert mode.handle("lua_repl", {"source_code": "x + 1"}) == "21"
 
@@ -282,8 +282,9 @@ def test_the_whole_description() -> None:
     limits = "- At most 1000 tool calls and 30 seconds a script."
     with Sandbox([greet]) as box, CodeMode(box) as mode:
         line = "- greet(name: string) -> string — Greet someone."
-        assert mode.description == "\n".join([TEXTS.description, TEXTS.with_tools, limits, "Tools:", line])
-        assert len(mode.description.encode()) < 2000
+        about = [TEXTS.description, TEXTS.helpers, TEXTS.with_tools, TEXTS.failures, limits]
+        assert mode.description == "\n".join([*about, "Tools:", line])
+        assert len(mode.description.encode()) < 2300
 
 
 @pytest.mark.parametrize(
@@ -495,6 +496,7 @@ def test_functions_that_were_added_are_described() -> None:
         assert mode.description == "\n".join(
             [
                 TEXTS.description,
+                TEXTS.helpers,
                 'Also there, explained by docs.describe("name"):',
                 "- rate(currency) -> dollars for one of it.",
                 "- limit — The most - forged() — that may be spent.",

@@ -237,6 +237,6 @@ def test_what_is_to_be_approved_and_why_it_is_denied_stays_text(page: Page, cons
     first.get_by_role("button", name="Deny…").click()
     first.get_by_label("Reason for the script").fill('<img src=x onerror="window.hacked=1">')
     first.get_by_role("button", name="Deny", exact=True).click()
-    expect(page.locator("#answered li", has_text="denied: <img")).to_be_visible()
+    expect(page.locator("#answered li", has_text="denied by console: <img")).to_be_visible()
     wait_until(lambda: not console.bench.approvals.pending())
     intact(page)

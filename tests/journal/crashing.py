@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import signal
 import sys
 from pathlib import Path
@@ -109,6 +110,16 @@ def open_backend(place: str) -> Backend:
     return PostgresBackend(place) if "://" in place else SqliteBackend(place)
 
 
+def new_database(server: str) -> str:
+    """The address of an empty database on this server."""
+    import psycopg
+
+    name = f"crash_{secrets.token_hex(6)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.rpartition("/")[0] + f"/{name}"
+
+
 def execute(box: Sandbox, world: World, language: str, mode: str, resuming: bool) -> Run:
     def decide(call: Any) -> Any:
         paid = [line.split() for line in world.notes() if line.startswith(f"pay {call.key} ")]
@@ -143,7 +154,7 @@ def main() -> None:
     kill_at = 0
     while True:
         world = World(Path(folder, f"world-{kill_at}"))
-        journal = place if "://" in place else str(Path(folder, f"{kill_at}-{place}"))
+        journal = new_database(place) if "://" in place else str(Path(folder, f"{kill_at}-{place}"))
 
         def host(kill: int, resuming: bool, world: World = world, journal: str = journal) -> str:
             with Sandbox(

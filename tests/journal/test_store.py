@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from moonbox import Sandbox
+from moonbox.audit.sinks import open_sink
 from moonbox.errors import JournalError, UsageError
 from moonbox.journal import leases, store
 from moonbox.journal.records import Begin, Calls, End
@@ -158,27 +160,34 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     assert path.read_text() == "hello " * 1000
 
 
-def test_a_trail_becomes_a_journal(tmp_path: Path) -> None:
-    """One file can hold both, and a trail of the version before gets the journal's tables."""
-    from moonbox.audit.sinks import open_sink
-    from moonbox.audit.tables import SCHEMA
-
+def test_one_file_holds_trail_and_journal(tmp_path: Path) -> None:
     path = tmp_path / "both.db"
-    db = sqlite3.connect(path, isolation_level=None)
-    known = [step.__name__ for step in SCHEMA.migrations]
-    for step in SCHEMA.migrations[: known.index("create_journal")]:
-        step(db)
-    db.execute(f"PRAGMA application_id={SCHEMA.application_id}")
-    db.execute(f"PRAGMA user_version={known.index('create_journal')}")
-    db.close()
-    journal = open_journal(path)
+    with Sandbox(audit=path, journal=path) as box:
+        run = box.run("return 1")
+    trail = open_sink(path)
+    assert trail is not None
+    assert trail.get(run.id).values == (1,)
+    trail.close()
+    journal = open_journal(path, create=False)
     journal.create("abc", "lua", {"tenant": "acme"})
-    sink = open_sink(path)
-    assert sink is not None
-    sink.close()
     assert [repl.id for repl in journal.repls({"tenant": "acme"})] == ["abc"]
     assert journal.repls({"tenant": "other"}) == ()
     journal.close()
+
+
+def test_a_trail_without_a_journal_and_a_newer_journal_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trail.db"
+    with Sandbox(audit=path) as box:
+        box.run("return 1")
+    with pytest.raises(JournalError, match="there is no journal in"):
+        open_journal(path, create=False)
+    open_journal(path).close()
+    db = sqlite3.connect(path)
+    db.execute("UPDATE moonbox_journal SET version = 99")
+    db.commit()
+    db.close()
+    with pytest.raises(JournalError, match="written by a newer version of moonbox; upgrade moonbox"):
+        open_journal(path)
 
 
 def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_library_functions_are_found_by_their_name(lua: Repl) -> None:
 
 def test_rhai_has_entries_for_its_functions(rhai: Repl) -> None:
     names = rhai.run("docs_names()").unwrap()
-    assert names[:3] == ["tools.add", "show", "house rules"]
+    assert names[:4] == ["tools.add", "show", "progress", "house rules"]
     assert {"parallel", "push", "sub_string", "to_json", "type_of"} <= set(names)
     missing = rhai.run("docs_names().filter(|name| docs_get(name) == ())").unwrap()
     assert missing == []

@@ -5,6 +5,8 @@ import type { Document, Schema, SchemaObject } from "./document.js";
 import { allowedValues, lengthOf, remark } from "./facts.js";
 import { isIdentifier } from "./naming.js";
 
+/** The name of a type that its places call differently. */
+const NO_NAME = "Type";
 const PLAIN = new Set(["string", "integer", "number", "boolean", "null"]);
 const MOST_CHOICES = 20;
 const LONGEST_CHOICES = 200;
@@ -118,7 +120,9 @@ export class TypeBook {
     shape.kind = this.kinds.get(key)!;
     if (!this.first.has(shape.kind)) this.first.set(shape.kind, shape);
     const first = this.first.get(shape.kind)!;
-    if (!first.titled && (shape.titled || !first.hint)) [first.hint, first.titled] = [shape.hint, shape.titled];
+    if (first.titled || shape === first) return;
+    if (shape.titled || !first.hint) [first.hint, first.titled] = [shape.hint, shape.titled];
+    else if (shape.hint && shape.hint !== first.hint) first.hint = NO_NAME; // one place's word for it would mislead at the others
   }
 
   private key(start: number): string {
@@ -156,7 +160,7 @@ export class TypeBook {
     const used = new Set(this.taken);
     for (const kind of order) { // what holds a type is before it
       const shape = this.first.get(kind)!;
-      const name = free(typeName(shape.hint) || "Type", used);
+      const name = free(typeName(shape.hint) || NO_NAME, used);
       let times = uses.get(kind) ?? 0;
       const size = shape.body.reduce<number>((sum, piece) => sum + (typeof piece === "number" ? 8 : lengthOf(textOf(piece))), 0);
       const saves = (times - 1) * size > (times + 1) * name.length + 6 && !shape.isMap;

@@ -12,7 +12,6 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Run
 from moonbox.database import Schema
 from moonbox.errors import AuditError
-from moonbox.journal.tables import create_journal
 
 if TYPE_CHECKING:
     import sqlite3
@@ -103,7 +102,7 @@ def create_chain(db: sqlite3.Connection) -> None:
 SCHEMA = Schema(
     name="audit trail",
     application_id=0x6D6F6F6E,  # "moon"
-    migrations=(create_runs_and_calls, index_runs_by_repl, create_chain, create_journal),
+    migrations=(create_runs_and_calls, index_runs_by_repl, create_chain),
     error=AuditError,
     repair="move it away; the next run starts a new one",
     upgrade="the next run that is written to it updates it",

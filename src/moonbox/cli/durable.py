@@ -77,9 +77,9 @@ def replay(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a recorded run again without touching the world, and show where it differs.
+    """Run a recorded run again without touching the world.
 
-    No tool is invoked: every answer comes from the record.
+    No tool is invoked: every answer comes from the record. What differs from the record is shown.
     """
     with _session(options, run) as session:
         try:

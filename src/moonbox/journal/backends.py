@@ -63,6 +63,12 @@ class SqliteBackend:
         self.name = f"journal {path}"
         self.path = Path(path)
         self._database = Database(self.path, _SCHEMA, create=create, durable=machine)
+        with self.reading() as db:
+            made = db.rows("SELECT 1 FROM sqlite_master WHERE name = 'moonbox_journal'")
+        if not made and not create:
+            raise JournalError(f"there is no journal in {path}")
+        with self.writing() as db:
+            _create(db, real="REAL", bytes="BLOB", clustered="WITHOUT ROWID")
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
@@ -111,7 +117,8 @@ class PostgresBackend:
         self._lock = threading.Lock()
         self._closed = False
         with self.writing() as db:
-            _create(db)
+            db.rows("SELECT pg_advisory_xact_lock(1836019566)")  # two hosts may start at once
+            _create(db, real="DOUBLE PRECISION", bytes="BYTEA", clustered="")
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
@@ -171,14 +178,13 @@ class _Postgres:
         return int(self._connection.execute(statement.replace("?", "%s"), values).rowcount)
 
 
-def _create(db: Transaction) -> None:
-    """Make the tables where they are missing. Two hosts may start at once: one of them waits for the other."""
-    db.rows("SELECT pg_advisory_xact_lock(1836019566)")
+def _create(db: Transaction, **types: str) -> None:
+    """Make the tables where they are missing; raises JournalError where they are newer than this version."""
     db.change("CREATE TABLE IF NOT EXISTS moonbox_journal (version BIGINT NOT NULL)")
     found = db.rows("SELECT version FROM moonbox_journal")
     if not found:
         for statement in TABLES:
-            db.change(statement.format(real="DOUBLE PRECISION", bytes="BYTEA", clustered=""))
+            db.change(statement.format(**types))
         db.change("INSERT INTO moonbox_journal VALUES (?)", (_VERSION,))
     elif found[0][0] > _VERSION:
         raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")

@@ -1,11 +1,6 @@
-"""The tables of a journal, for SQLite and PostgreSQL. SQLite's are part of the trail's file: one file can hold both."""
+"""The tables of a journal, for SQLite and PostgreSQL. In SQLite they can be in the file of an audit trail."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import sqlite3
 
 TABLES = (
     """
@@ -49,9 +44,3 @@ TABLES = (
     "CREATE UNIQUE INDEX questions_of_calls ON questions (run, call)",
 )
 """`fence` counts the leases of a Repl. `mark` says which rows begin or end a run."""
-
-
-def create_journal(db: sqlite3.Connection) -> None:
-    """What durable runs need."""
-    for statement in TABLES:
-        db.execute(statement.format(real="REAL", bytes="BLOB", clustered="WITHOUT ROWID"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -65,6 +64,8 @@ class Background:
 
     def wait(self, timeout: float | None = None) -> Run:
         """The finished Run. Raises TimeoutError where it is not finished in so many seconds; it then goes on."""
+        from concurrent.futures import CancelledError  # slow to load: only where it is there already
+
         try:
             return self._future.result(timeout)
         except CancelledError:

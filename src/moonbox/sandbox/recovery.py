@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from moonbox.errors import UsageError
 from moonbox.journal.records import Begin, End
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
-from moonbox.sandbox.journaling import ReplJournal
 from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs
 
 if TYPE_CHECKING:
@@ -88,6 +86,8 @@ class DurableRuns:
 
 def fork(box: Sandbox, repl_id: str, upto: int, before_write: Callable[[Run], Run | None] | None = None) -> Repl:
     """A new Repl whose journal begins with the first events of another."""
+    import secrets  # slow to load, as below
+
     new_id = secrets.token_hex(6)
     held = box.journal.create(new_id, box.language, {}, parent=repl_id)
     box.journal.copy(held, repl_id, upto)
@@ -121,6 +121,8 @@ class Recovery:
         except BaseException:
             journal.release(self._held)
             raise
+        from moonbox.sandbox.journaling import ReplJournal
+
         self._runs = read_runs(events)
         self._events = ReplJournal(journal, self._held, len(events), environment)
 

@@ -16,7 +16,6 @@ from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.intents import Intents
-from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
 from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.script_check import ScriptCheck
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.sandbox.background import Background
     from moonbox.sandbox.decisions import Decision
+    from moonbox.sandbox.journaling import ReplJournal
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.recorded import Decisions, RecordedRun
     from moonbox.sandbox.sandbox import Sandbox
@@ -398,6 +398,8 @@ class Repl:
         setup = self._setup
         if setup.journal is None:
             return
+        from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
+
         if self._journal is None:
             labels = self._options.get("labels") or {}
             self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, setup.language.name, labels))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.check.checker import Checker
 from moonbox.errors import ClosedError
-from moonbox.journal.store import open_journal
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
@@ -129,7 +128,7 @@ class Sandbox(DurableRuns):
             sink=open_sink(audit),
             redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
-            journal=None if journal is None else open_journal(journal, durability=durability),
+            journal=None if journal is None else _open_journal(journal, durability),
             check=bool(check),
         )
         for name, value in (globals or {}).items():
@@ -371,6 +370,12 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
         return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(source, **given)
     with Sandbox(tools, **{"min_workers": 0, **options}) as box:
         return box.run(source, **given)
+
+
+def _open_journal(place: Any, durability: str) -> Journal:
+    from moonbox.journal.store import open_journal  # loads SQLite
+
+    return open_journal(place, durability=durability)
 
 
 @cache

@@ -195,8 +195,9 @@ def _no_constant(name: str) -> Any:
 def _complete(error: ToolError, tool: str | None) -> None:
     """What the tool's author left out of a ToolError, or put in that cannot cross."""
     error.tool = error.tool or tool
-    if error.detail is None and _own_frames(error) is not None:  # otherwise moonbox itself refused the call
-        error.detail = _detail(error)
+    cause = error.__cause__ or error
+    if error.detail is None and (_own_frames(error) or cause is not error):  # otherwise moonbox itself refused the call
+        error.detail = _detail(error if _own_frames(error) else cause)
     error.message = str(error.message)
     try:
         error.data = plain(error.data)

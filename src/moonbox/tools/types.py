@@ -25,6 +25,8 @@ _MOST_COPIES = 32  # of a type without a name: types within types would grow wit
 _LONGEST_NAME = 40
 _MOST_WORDS = 5
 _RESERVED = frozenset({"Fn"})
+NO_NAME = "Type"
+"""The name of a type that its places call differently."""
 
 
 class Fact(str):
@@ -112,8 +114,12 @@ class TypeBook:
         shape = self.shapes[at]
         shape.kind = self._kinds.setdefault(key, len(self._kinds))
         first = self._first.setdefault(shape.kind, shape)
-        if not first.titled and (shape.titled or not first.hint):
+        if first.titled or shape is first:
+            return
+        if shape.titled or not first.hint:
             first.hint, first.titled = shape.hint, shape.titled
+        elif shape.hint and shape.hint != first.hint:  # one place's word for it would mislead at the others
+            first.hint = NO_NAME
 
     def close(self, at: int) -> None:
         """The shape is complete: it is classified now, unless it contains what is not complete."""
@@ -152,7 +158,7 @@ class TypeBook:
         used = set(self._taken)
         for kind in order:  # what holds a type is before it
             shape = self._first[kind]
-            name = _free(type_name(shape.hint) or "Type", used)
+            name = _free(type_name(shape.hint) or NO_NAME, used)
             times = uses[kind]
             size = sum(len(piece) if isinstance(piece, str) else 8 for piece in shape.body)
             saves = (times - 1) * size > (times + 1) * len(name) + 6 and not shape.is_map
