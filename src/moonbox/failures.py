@@ -100,13 +100,15 @@ def _is_failure(fields: dict[str, Any]) -> bool:
         return False
     if not _may_fail(fields.get("status", "error")):
         return False
-    error, errors = fields.get("error"), fields.get("errors")
-    named = error is True or _is_named(error) or _is_named(errors)
-    return named or "success" in fields or fields.get("status") == "error"
+    return _first(fields) is not None or "success" in fields or fields.get("status") == "error"
 
 
-def _is_named(error: Any) -> bool:
-    return isinstance(error, str | dict | list) and len(error) > 0
+def _first(fields: dict[str, Any]) -> Any:
+    """The first of `error` and `errors` that says something; None where neither does."""
+    if fields.get("error") is True:
+        return True
+    named = (fields.get(name) for name in ("error", "errors"))
+    return next((error for error in named if isinstance(error, str | dict | list) and error), None)
 
 
 def _may_fail(status: Any) -> bool:
@@ -119,8 +121,8 @@ def _may_fail(status: Any) -> bool:
 
 
 def _code(fields: dict[str, Any]) -> str:
-    error = fields.get("error") or fields.get("errors")
-    if isinstance(error, list) and error:
+    error = _first(fields)
+    if isinstance(error, list):
         error = error[0]
     inner = error.get("code") if isinstance(error, dict) else None
     return next((code for code in (fields.get("code"), inner) if isinstance(code, str) and code in CODES), "tool_error")
@@ -131,9 +133,11 @@ def _text(fields: dict[str, Any]) -> str:
     message = _words(fields.get("message"))
     parts = [part for part in (said, message if message != said else "") if part]
     text = ": ".join(parts) or _words(fields.get("detail")) or _words(fields.get("details"))
-    if not text and not (fields.get("error") or fields.get("errors")):
-        text = "success is false" if "success" in fields else "status is error"
-    return text or "an error without a text"
+    if text:
+        return text
+    if _first(fields) is not None:
+        return "an error without a text"
+    return "success is false" if "success" in fields else "status is error"
 
 
 def _words(value: Any, depth: int = 0) -> str:

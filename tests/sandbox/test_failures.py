@@ -117,7 +117,7 @@ def test_codes(result: Any, code: str, status: str, retryable: bool) -> None:
 def test_a_script_catches_what_is_raised(language: str) -> None:
     script = {
         "lua": "local ok, e = pcall(tools.fs.write, {}) return {ok, e.code, e.message, e.tool, e.data.error}",
-        "rhai": "let r = 0; try { fs::write(#{}); } catch (e) { r = [false, e.code, e.message, e.tool, e.data.error]; } r",
+        "rhai": "let r = 0; try { fs::write(#{}); } catch (e) { r = e; } [false, r.code, r.message, r.tool, r.data.error]",
     }
     with Sandbox([answering(NO_FILE)], failures="raise", language=language) as box:
         text = NO_FILE["error"]
