@@ -336,11 +336,12 @@ ODD_TEXTS: list[Any] = [
 @pytest.mark.parametrize("reply", ["text", "json"])
 def test_failures_as_data(node: DriverHost, failures: Any, reply: Any) -> None:
     results = [*(result for result, _ in FORMS), *DATA, *ODD_TEXTS]
-    script = "local r = tools.fs.decoded{text = [==[%s]==]}\nprint('on') %s"
-    sources = [script % (json.dumps(result), "return 1") for result in results]
+    script = "local ok, e = pcall(tools.fs.decoded, {text = [==[%s]==]})\nprint('on') %s"
+    caught = "return ok or {e.code, e.message, e.retryable, e.data}"
+    sources = [script % (json.dumps(result), caught) for result in results]
     sources += [
         script % (json.dumps(FORMS[0][0]), "error('later')"),
-        'for i = 1, 40 do tools.fs.decoded{text = (\'{"error": "disk %d"}\'):format(i // 5)} end return 1',
+        'for i = 1, 40 do pcall(tools.fs.decoded, {text = (\'{"error": "disk %d"}\'):format(i // 5)}) end return 1',
     ]
     calls: list[dict[str, Any]] = [
         {"id": "", "name": "lua_repl", "arguments": {"source_code": source}} for source in sources

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from moonbox import CodeMode, Middleware, Run, Sandbox, Tool, tool
-from moonbox.errors import ToolDefinitionError, UsageError
+from moonbox.config.mcp import ServerSettings
+from moonbox.errors import ConfigError, ToolDefinitionError, UsageError
 from moonbox.sandbox.decisions import Answer
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def test_codes(result: Any, code: str, status: str, retryable: bool) -> None:
 def test_a_script_catches_what_is_raised(language: str) -> None:
     script = {
         "lua": "local ok, e = pcall(tools.fs.write, {}) return {ok, e.code, e.message, e.tool, e.data.error}",
-        "rhai": "let r = 0; try { fs::write(#{}); } catch (e) { r = e; } [false, r.code, r.message, r.tool, r.data.error]",
+        "rhai": "let e; try { fs::write(#{}); } catch (x) { e = x } [false, e.code, e.message, e.tool, e.data.error]",
     }
     with Sandbox([answering(NO_FILE)], failures="raise", language=language) as box:
         text = NO_FILE["error"]
@@ -152,6 +153,15 @@ def test_the_nearest_setting_wins_on_every_path(
         ]
     assert [run.ok for run in runs] == [not raises] * 6
     assert [run.calls[0].ok for run in runs] == [not raises] * 6
+
+
+def test_settings_of_a_server() -> None:
+    tools = {"save": {"failures": "return"}, "load": {"timeout": 5}}
+    server = ServerSettings.from_dict("files", {"command": "files", "failures": "raise", "tools": tools})
+    assert [server.failures_of(name) for name in ("save", "load", "list")] == ["return", "raise", "raise"]
+    assert ServerSettings.from_dict("files", {"command": "files"}).failures_of("save") is None
+    with pytest.raises(ConfigError, match="failures"):
+        ServerSettings.from_dict("files", {"command": "files", "failures": "throw"})
 
 
 def test_functions_and_middleware() -> None:
