@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import TypeVar
 
-    from moonbox.failures import Failures
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.media import Media
@@ -239,7 +238,7 @@ class CallPath:
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
         result = await self._invoke(call, entry, run, executor, tool.is_async)
-        packed = convert(result, tool, self.value_limits, self._failures(tool))
+        packed = convert(result, tool, self.value_limits, self._setup.failures_of(tool))
         other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
         if other is not None:
             run.note(other, tool.path)
@@ -346,11 +345,7 @@ class CallPath:
 
     def _packed(self, result: Any, tool: Tool | None = None) -> Packed:
         """What a function, middleware or a caller gave as a result, the last two instead of a tool."""
-        return convert(result, None, self.value_limits, self._failures(tool))
-
-    def _failures(self, tool: Tool | None) -> Failures:
-        """What becomes of a result that is nothing but a failure."""
-        return (tool.failures if tool is not None else None) or self._setup.failures
+        return convert(result, None, self.value_limits, self._setup.failures_of(tool))
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
