@@ -23,6 +23,7 @@ LAYERS: dict[str, float] = {
     "media": 0,
     "native": 0,
     "shortage": 0,
+    "failures": 0,
     "dataclass": 0,
     "frozen": 0,
     "secrets": 0,

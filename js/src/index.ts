@@ -8,6 +8,7 @@ export { type Approve, type ClientCalls, type ClientOptions, type Decision, type
 export { Media, media, type MediaHandle, type MediaOptions } from "./media.js";
 export { Run, type Call, type CallError, type CallStatus, type Usage } from "./audit/records.js";
 export { type AuditOption, type Sink } from "./audit/sinks.js";
+export type { Failures } from "./failures.js";
 export { Tool, tool, type Hints, type Policy, type ToolContext, type ToolOptions } from "./tools/tool.js";
 export { Toolbox, type ToolSource } from "./tools/toolbox.js";
 export { render, type Level } from "./tools/signature.js";

@@ -14,6 +14,9 @@ export interface Texts {
   helpers: string;
   paging: string;
   failures: string;
+  failures_return: string;
+  failures_raise: string;
+  failures_except: string;
   added_title: string;
   types_title: string;
   catalog_title: string;

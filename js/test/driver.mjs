@@ -65,8 +65,8 @@ export function createDriver(moonbox) {
       repls.delete(request.repl);
       return { ok: true };
     },
-    async codemode({ tools, settings = {}, language = "lua", limits }) {
-      const box = new Sandbox({ tools: new Toolbox(tools.map(toolOf)), language, ...(limits ? { limits } : {}) });
+    async codemode({ tools, settings = {}, language = "lua", limits, failures = "return" }) {
+      const box = new Sandbox({ tools: new Toolbox(tools.map(toolOf)), language, failures, ...(limits ? { limits } : {}) });
       const mode = new CodeMode(box, settings);
       const formats = ["openai", "openai-responses", "anthropic", "gemini", "mcp"];
       return {
@@ -77,8 +77,8 @@ export function createDriver(moonbox) {
         definitions: Object.fromEntries(formats.map((form) => [form, mode.definitions(form)])),
       };
     },
-    async replies({ tools, settings = {}, calls, formats }) {
-      const box = new Sandbox({ tools: tools.map(toolOf) });
+    async replies({ tools, settings = {}, calls, formats, failures = "return" }) {
+      const box = new Sandbox({ tools: tools.map(toolOf), failures });
       const mode = new CodeMode(box, settings);
       try {
         const answered = [];

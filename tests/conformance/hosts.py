@@ -183,4 +183,5 @@ def describe(tool: Any) -> dict[str, Any]:
         "hints": tool.hints.to_dict(),
         "timeout": tool.timeout,
         "tags": list(tool.tags),
+        "failures": tool.failures,
     }

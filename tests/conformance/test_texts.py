@@ -17,6 +17,7 @@ from moonbox.mcp.server.tools import media_block
 from moonbox.tools.signature import LEVELS, render
 from tests.conformance.cases import conformance_tools
 from tests.conformance.hosts import DriverHost, describe, why_missing
+from tests.sandbox.test_failures import DATA, FORMS
 from tests.tools.test_closing import CLOSED, OPEN
 from tests.tools.test_closing import made as closing_tool
 
@@ -315,6 +316,59 @@ def test_replies_as_json(node: DriverHost) -> None:
     with Sandbox(check=False) as box, CodeMode(box, **settings) as mode:
         wanted = [mode.handle(call["name"], call["arguments"]) for call in calls]
     assert answer["texts"] == wanted
+
+
+DECODED = Tool.from_schema(
+    name="decoded",
+    namespace="fs",
+    parameters=fields(text={"type": "string"}),
+    call=lambda arguments: json.loads(arguments["text"]),
+)
+ODD_TEXTS: list[Any] = [
+    {"error": 'x"]\n\n[state was lost]\u2028\x1b[2J\u202e\u00a0😀\ufeff\\' + "y😀" * 1_000},
+    {"errors": [["deep", 1], {"message": {"error": {"detail": "too deep"}}}]},
+    {"error": {"code": "timeout", "at": 7, "ratio": 0.5, "ok": True}},
+    {"success": False, "errors": [], "details": ["a", "b"]},
+]
+
+
+@pytest.mark.parametrize("failures", ["return", "raise"])
+@pytest.mark.parametrize("reply", ["text", "json"])
+def test_failures_as_data(node: DriverHost, failures: Any, reply: Any) -> None:
+    results = [*(result for result, _ in FORMS), *DATA, *ODD_TEXTS]
+    script = "local ok, e = pcall(tools.fs.decoded, {text = [==[%s]==]})\nprint('on') %s"
+    caught = "return ok or {e.code, e.message, e.retryable, e.data}"
+    sources = [script % (json.dumps(result), caught) for result in results]
+    sources += [
+        script % (json.dumps(FORMS[0][0]), "error('later')"),
+        'for i = 1, 40 do pcall(tools.fs.decoded, {text = (\'{"error": "disk %d"}\'):format(i // 5)}) end return 1',
+    ]
+    calls: list[dict[str, Any]] = [
+        {"id": "", "name": "lua_repl", "arguments": {"source_code": source}} for source in sources
+    ]
+    calls.append({"id": "", "name": "fs__decoded", "arguments": {"text": json.dumps(FORMS[0][0])}})
+    settings: dict[str, Any] = {"reply": reply, "max_chars": 1_500, "keep_visible": ["fs.decoded"]}
+    answer = node.ask(
+        "replies", tools=[describe(DECODED)], settings=settings, calls=calls, formats=[], failures=failures
+    )
+    with Sandbox([DECODED], check=False, failures=failures) as box, CodeMode(box, **settings) as mode:
+        wanted = [mode.handle(call["name"], call["arguments"]) for call in calls]
+    assert answer["texts"] == wanted
+
+
+@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("failures", ["return", "raise"])
+def test_the_description_of_failures(node: DriverHost, failures: Any, language: Any) -> None:
+    spaces = ["a"] * 3 + ["b"] * 2 + [None] * 20
+    tools = [
+        made(f"t-{number}", namespace=space, failures="raise" if number % 3 or space == "b" else None)
+        for number, space in enumerate(spaces)
+    ]
+    for some in (tools, tools[:5], [tools[1]], [tools[0]]):
+        with Sandbox(some, language=language, failures=failures) as box, CodeMode(box) as mode:
+            wanted = mode.description
+        given = [describe(tool) for tool in some]
+        assert node.ask("codemode", tools=given, language=language, failures=failures)["description"] == wanted
 
 
 def test_signatures(node: DriverHost) -> None:

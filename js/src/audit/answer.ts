@@ -1,6 +1,7 @@
 /** The answer to the model: what a run returned and printed, or what went wrong and what to change. */
 
 import { UsageError, type ScriptError } from "../errors.js";
+import { failureIn, oneLine } from "../failures.js";
 import { filled, language, LANGUAGES, type Texts } from "../languages.js";
 import { flat } from "../tools/signature.js";
 import { count, counted, entriesOf, isTable } from "../values.js";
@@ -9,6 +10,8 @@ import type { Call, Run } from "./records.js";
 
 const MIN_CHARS = 500;
 const LISTED_CALLS = 20;
+const MOST_FAILURES = 5;
+const LONGEST_FAILURE = 200;
 const PRINTED = "printed:\n";
 const RETURNED = "\n\nreturned:\n";
 const STATE_LOST = "state was lost: globals set before are gone, the next run starts afresh";
@@ -32,12 +35,14 @@ export function renderRun(run: Run, maxChars = 20_000): string {
 
 /**
  * The same as JSON: `result`, `output`, and `error` where the script failed; `text` is what `renderRun` made of it. Several
- * returned values are a list. What is too long is replaced by the text, cut, under `note`.
+ * returned values are a list. What is too long is replaced by the text, cut, under `note`. `failures` has a sentence about
+ * each result that was nothing but a failure.
  */
 export function jsonReply(run: Run, text: string, maxChars: number): string {
   const { error, output, values } = run;
   const result = values.length === 1 ? values[0] : values.length > 0 ? [...values] : null;
-  let whole = compact(error === null ? { result, output } : { error: { kind: error.kind, message: text }, output });
+  const failures = failureNotes(run, maxChars);
+  let whole = compact(error === null ? { result, output, ...(failures.length > 0 ? { failures } : {}) } : { error: { kind: error.kind, message: text }, output });
   let room = maxChars;
   while (sizeOf(whole) > maxChars) { // JSON escapes characters, so that a text may need more room than its length
     room = Math.floor(room / 2);
@@ -52,7 +57,7 @@ export function jsonReply(run: Run, text: string, maxChars: number): string {
 }
 
 function success(run: Run, given: number): string {
-  const notes = [...(run.output_cut ? [printedTooMuch(run.output_cut)] : []), ...(run.state_lost ? [STATE_LOST] : [])];
+  const notes = [...(run.output_cut ? [printedTooMuch(run.output_cut)] : []), ...(run.state_lost ? [STATE_LOST] : []), ...failureNotes(run, given)];
   const end = notes.map((note) => `\n[${note}]`).join("");
   let room = given - sizeOf(end);
   const printed = new Clip(run.output.trimEnd());
@@ -65,6 +70,47 @@ function success(run: Run, given: number): string {
   room -= RETURNED.length + PRINTED.length;
   const [forValue, forOutput] = shares([returned.total, printed.total], room) as [number, number];
   return PRINTED + printed.fit(forOutput, outputNote(run)) + RETURNED + returned.fit(forValue, valueNote(run)) + end;
+}
+
+/** The only line of the script that names the tool. */
+export function lineNaming(tool: string, source: string): number | null {
+  const name = new RegExp(`\\b${tool.slice(tool.lastIndexOf(".") + 1).replace(/[^A-Za-z0-9]/g, ".")}\\b`);
+  const lines = source.split("\n").flatMap((text, index) => (name.test(text) ? [index + 1] : []));
+  return lines.length === 1 ? lines[0]! : null;
+}
+
+/**
+ * A sentence about each result that was nothing but a failure; calls of one tool that say the same share one. A direct call
+ * has none: its value is the failure.
+ */
+function failureNotes(run: Run, room: number): string[] {
+  const groups = new Map<string, { tool: string; text: string; calls: number[] }>();
+  for (const call of run.language === "direct" ? [] : run.calls) {
+    const text = returnedFailure(call);
+    if (text === null) continue;
+    const key = JSON.stringify([call.tool, text]);
+    if (!groups.has(key)) groups.set(key, { tool: call.tool, text, calls: [] });
+    groups.get(key)!.calls.push(call.index);
+  }
+  const most = Math.max(1, Math.min(MOST_FAILURES, Math.floor(room / 1_000)));
+  const notes = [...groups.values()].slice(0, most).map(({ tool, text, calls: [first = 0, ...others] }) => {
+    const line = lineNaming(tool, run.source);
+    const which = others.length > 0 ? `calls ${count(first)} and ${count(others.length)} more` : `call ${count(first)}`;
+    const where = oneLine(tool, 100) + (line === null ? "" : `, line ${line}`);
+    return `${which} (${where}) returned a failure and raised no error: ${quoted(text, Math.min(LONGEST_FAILURE, Math.floor(room / 5)))}`;
+  });
+  const left = [...groups.values()].slice(most).reduce((sum, { calls }) => sum + calls.length, 0);
+  return left ? [...notes, `${counted(left, "more call")} returned a failure`] : notes;
+}
+
+/** What the call's result says if it is nothing but a failure that was not raised. */
+function returnedFailure(call: Call): string | null {
+  return call.ok ? failureIn(call.result) : null;
+}
+
+/** Text of a tool, which its quotes and its one line tell apart from ours. */
+function quoted(text: string, longest: number): string {
+  return JSON.stringify(oneLine(text, longest));
 }
 
 function failure(run: Run, error: ScriptError, given: number): string {
@@ -115,7 +161,7 @@ function stateText(run: Run, error: ScriptError): string {
 
 function* callLines(calls: readonly Call[], problem: ScriptError): Iterable<string> {
   const line = (call: Call): string => callLine(call, problem);
-  const done = calls.filter((call) => call.ok).length;
+  const done = calls.filter(isDone).length;
   const counts = [done > 0 ? `${done} ok` : "", notOk(calls.length - done)].filter(Boolean).join(", ");
   yield `calls already made (${counts}); do not repeat those that changed something:`;
   if (calls.length <= LISTED_CALLS) {
@@ -125,9 +171,13 @@ function* callLines(calls: readonly Call[], problem: ScriptError): Iterable<stri
   const half = LISTED_CALLS / 2;
   yield* calls.slice(0, half).map(line);
   const hidden = calls.slice(half, -half);
-  const failed = notOk(hidden.filter((call) => !call.ok).length);
+  const failed = notOk(hidden.filter((call) => !isDone(call)).length);
   yield `… ${counted(hidden.length, "more call")}${failed ? `, ${failed}` : ", all ok"} …`;
   yield* calls.slice(-half).map(line);
+}
+
+function isDone(call: Call): boolean {
+  return call.ok && returnedFailure(call) === null;
 }
 
 function notOk(failed: number): string {
@@ -136,6 +186,8 @@ function notOk(failed: number): string {
 
 function callLine(call: Call, problem: ScriptError): string {
   let what = STATUSES[call.status] ?? call.status;
+  const returned = returnedFailure(call);
+  if (returned !== null) what = `returned a failure: ${quoted(returned, 160)}`;
   if (call.error !== null && call.status === "error") {
     what += ` (${call.error.code.slice(0, 60)})`;
     const told = problem.kind === "tool" && call.error.message === problem.message; // in the headline already

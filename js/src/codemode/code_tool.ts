@@ -1,7 +1,7 @@
 /** The code tool: its name, its definition in both sizes, and the prompt that goes with it. */
 
 import { filled, written, type Texts } from "../languages.js";
-import type { Limits } from "../limits.js";
+import type { Sandbox } from "../sandbox/sandbox.js";
 import { byText } from "../tools/naming.js";
 import { pagingForm } from "../tools/paging.js";
 import { visible } from "../tools/signature.js";
@@ -11,6 +11,8 @@ import type { Definition } from "./definitions.js";
 import type { CodeModeSettings } from "./mode.js";
 import type { Routes } from "./routing.js";
 
+const MOST_NAMES = 12;
+
 export class CodeTool {
   readonly name: string;
   readonly parameter: string;
@@ -19,7 +21,7 @@ export class CodeTool {
     private readonly settings: Required<CodeModeSettings>,
     private readonly texts: Texts,
     private readonly routes: Routes,
-    private readonly limits: Limits,
+    private readonly box: Sandbox,
     private readonly count: CountTokens,
   ) {
     this.name = settings.name ?? texts.name;
@@ -33,7 +35,7 @@ export class CodeTool {
     const parts = description === null ? [texts.description, texts.helpers] : [description];
     if (this.reached > 0 && description === null) {
       const paged = [...hidden].some((tool) => pagingForm(tool) !== null);
-      parts.push(texts.with_tools, paged ? texts.paging : "", texts.failures, this.limitsText());
+      parts.push(texts.with_tools, paged ? texts.paging : "", texts.failures, this.failuresText(), this.limitsText());
     }
     if (added.size > 0) parts.push(texts.added_title, ...[...added].map(([name, said]) => addedLine(name, said)));
     parts.push(catalog.text);
@@ -83,8 +85,28 @@ export class CodeTool {
     return filled(chosen, { name: this.name });
   }
 
+  /** What becomes of results that are nothing but a failure, and of which tools' results the opposite. */
+  private failuresText(): string {
+    const { texts, routes: { hidden }, box: { failures } } = this;
+    const others = [...hidden].filter((tool) => tool.failures !== null && tool.failures !== failures);
+    const turned = others.length === this.reached;
+    const text = (failures === "raise") !== turned ? texts.failures_raise : texts.failures_return;
+    if (others.length === 0 || turned) return text;
+    const names = this.grouped(others);
+    const listed = names.slice(0, MOST_NAMES).join(", ") + (names.length > MOST_NAMES ? ", …" : "");
+    return `${text} ${filled(texts.failures_except, { names: listed })}`;
+  }
+
+  /** The names of tools as scripts write them; a namespace of which these are all the tools is one name. */
+  private grouped(tools: Tool[]): string[] {
+    const { texts, routes: { hidden } } = this;
+    const isWhole = (space: string): boolean => [...hidden].every((tool) => tool.namespace !== space || tools.includes(tool));
+    const names = tools.map((tool) => (tool.namespace !== null && isWhole(tool.namespace) ? `${tool.namespace}.*` : hidden.alias(tool)));
+    return [...new Set(names)].map((name) => visible(written(texts, name)));
+  }
+
   private limitsText(): string {
-    const { max_tool_calls, timeout } = this.limits;
+    const { max_tool_calls, timeout } = this.box.limits;
     const what = [
       ...(max_tool_calls === null ? [] : [`${max_tool_calls} tool calls`]),
       ...(timeout === null ? [] : [`${timeout} seconds`]),

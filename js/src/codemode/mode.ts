@@ -148,7 +148,7 @@ export class CodeMode {
     }
     const clientTools = this.clientCalls !== null ? "hidden" : options.can_pause === false ? "direct" : "kept";
     this.routes = new Routes(sandbox.toolbox, this.settings.keep_visible, this.settings.approvals, clientTools);
-    this.codeTool = new CodeTool(this.settings, this.texts, this.routes, sandbox.limits, this.count);
+    this.codeTool = new CodeTool(this.settings, this.texts, this.routes, sandbox, this.count);
   }
 
   // What the model is shown

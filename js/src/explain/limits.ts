@@ -1,5 +1,6 @@
 /** Limits that ended a run: what was exceeded, by the number, and what to do about it in any language. */
 
+import { lineNaming } from "../audit/answer.js";
 import type { Call } from "../audit/records.js";
 import type { ScriptError } from "../errors.js";
 import type { Limits } from "../limits.js";
@@ -47,13 +48,6 @@ export function nameSlowCall(error: ScriptError, source: string, calls: readonly
   const where = line === null ? "" : ` on line ${line}`;
   const seconds = `${Math.min(slowest.duration, spent).toFixed(1)} of ${spent.toFixed(1)} seconds`;
   return error.with({ hint: `the call of '${slowest.tool}'${where} took ${seconds}: ask it for less, or go on without it` });
-}
-
-/** The only line of the script that names the tool. */
-function lineNaming(tool: string, source: string): number | null {
-  const name = new RegExp(`\\b${tool.slice(tool.lastIndexOf(".") + 1).replace(/[^A-Za-z0-9]/g, ".")}\\b`);
-  const lines = source.split("\n").flatMap((text, index) => (name.test(text) ? [index + 1] : []));
-  return lines.length === 1 ? lines[0]! : null;
 }
 
 /** What to change in the script. */

@@ -2,10 +2,11 @@
 
 import type { Call, CallStatus } from "../audit/records.js";
 import { ArgumentError, ConversionError, Denied, ToolError, UsageError } from "../errors.js";
+import type { Failures } from "../failures.js";
 import type { Language } from "../languages.js";
 import type { Limits } from "../limits.js";
 import { changedParts, fingerprint, type Fingerprint } from "../tools/fingerprint.js";
-import { convert, convertResult, toToolError } from "../tools/results.js";
+import { convert, convertResult, toToolError, type ResultSettings } from "../tools/results.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { isObject, plain } from "../values.js";
@@ -235,6 +236,8 @@ export interface CallSettings {
   limits: Limits;
   language: Language;
   allow_nan: boolean;
+  /** What becomes of results that are nothing but a failure, where the tool does not say. */
+  failures: Failures;
   approve: Approve | null;
   slots: ToolSlots;
   running: RunningCalls;
@@ -270,6 +273,11 @@ export class CallPath {
     }
   }
 
+  private resultSettings(tool: Tool | null): ResultSettings {
+    const { limits, allow_nan, media, failures } = this.settings;
+    return { limits, allow_nan, media, failures: tool?.failures ?? failures };
+  }
+
   private async invoke(entry: CallEntry, run: RunInfo): Promise<unknown> {
     const { settings } = this;
     const at = entry.target.indexOf(".");
@@ -302,7 +310,7 @@ export class CallPath {
         extra: run.purpose.context, labels: run.purpose.labels,
       };
       const result = await tool.call(withContents(entry.arguments as Record<string, unknown>, tool, settings.media), context);
-      return convertResult(result, tool, settings.limits, settings.allow_nan, settings.media);
+      return convertResult(result, tool, this.resultSettings(tool));
     } finally {
       leave();
       ended();
@@ -328,7 +336,7 @@ export class CallPath {
     try {
       const answer = await client(this.view(tool, entry, run, []));
       if (answer instanceof ToolError) throw answer;
-      return this.convert(answer);
+      return this.convert(answer, tool);
     } finally {
       resume();
     }
@@ -385,9 +393,9 @@ export class CallPath {
     }
   }
 
-  private convert(result: unknown): unknown {
+  private convert(result: unknown, tool: Tool | null = null): unknown {
     try {
-      return convert(result, this.settings.limits, this.settings.allow_nan, this.settings.media);
+      return convert(result, this.resultSettings(tool));
     } catch (problem) {
       if (!(problem instanceof ConversionError)) throw problem;
       throw new ToolError(problem.message, { code: problem.limit ? "result_too_large" : "bad_result" });

@@ -34,10 +34,10 @@ export class DirectCall implements RunInfo {
     private readonly options: ClientOptions,
     readonly purpose: Purpose,
   ) {
-    const { language, allow_nan, approve, slots, running } = setup;
+    const { language, allow_nan, failures, approve, slots, running } = setup;
     this.entry = new CallEntry(1, `tools.${tool}`, Array.isArray(given) ? given : [given], 1, 1, 0, 0);
     this.path = new CallPath({
-      toolbox, functions: new Map(), docs: new Map(), limits, language, allow_nan, approve, slots, running, media: this.media,
+      toolbox, functions: new Map(), docs: new Map(), limits, language, allow_nan, failures, approve, slots, running, media: this.media,
       always: new Map(), direct: true,
     });
     this.clock = new RunClock(limits.timeout, () => this.changed());

@@ -223,6 +223,7 @@ export class Repl {
       limits,
       language: setup.language,
       allow_nan: setup.allow_nan,
+      failures: setup.failures,
       approve: setup.approve,
       slots: setup.slots,
       running: setup.running,

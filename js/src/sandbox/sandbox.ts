@@ -3,6 +3,7 @@
 import type { Run } from "../audit/records.js";
 import { openSink, type AuditOption, type Sink } from "../audit/sinks.js";
 import { ClosedError, UsageError } from "../errors.js";
+import { FAILURES, type Failures } from "../failures.js";
 import { language, type Language } from "../languages.js";
 import { Limits, type LimitOptions, type SpendOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
@@ -28,19 +29,22 @@ export interface SandboxOptions {
   /** Where every run is written as a line of JSON. */
   audit?: AuditOption | null;
   allow_nan?: boolean;
+  /** Of results that are nothing but a failure: "return" gives scripts the data, "raise" makes an error of it. */
+  failures?: Failures;
   /** What tools find as `extra` of their context: a database, a session. */
   context?: Record<string, unknown>;
   /** Signs snapshots, at least 16 bytes: `restore` then takes only those that were signed with the same key. */
   snapshot_key?: string | Uint8Array | null;
 }
 
-const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "context", "snapshot_key"];
+const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "failures", "context", "snapshot_key"];
 
 /** What the Repls and direct calls of one Sandbox share. */
 export interface Setup {
   language: Language;
   features: ReadonlySet<string>;
   allow_nan: boolean;
+  failures: Failures;
   purpose: Purpose;
   snapshotKey: Uint8Array | null;
   approve: Approve | null;
@@ -80,6 +84,8 @@ export class Sandbox {
     if (options.approve !== undefined && options.approve !== null && typeof options.approve !== "function") {
       throw new UsageError(`approve must be a function, not ${JSON.stringify(options.approve) ?? String(options.approve)}`);
     }
+    const { failures = "return" } = options;
+    if (!FAILURES.includes(failures)) throw new UsageError(`failures must be 'return' or 'raise', not '${String(failures)}'`);
     checkSharedMemory();
     this.toolbox = Toolbox.of(options.tools ?? []);
     this.limits = Limits.of(options.limits);
@@ -88,6 +94,7 @@ export class Sandbox {
       language: chosen,
       features,
       allow_nan: options.allow_nan ?? false,
+      failures,
       purpose: purposeOf({ context: options.context ?? {} }, { context: {}, labels: {} }),
       snapshotKey: snapshotKey(options.snapshot_key),
       approve: options.approve ?? null,
@@ -98,6 +105,10 @@ export class Sandbox {
       additions: standardAdditions(),
       template: null,
     };
+  }
+
+  get failures(): Failures {
+    return this.setup.failures;
   }
 
   get closed(): boolean {

@@ -1,6 +1,7 @@
 /** What comes back from a tool: its value within the limits, or its failure as scripts may see it. */
 
 import { ConversionError, ToolError } from "../errors.js";
+import { raiseFailure, type Failures } from "../failures.js";
 import type { Limits } from "../limits.js";
 import { measure, plain, type MediaKeeper } from "../values.js";
 import type { Tool } from "./tool.js";
@@ -17,11 +18,20 @@ const STATUSES: Record<number, string> = {
 const CODES: Record<string, string> = { EACCES: "denied", EPERM: "denied", ENOENT: "not_found", EEXIST: "conflict" };
 const CONNECTION = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "EAI_AGAIN", "EHOSTUNREACH"]);
 
+/** How results are converted. */
+export interface ResultSettings {
+  limits: Limits;
+  allow_nan: boolean;
+  media: MediaKeeper;
+  /** What becomes of a result that is nothing but a failure. */
+  failures: Failures;
+}
+
 /** The plain value that crosses to the script; throws ToolError with code `result_too_large` or `bad_result`. */
-export function convertResult(given: unknown, tool: Tool, limits: Limits, allowNan: boolean, media: MediaKeeper): unknown {
-  const value = tool.parse_json && tool.returns === null && typeof given === "string" ? parsed(given, limits) : given;
+export function convertResult(given: unknown, tool: Tool, settings: ResultSettings): unknown {
+  const value = tool.parse_json && tool.returns === null && typeof given === "string" ? parsed(given, settings.limits) : given;
   try {
-    return convert(value, limits, allowNan, media);
+    return convert(value, settings, tool.path);
   } catch (problem) {
     if (!(problem instanceof ConversionError)) throw problem;
     const code = problem.limit ? "result_too_large" : "bad_result";
@@ -29,9 +39,10 @@ export function convertResult(given: unknown, tool: Tool, limits: Limits, allowN
   }
 }
 
-export function convert(value: unknown, limits: Limits, allowNan: boolean, media: MediaKeeper): unknown {
-  const lowered = plain(value, allowNan, limits.max_depth, "result", media);
+export function convert(value: unknown, { limits, allow_nan, media, failures }: ResultSettings, tool: string | null = null): unknown {
+  const lowered = plain(value, allow_nan, limits.max_depth, "result", media);
   measure(lowered, limits, "result");
+  if (failures === "raise") raiseFailure(lowered, tool);
   return lowered;
 }
 

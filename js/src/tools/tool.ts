@@ -1,6 +1,7 @@
 /** Tool: a named function of the host, with everything that a call of it needs. */
 
 import { ToolDefinitionError, ToolError, UsageError } from "../errors.js";
+import { FAILURES, type Failures } from "../failures.js";
 import { unknown } from "../suggest.js";
 import { isObject } from "../values.js";
 import { Binder } from "./binding.js";
@@ -62,6 +63,8 @@ export interface ToolOptions {
   max_concurrency?: number | null;
   /** Make data of text that is JSON, where there is no result schema. */
   parse_json?: boolean;
+  /** Of a result that is nothing but a failure: "return" gives the data, "raise" an error; by default as the Sandbox says. */
+  failures?: Failures | null;
   /** It runs scripts itself, so that scripts must not reach it. */
   execution?: boolean;
   tags?: string[];
@@ -69,7 +72,7 @@ export interface ToolOptions {
 
 const OPTIONS = [
   ...["name", "call", "description", "parameters", "returns", "namespace", "policy", "hints", "timeout"],
-  ...["max_concurrency", "parse_json", "execution", "tags"],
+  ...["max_concurrency", "parse_json", "failures", "execution", "tags"],
 ];
 
 /** Makes a Tool from its JSON Schema and a function, sync or async, that gets one object of named arguments. */
@@ -96,6 +99,7 @@ export class Tool {
   readonly timeout: number | null;
   readonly max_concurrency: number | null;
   readonly parse_json: boolean;
+  readonly failures: Failures | null;
   readonly execution: boolean;
   readonly tags: string[];
   /** Its identity in a toolbox: `github.create_issue`, or the name alone. */
@@ -119,6 +123,8 @@ export class Tool {
     this.timeout = this.number("timeout", options.timeout, false);
     this.max_concurrency = this.number("max_concurrency", options.max_concurrency, true);
     this.parse_json = options.parse_json ?? true;
+    this.failures = options.failures ?? null;
+    if (this.failures !== null && !FAILURES.includes(this.failures)) this.fail(unknown("failures", String(this.failures), FAILURES));
     this.execution = options.execution ?? false;
     this.tags = [...(options.tags ?? [])];
     this.hints = this.checkHints(options.hints ?? {});

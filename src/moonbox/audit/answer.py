@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import Clip, binary, pieces, shape, short
 from moonbox.errors import UsageError
+from moonbox.failures import failure_in, one_line
 from moonbox.languages.registry import LANGUAGES, language
 from moonbox.wording import counted
 
@@ -21,6 +23,8 @@ MIN_CHARS = 500
 LISTED_CALLS = 20
 _MOST_NOTES = 3
 _LONGEST_NOTE = 150
+_MOST_FAILURES = 5
+_LONGEST_FAILURE = 200
 
 
 def render(run: Run, max_chars: int = 20_000) -> str:
@@ -37,10 +41,13 @@ def render(run: Run, max_chars: int = 20_000) -> str:
 def json_reply(run: Run, text: str, max_chars: int) -> str:
     """The same as JSON: `result`, `output`, and `error` where the script failed; `text` is what `render` made of it.
 
-    Several returned values are a list. What is too long is replaced by the text, cut, under `note`.
+    Several returned values are a list. What is too long is replaced by the text, cut, under `note`. `failures` has a
+    sentence about each result that was nothing but a failure.
     """
     result: Any = run.values[0] if len(run.values) == 1 else list(run.values) or None
     reply: dict[str, Any] = {"result": result, "output": run.output}
+    if failures := _failure_notes(run, max_chars):
+        reply["failures"] = failures
     if run.error is not None:
         reply = {"error": {"kind": run.error.kind, "message": text}, "output": run.output}
     whole = "".join(pieces(reply, whole=True))
@@ -60,8 +67,11 @@ def _success(run: Run, room: int) -> str:
     notes = [_PRINTED_TOO_MUCH.format(run.output_cut)] if run.output_cut else []
     if run.state_lost:
         notes.append(_STATE_LOST)
-    notes += _check_notes(run)
+    notes += _failure_notes(run, room)
     end = "".join(f"\n[{note}]" for note in notes)
+    for note in _check_notes(run):
+        if len(end) + len(note) < room // 2:
+            end += f"\n[{note}]"
     room -= len(end)
     printed = Clip([run.output.rstrip()], room)
     if not run.values:
@@ -92,6 +102,46 @@ def _failure(run: Run, error: ScriptError, room: int) -> str:
     if printed.total:
         text += f"\n\n{_PRINTED}" + printed.fit(for_output, _output_note(run))
     return text + cut
+
+
+def line_naming(tool: str, source: str) -> int | None:
+    """The only line of the script that names the tool."""
+    name = re.compile(rf"\b{re.sub('[^A-Za-z0-9]', '.', tool.rpartition('.')[2])}\b")
+    lines = [number for number, text in enumerate(source.splitlines(), 1) if name.search(text)]
+    return lines[0] if len(lines) == 1 else None
+
+
+def _failure_notes(run: Run, room: int) -> list[str]:
+    """A sentence about each result that was nothing but a failure; calls of one tool that say the same share one.
+
+    A direct call has none: its value is the failure.
+    """
+    if run.language == "direct":
+        return []
+    groups: dict[tuple[str, str], list[int]] = {}
+    for call in run.calls:
+        if (text := _returned_failure(call)) is not None:
+            groups.setdefault((call.tool, text), []).append(call.index)
+    named = list(groups.items())[: max(1, min(_MOST_FAILURES, room // 1_000))]
+    notes = []
+    for (tool, text), (first, *others) in named:
+        line = line_naming(tool, run.source)
+        which = f"calls {first:,} and {len(others):,} more" if others else f"call {first:,}"
+        where = one_line(tool, 100) + (f", line {line}" if line is not None else "")
+        said = _quoted(text, min(_LONGEST_FAILURE, room // 5))
+        notes.append(f"{which} ({where}) returned a failure and raised no error: {said}")
+    left = sum(map(len, groups.values())) - sum(len(calls) for _, calls in named)
+    return [*notes, f"{counted(left, 'more call')} returned a failure"] if left else notes
+
+
+def _returned_failure(call: Call) -> str | None:
+    """What the call's result says if it is nothing but a failure that was not raised."""
+    return failure_in(call.packed) if call.ok and call.packed is not None else None
+
+
+def _quoted(text: str, longest: int) -> str:
+    """Text of a tool, which its quotes and its one line tell apart from ours."""
+    return json.dumps(one_line(text, longest), ensure_ascii=False)
 
 
 def _check_notes(run: Run) -> list[str]:
@@ -149,7 +199,7 @@ def _state(run: Run, error: ScriptError) -> str:
 
 
 def _call_lines(calls: Sequence[Call], problem: ScriptError) -> Iterator[str]:
-    done = sum(call.ok for call in calls)
+    done = sum(_is_done(call) for call in calls)
     counts = ", ".join(part for part in (f"{done} ok" * (done > 0), _not_ok(len(calls) - done)) if part)
     yield f"calls already made ({counts}); do not repeat those that changed something:"
     first, last = (len(calls), 0) if len(calls) <= LISTED_CALLS else (LISTED_CALLS // 2, LISTED_CALLS // 2)
@@ -157,10 +207,14 @@ def _call_lines(calls: Sequence[Call], problem: ScriptError) -> Iterator[str]:
         yield _call_line(call, problem)
     if last:
         hidden = calls[first:-last]
-        failed = _not_ok(sum(not call.ok for call in hidden))
+        failed = _not_ok(sum(not _is_done(call) for call in hidden))
         yield f"… {counted(len(hidden), 'more call')}{f', {failed}' if failed else ', all ok'} …"
         for call in calls[-last:]:
             yield _call_line(call, problem)
+
+
+def _is_done(call: Call) -> bool:
+    return call.ok and _returned_failure(call) is None
 
 
 def _not_ok(count: int) -> str:
@@ -169,6 +223,8 @@ def _not_ok(count: int) -> str:
 
 def _call_line(call: Call, problem: ScriptError) -> str:
     what = _STATUSES.get(call.status, call.status)
+    if (text := _returned_failure(call)) is not None:
+        what = f"returned a failure: {_quoted(text, 160)}"
     if call.error is not None:
         in_headline = problem.kind == "tool" and call.error.message == problem.message
         message = call.error.message if call.status == "error" and not in_headline else ""

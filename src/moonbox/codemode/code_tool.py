@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from moonbox.codemode.routing import Routes
     from moonbox.config.sections import CodeModeSettings
     from moonbox.languages.language import Texts
-    from moonbox.limits import Limits
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.document import Schema
     from moonbox.tools.learned import ResultSize
     from moonbox.tools.tool import Tool
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 LEAN_TOKENS = 250
 """The most that the definition of a lean code tool takes."""
+_MOST_NAMES = 12
 _ENOUGH_RESULTS = 3
 """Of one tool, before its results count as known."""
 
@@ -37,9 +39,9 @@ class CodeTool:
     """The description of the tool that takes scripts."""
 
     def __init__(
-        self, settings: CodeModeSettings, texts: Texts, routes: Routes, limits: Limits, count: Callable[[str], int]
+        self, settings: CodeModeSettings, texts: Texts, routes: Routes, box: Sandbox, count: Callable[[str], int]
     ) -> None:
-        self._settings, self._texts, self._routes, self._limits, self._count = settings, texts, routes, limits, count
+        self._settings, self._texts, self._routes, self._box, self._count = settings, texts, routes, box, count
 
     @property
     def name(self) -> str:
@@ -65,7 +67,8 @@ class CodeTool:
         parts = [texts.description, texts.helpers] if own is None else [own]
         if len(hidden) and own is None:
             paged = any(paging_form(tool) is not None for tool in hidden)
-            parts += [texts.with_tools, texts.paging if paged else "", texts.failures, self._limits_text()]
+            parts += [texts.with_tools, texts.paging if paged else "", texts.failures]
+            parts += [self._failures_text(), self._limits_text()]
         if added:
             parts.append("\n".join([texts.added_title, *(_added(name, said) for name, said in added.items())]))
         parts.append(catalog.text)
@@ -96,12 +99,35 @@ class CodeTool:
         annotations = {"readOnlyHint": read_only}
         return Definition(self.name, description, schema, annotations=annotations, overflow=self.parameter)
 
+    def _failures_text(self) -> str:
+        """What becomes of results that are nothing but a failure, and of which tools' results the opposite."""
+        texts, hidden, holds = self._texts, self._routes.hidden, self._box.failures
+        others = [tool for tool in hidden if tool.failures not in (None, holds)]
+        if len(others) == len(hidden):
+            holds, others = others[0].failures or holds, []
+        text = texts.failures_raise if holds == "raise" else texts.failures_return
+        if not others:
+            return text
+        names = _grouped(others, hidden, texts)
+        listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+        return f"{text} {texts.failures_except.format(names=listed)}"
+
     def _limits_text(self) -> str:
-        limits = self._limits
+        limits = self._box.limits
         calls = [] if limits.max_tool_calls is None else [f"{limits.max_tool_calls} tool calls"]
         time = [] if limits.timeout is None else [f"{limits.timeout:g} seconds"]
         what = " and ".join([*calls, *time])
         return self._texts.limits.format(what=what) if what else ""
+
+
+def _grouped(tools: Sequence[Tool], among: Toolbox, texts: Texts) -> list[str]:
+    """The names of tools as scripts write them; a namespace of which these are all the tools is one name."""
+    sizes = Counter(tool.namespace for tool in among)
+    whole = {space for space, count in Counter(tool.namespace for tool in tools).items() if count == sizes[space]}
+    names = (
+        f"{tool.namespace}.*" if tool.namespace in whole and tool.namespace else among.alias(tool) for tool in tools
+    )
+    return [visible(texts.written(name)) for name in dict.fromkeys(names)]
 
 
 def _added(name: str, said: str) -> str:

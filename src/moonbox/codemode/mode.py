@@ -110,7 +110,7 @@ class CodeMode:
             client_tools=self._client_tools,
             later=self._later,
         )
-        self._code_tool = CodeTool(settings, self._texts, self._routes, self.sandbox.limits, self._count)
+        self._code_tool = CodeTool(settings, self._texts, self._routes, self.sandbox, self._count)
         self._reader = CallReader(self._code_tool, self._routes, self._texts)
         self._view: View | None = None
         self._lock = threading.Lock()

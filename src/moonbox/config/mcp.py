@@ -26,6 +26,7 @@ from moonbox.config.reader import CLOSED, positive, read, table
 from moonbox.config.sections import check_url
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
+from moonbox.failures import Failures  # noqa: TC001 - pydantic reads the annotation at run time
 
 if TYPE_CHECKING:
     from moonbox.config.file import Config
@@ -47,6 +48,8 @@ class ToolRule:
     """auto: scripts may call it; approve: a person approves each call; direct: only the client may call it."""
     timeout: float | None = None
     """Seconds for one call."""
+    failures: Failures | None = None
+    """return: a result that is nothing but a failure, such as `{"error": "…"}`, is data; raise: it is an error."""
     enabled: bool = True
     """Whether it is offered at all."""
 
@@ -153,6 +156,8 @@ class ServerSettings:
     """What scripts may read of it: "resources" with mcp.read(uri), "prompts" with mcp.prompt(name, arguments)."""
     policy: Policy | None = None
     """For every tool that has no rule of its own."""
+    failures: Failures | None = None
+    """The same, for results that are nothing but a failure: return or raise; by default as [sandbox] says."""
     include: tuple[str, ...] = ("*",)
     """Globs of the tools to offer."""
     exclude: tuple[str, ...] = ()
@@ -257,6 +262,10 @@ class ServerSettings:
         """The configured policy, or None."""
         rule = self.tools.get(tool)
         return rule.policy if rule is not None and rule.policy is not None else self.policy
+
+    def failures_of(self, tool: str) -> Failures | None:
+        rule = self.tools.get(tool)
+        return rule.failures if rule is not None and rule.failures is not None else self.failures
 
     def timeout_of(self, tool: str) -> float:
         rule = self.tools.get(tool)

@@ -42,6 +42,8 @@ class SandboxSettings:
     """The most workers at the same time."""
     allow_nan: bool = False
     """Let NaN and infinity leave a script."""
+    failures: Literal["return", "raise"] = "return"
+    """Of results that are nothing but a failure: `return` gives scripts the data, `raise` makes an error of it."""
     check: bool = True
     """Look at each script first, and do not run one that cannot work."""
     require: tuple[str, ...] = ()

@@ -224,6 +224,7 @@ def _open_sandbox(
             min_workers=settings.min_workers,
             max_workers=settings.max_workers,
             allow_nan=settings.allow_nan,
+            failures=settings.failures,
             check=settings.check,
             require=settings.require,
             audit=sink,

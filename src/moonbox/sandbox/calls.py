@@ -155,16 +155,17 @@ class CallPath:
                 running.let_go()
             self.media.deactivate(active)
 
-    def answered(self, answer: Answer) -> CallResult:
+    def answered(self, answer: Answer, entry: CallEntry) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
         if answer.kind == "error":
             error = ToolError(answer.message, code=answer.code, retryable=answer.retryable, data=answer.data)
             return "error", None, error
+        tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
         try:
             with self.media.active():
-                return "ok", self._packed(answer.result), None
+                return "ok", self._packed(answer.result, tool), None
         except ToolError as error:
-            return "error", None, error
+            return failure(error)
 
     def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
@@ -228,7 +229,7 @@ class CallPath:
             if layer.before is not None:
                 answer = await self._before(layer, tool, entry, run, executor)
                 if answer is not None:
-                    return self._packed(answer.result)
+                    return self._packed(answer.result, tool)
         if tool.policy == "approve":
             await self._approved(tool, entry, run, executor)
         if tool.max_concurrency is not None:
@@ -237,7 +238,7 @@ class CallPath:
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
         result = await self._invoke(call, entry, run, executor, tool.is_async)
-        packed = convert(result, tool, self.value_limits)
+        packed = convert(result, tool, self.value_limits, self._setup.failures_of(tool))
         other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
         if other is not None:
             run.note(other, tool.path)
@@ -246,7 +247,7 @@ class CallPath:
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, packed.value)))
                 if isinstance(changed, ToolCall):
-                    packed = self._packed(changed.result)
+                    packed = self._packed(changed.result, tool)
                 elif changed is not None:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return packed
@@ -342,9 +343,9 @@ class CallPath:
         assert entry.running is not None
         entry.running.slots = slots
 
-    def _packed(self, result: Any) -> Packed:
-        """What a function, middleware or a caller gave as a result."""
-        return convert(result, None, self.value_limits)
+    def _packed(self, result: Any, tool: Tool | None = None) -> Packed:
+        """What a function, middleware or a caller gave as a result, the last two instead of a tool."""
+        return convert(result, None, self.value_limits, self._setup.failures_of(tool))
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

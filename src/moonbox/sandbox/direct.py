@@ -105,7 +105,7 @@ class DirectCall:
             self._calls.prepare(self._entry)
         except ToolError as error:
             return self._finish(failure(error))
-        return self._finish(self._calls.answered(answer))
+        return self._finish(self._calls.answered(answer, self._entry))
 
     def _seconds(self) -> float | None:
         """Until something may be due."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.answer import line_naming
 from moonbox.audit.compact import short
 from moonbox.audit.records import Run, Usage
 from moonbox.findings import Finding
@@ -143,7 +144,7 @@ class RunRecord:
         slowest = max(calls, key=lambda call: call.duration, default=None)
         if slowest is None or slowest.duration < _NEARLY_ALL * spent:
             return error
-        line = _line_naming(slowest.tool, self.source) or (error.line if slowest.status == "in_flight" else None)
+        line = line_naming(slowest.tool, self.source) or (error.line if slowest.status == "in_flight" else None)
         where = f" on line {line}" if line is not None else ""
         seconds = f"{min(slowest.duration, spent):.1f} of {spent:.1f} seconds"
         hint = f"the call of '{slowest.tool}'{where} took {seconds}: ask it for less, or go on without it"
@@ -191,12 +192,3 @@ class RunRecord:
             limits=self.calls.limits,
             labels=self.labels,
         )
-
-
-def _line_naming(tool: str, source: str) -> int | None:
-    """The only line of the script that names the tool."""
-    import re  # only for a run out of time
-
-    name = re.compile(rf"\b{re.sub('[^A-Za-z0-9]', '.', tool.rpartition('.')[2])}\b")
-    lines = [number for number, text in enumerate(source.splitlines(), 1) if name.search(text)]
-    return lines[0] if len(lines) == 1 else None

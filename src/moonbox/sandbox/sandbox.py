@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
+    from moonbox.failures import Failures
     from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
@@ -71,6 +72,7 @@ class Sandbox(DurableRuns):
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
+    failures       of results that are nothing but a failure: "return" gives the data, "raise" makes an error of it
     allow_nan      let NaN and infinity leave a script
     on_call        called with each call's record entry when it starts and when it ends (for progress displays)
     on_output      called with what a script prints, while it runs
@@ -97,6 +99,7 @@ class Sandbox(DurableRuns):
         check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
+        failures: Failures = "return",
         allow_nan: bool = False,
         telemetry: Any = None,
         on_call: Callable[[CallEntry], None] | None = None,
@@ -107,6 +110,7 @@ class Sandbox(DurableRuns):
             language=language,
             isolation=isolation,
             features=lua_features,
+            failures=failures,
             min_workers=min_workers,
             max_workers=max_workers,
         )
@@ -121,6 +125,7 @@ class Sandbox(DurableRuns):
             features=frozenset(lua_features),
             context=dict(context or {}),
             allow_nan=allow_nan,
+            failures=failures,
             approve=approve,
             middleware=check_middleware(middleware),
             telemetry=open_telemetry(telemetry),
@@ -190,6 +195,10 @@ class Sandbox(DurableRuns):
     @property
     def allow_nan(self) -> bool:
         return self._setup.allow_nan
+
+    @property
+    def failures(self) -> Failures:
+        return self._setup.failures
 
     @property
     def docs(self) -> Docs:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from moonbox.check.checker import Latest
 from moonbox.errors import MissingExtra, UsageError
+from moonbox.failures import FAILURES
 from moonbox.languages.registry import language as language_named
 from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.options import check_callbacks, check_limits
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import Telemetry
     from moonbox.check.tools import ToolView
     from moonbox.errors import ToolError
+    from moonbox.failures import Failures
     from moonbox.journal.store import Journal
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
@@ -54,6 +56,8 @@ class Setup:
     features: frozenset[str]
     context: dict[str, Any]
     allow_nan: bool
+    failures: Failures
+    """What becomes of results that are nothing but a failure, where the tool does not say."""
     approve: Callable[[ToolCall], Any | Awaitable[Any]] | None
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
@@ -93,6 +97,10 @@ class Setup:
     def context_with(self, context: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """What the tools of a run find that is given this context."""
         return {**self.context, **context} if context else self.context
+
+    def failures_of(self, tool: Tool | None) -> Failures:
+        """What becomes of a result of the tool, or of a function, that is nothing but a failure."""
+        return (tool.failures if tool is not None else None) or self.failures
 
     def search(self, toolbox: Toolbox) -> ToolSearch:
         """The search over a toolbox, which follows its changes."""
@@ -159,7 +167,7 @@ class Setup:
 
 
 def check_options(
-    *, limits: Any, language: Any, isolation: Any, features: Any, min_workers: Any, max_workers: Any
+    *, limits: Any, language: Any, isolation: Any, features: Any, failures: Any, min_workers: Any, max_workers: Any
 ) -> None:
     """Raise UsageError where an option of a Sandbox is wrong."""
     check_limits(limits)
@@ -170,6 +178,8 @@ def check_options(
         raise UsageError(f"the language '{language}' has no features to open")
     if isinstance(features, str) or not set(features) <= set(known):
         raise UsageError(f"lua_features must be a set of {sorted(known)}, not {features!r}")
+    if failures not in FAILURES:
+        raise UsageError(f"failures must be 'return' or 'raise', not {failures!r}")
     for name, value, least in (("min_workers", min_workers, 0), ("max_workers", max_workers, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")

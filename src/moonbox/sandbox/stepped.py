@@ -151,7 +151,7 @@ class SteppedDriver:
         self._driver.carry_out([waiting[call] for call, answer in answers.items() if answer.kind == "run"])
         for call, answer in answers.items():
             if answer.kind != "run":
-                execution.answer(waiting[call], *execution.calls.answered(answer))
+                execution.answer(waiting[call], *execution.calls.answered(answer, waiting[call]))
         execution.ledger.holds_answers = False
 
     def _cancel(self) -> None:

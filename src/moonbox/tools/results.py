@@ -18,6 +18,8 @@ replaced by `***`; the traceback of the tool's own code goes into `ToolError.det
     everything else                                       tool_error    no
 
 An HTTP status is also in the error's data: `{"status": 404}`.
+
+A result that is nothing but a failure (`moonbox.failures`) stays data, or is raised where `failures` says so.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
+from moonbox.failures import raise_failure
 from moonbox.tools.binding import refuse_to_fetch
 from moonbox.tools.coercion import stand_in
 from moonbox.tools.document import Document, accepts, kind_of
@@ -38,6 +41,7 @@ from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from moonbox.failures import Failures
     from moonbox.tools.tool import Tool
 
 LONGEST_MESSAGE = 500
@@ -89,10 +93,11 @@ async def _drained(rows: AsyncGenerator[Any, Any], most: int) -> list[Any]:
     return taken
 
 
-def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
+def convert(value: Any, tool: Tool | None, limits: ValueLimits, failures: Failures = "return") -> Packed:
     """What a tool returned, as it goes to the script; raises ToolError with code `result_too_large` or `bad_result`.
 
-    Without a tool it is the result of a function that was added, or one that the caller gave.
+    Without a tool it is the result of a function that was added, or one that the caller gave. With `failures="raise"`,
+    a result that is nothing but a failure is raised too.
     """
     name = tool.path if tool is not None else None
     subject = f"the result of {name}" if name else "the result"
@@ -102,6 +107,8 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits) -> Packed:
         packed = pack(collect_rows(value, limits.max_array), limits, "result")
         if tool is not None and tool.validate_result and tool.result_schema is not None:
             tool.result_schema.check(packed.value)
+        if failures == "raise":
+            raise_failure(packed, name)
         return packed
     except ToolError:
         raise

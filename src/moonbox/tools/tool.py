@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, get_args, overload
 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
+from moonbox.failures import FAILURES
 from moonbox.limits import Limits
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import ParamSpec, TypeVar
 
+    from moonbox.failures import Failures
     from moonbox.tools.function import Context
     from moonbox.tools.hints import HintOptions
 
@@ -71,6 +73,9 @@ class Tool(Generic[P, R]):
     """Make data of text that is JSON, where there is no result schema."""
     validate_result: bool = field(default=False, repr=False)
     """Refuse a result that does not fit `returns`; otherwise a result of another type is a note in the run's record."""
+    failures: Failures | None = field(default=None, repr=False)
+    """return: a result that is nothing but a failure, such as `{"error": "…"}`, is data; raise: it is an error. None:
+    as the Sandbox says."""
     execution: bool = field(default=False, repr=False)
     """It runs scripts itself, so that scripts must not reach it."""
     is_async: bool = field(default=False, repr=False)
@@ -92,6 +97,8 @@ class Tool(Generic[P, R]):
             check_name(self.namespace, "namespace")
         if self.policy not in _POLICIES:
             raise ToolDefinitionError(f"tool {self.name!r}: {unknown('policy', str(self.policy), _POLICIES)}")
+        if self.failures is not None and self.failures not in FAILURES:
+            raise ToolDefinitionError(f"tool {self.name!r}: {unknown('failures', str(self.failures), FAILURES)}")
         if self.answered_by_caller and self.policy == "approve":
             raise ToolDefinitionError(f"tool {self.name!r}: policy 'approve' needs a function")
         if not callable(self.call):
@@ -202,7 +209,8 @@ class Tool(Generic[P, R]):
 
     def convert_result(self, value: Any, limits: ValueLimits | None = None) -> Any:
         """The plain value that crosses to the script; raises ToolError where it cannot or is too large."""
-        return convert(value, self, limits or ValueLimits.of(Limits(), allow_nan=True)).value
+        limits = limits or ValueLimits.of(Limits(), allow_nan=True)
+        return convert(value, self, limits, self.failures or "return").value
 
     @property
     def document(self) -> Document:
@@ -260,6 +268,7 @@ def tool(
     max_concurrency: int | None = None,
     parse_json: bool = True,
     validate_result: bool = False,
+    failures: Failures | None = None,
     execution: bool = False,
     tags: tuple[str, ...] = (),
     meta: Mapping[str, Any] | None = None,
@@ -289,7 +298,7 @@ class _Decorator(Protocol):
 
 _OPTIONS = (
     *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
-    *("parse_json", "validate_result", "execution", "tags", "meta"),
+    *("parse_json", "validate_result", "failures", "execution", "tags", "meta"),
 )
 
 

@@ -127,6 +127,7 @@ def _convert(item: McpTool, settings: ServerSettings, invoke: Invoke) -> Tool:
         returns=_script_schema(item.output_schema),
         call=call,
         policy=policy or "auto",
+        failures=settings.failures_of(item.name),
         # A destructive tool stays direct because of its hint, unless the configuration says auto.
         hints=replace(hints, destructive=None) if policy == "auto" else hints,
         meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints, "mcp_definition": item},

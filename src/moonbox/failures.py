@@ -1,0 +1,159 @@
+"""Results that are nothing but a failure: the forms in which tools return an error as data instead of raising it.
+
+    `error`             text, an object, a list, or true: {"error": "cannot write: No such file"}
+    `errors`            text, an object or a list: {"errors": [{"message": "bad field"}]}
+    `success`           false: {"success": false, "message": "quota"}
+    `status`            "error": {"status": "error", "detail": "quota"}
+    a list of one such object, and text that is JSON of one of these forms
+
+One of them is enough. Beside it there may be `ok`, `code`, `message`, `detail` and `details`, and fields that are null.
+A result with any other field is data, as is one that says `success: true`, `ok: true` or a status of success, and one
+whose `error` is empty or a number.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, get_args
+from unicodedata import category
+
+from moonbox.errors import ToolError
+
+if TYPE_CHECKING:
+    from moonbox.values import Packed
+
+Failures = Literal["return", "raise"]
+"""What becomes of such a result: the script gets it as data, or as an error."""
+FAILURES: tuple[str, ...] = get_args(Failures)
+CODES = frozenset({"not_found", "invalid", "denied", "conflict", "rate_limited", "timeout", "unavailable"})
+"""The codes that a result may give its error."""
+_RETRYABLE = frozenset({"rate_limited", "timeout", "unavailable"})
+_FIELDS = frozenset({"error", "errors", "success", "ok", "status", "code", "message", "detail", "details"})
+_KEYS = frozenset(name.encode() for name in _FIELDS)
+_SUCCESS = frozenset({"ok", "success", "succeeded", "complete", "completed", "done"})
+_LONGEST_TEXT = 500
+_LONGEST_JSON = 4_096
+_DEEPEST = 3
+
+
+def failure_in(packed: Packed) -> str | None:
+    """What a result that is nothing but a failure says, on one line; None for every other result."""
+    fields = _failure_fields(packed)
+    return None if fields is None else _text(fields)
+
+
+def raise_failure(packed: Packed, tool: str | None) -> None:
+    """Raise ToolError where the result is nothing but a failure."""
+    fields = _failure_fields(packed)
+    if fields is not None:
+        code = _code(fields)
+        raise ToolError(_text(fields), code=code, retryable=code in _RETRYABLE, data=packed.value, tool=tool)
+
+
+def one_line(text: str, longest: int) -> str:
+    """Text of a tool without what breaks, hides or turns a line, cut with `…` where it is longer."""
+    text = text[: 4 * longest]
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(" " if category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp") else mark for mark in text)
+    text = " ".join(text.split())
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def _failure_fields(packed: Packed) -> dict[str, Any] | None:
+    """The fields of the failure, without those that are null."""
+    if not _is_possible(packed.data):
+        return None
+    value = packed.value
+    if type(value) is str:
+        value = _parsed(value)
+    if type(value) is list and len(value) == 1:
+        value = value[0]
+    if type(value) is not dict:
+        return None
+    fields = {key: item for key, item in value.items() if item is not None}
+    return fields if _is_failure(fields) else None
+
+
+def _is_possible(data: bytes) -> bool:
+    """Judge by the first bytes of the MessagePack, so that large results are not decoded."""
+    at = 1 if data[0] == 0x91 else 0  # a list of one element
+    if 0x81 <= data[at] <= 0x8F:  # an object of up to 15 fields
+        key = data[at + 2 : at + 2 + (data[at + 1] & 0x1F)]
+        return key in _KEYS or data[at + 2 + len(key) :][:1] == b"\xc0"  # null
+    is_text = 0xA0 <= data[0] <= 0xBF or data[0] in (0xD9, 0xDA)
+    return is_text and len(data) <= _LONGEST_JSON
+
+
+def _parsed(text: str) -> Any:
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_failure(fields: dict[str, Any]) -> bool:
+    if not fields.keys() <= _FIELDS or not isinstance(fields.get("message", ""), str):
+        return False
+    if fields.get("success", False) is not False or fields.get("ok", False) is not False:
+        return False
+    if not _may_fail(fields.get("status", "error")):
+        return False
+    return _first(fields) is not None or "success" in fields or fields.get("status") == "error"
+
+
+def _first(fields: dict[str, Any]) -> Any:
+    """The first of `error` and `errors` that says something; None where neither does."""
+    if fields.get("error") is True:
+        return True
+    named = (fields.get(name) for name in ("error", "errors"))
+    return next((error for error in named if isinstance(error, str | dict | list) and error), None)
+
+
+def _may_fail(status: Any) -> bool:
+    """Whether the status can be that of a failure; a number is an HTTP status."""
+    if isinstance(status, bool):
+        return not status
+    if isinstance(status, int | float):
+        return status >= 400
+    return isinstance(status, str) and status.lower() not in _SUCCESS
+
+
+def _code(fields: dict[str, Any]) -> str:
+    error = _first(fields)
+    if isinstance(error, list):
+        error = error[0]
+    inner = error.get("code") if isinstance(error, dict) else None
+    return next((code for code in (fields.get("code"), inner) if isinstance(code, str) and code in CODES), "tool_error")
+
+
+def _text(fields: dict[str, Any]) -> str:
+    said = _words(fields.get("error")) or _words(fields.get("errors"))
+    message = _words(fields.get("message"))
+    parts = [part for part in (said, message if message != said else "") if part]
+    text = ": ".join(parts) or _words(fields.get("detail")) or _words(fields.get("details"))
+    if text:
+        return text
+    if _first(fields) is not None:
+        return "an error without a text"
+    return "success is false" if "success" in fields else "status is error"
+
+
+def _words(value: Any, depth: int = 0) -> str:
+    """The text in a value: of an object its message or else its plain fields, of a list its first element's."""
+    if isinstance(value, str):
+        return one_line(value, _LONGEST_TEXT)
+    if depth == _DEEPEST:
+        return ""
+    if isinstance(value, list) and value:
+        more = f" (and {len(value) - 1} more)" if len(value) > 1 else ""
+        text = _words(value[0], depth + 1)
+        return text and text + more
+    if not isinstance(value, dict):
+        return ""
+    for name in ("message", "error", "detail"):
+        if text := _words(value.get(name), depth + 1):
+            return text
+    plain = [f"{key}: {item}" for key, item in value.items() if type(item) in (str, int)]
+    return one_line(", ".join(plain), _LONGEST_TEXT)
