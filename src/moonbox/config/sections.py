@@ -308,7 +308,7 @@ class ServeSettings:
     start_wait: float = 10.0
     """How long the first list of tools waits for servers that are still starting."""
     answer_within: float | None = None
-    """Seconds after which a script that has not ended is answered with the id of its run, and continues. Off by default."""
+    """Seconds after which a client is told that its script goes on, and comes back for the result. Off by default."""
     structured: bool = True
     """Send the script's value as structured content too, besides the text."""
     direct_without_asking: bool = True

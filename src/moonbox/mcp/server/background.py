@@ -15,7 +15,7 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from moonbox.mcp.server.calls import Call
+    from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.sessions import Client
 
 _LONGEST_ID = 64
@@ -66,16 +66,15 @@ class WaitArguments:
         run_id, seconds, cancel = given.get("run_id"), given.get("seconds"), given.get("cancel")
         if not isinstance(run_id, str):
             raise UsageError("run_id must be a string: the id in the answer that said that the script continues")
-        if seconds is not None and (
-            isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0
-        ):
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and not (is_number and seconds >= 0):
             raise UsageError("seconds must be a number of at least 0")
         if not isinstance(cancel, bool | None):
             raise UsageError("cancel must be true or false")
         return cls(run_id, seconds, bool(cancel))
 
 
-def still_running(call: Call, client: Client) -> CallToolResult:
+def still_running(call: Call, client: Client, *, structured: bool) -> CallToolResult:
     """The answer in place of a result that is not there yet."""
     progress = call.script_progress
     data: dict[str, Any] = {"run": call.id, "calls": call.calls_made, "running": True}
@@ -90,17 +89,19 @@ def still_running(call: Call, client: Client) -> CallToolResult:
     meta: dict[str, Any] = {RUN_KEY: call.id}
     if not client.modern:
         meta[RELATED_KEY] = {"taskId": call.id}
-    return CallToolResult(content=[TextContent(text=text)], structured_content=data, _meta=meta)
+    return CallToolResult(content=[TextContent(text=text)], structured_content=data if structured else None, _meta=meta)
 
 
-def stopped(run_id: str) -> CallToolResult:
+def stopped(call: Call, *, structured: bool) -> CallToolResult:
     """The answer where there will be no result."""
-    return CallToolResult(content=[TextContent(text=f"The run {run_id} was stopped.")], is_error=True)
+    text = TextContent(text=f"The run {call.id} was stopped.")
+    data = {"run": call.id, "calls": call.calls_made} if structured else None
+    return CallToolResult(content=[text], structured_content=data, _meta={RUN_KEY: call.id})
 
 
 def not_in_background(run_id: str) -> str:
     shown = run_id if len(run_id) <= _LONGEST_ID else run_id[:_LONGEST_ID] + "…"
     return (
         f"no run {shown!r} is in the background: its result was given before, or was not asked for in time. "
-        f"If it has ended, the resource moonbox://runs/ID is its record."
+        "If it has ended, the resource moonbox://runs/ID is its record."
     )

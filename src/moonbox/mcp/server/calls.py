@@ -1,4 +1,4 @@
-"""All calls in progress: those that a request waits for, those that wait for an answer, and scripts in the background."""
+"""All calls in progress: those that a request waits for, that wait for an answer, or that are in the background."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mcp_types import CallToolResult
 
-    from moonbox.mcp.server.calls import Call
+    from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.sessions import Client
 
 MOST_KEPT = 64

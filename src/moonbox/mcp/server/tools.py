@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.sections import ServeSettings
-    from moonbox.mcp.server.calls import Call, Calls
+    from moonbox.mcp.server.call import Call
+    from moonbox.mcp.server.calls import Calls
     from moonbox.mcp.server.sessions import Client, Conversation
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
