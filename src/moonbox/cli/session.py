@@ -165,7 +165,7 @@ class _LatestRun:
 class CallLine:
     """The line on a terminal that shows tool calls and progress as they happen; a Sandbox's `on_call`.
 
-    The line appears with the first call or report of a run and goes when the run ends. Calls begin and end in threads of the
+    The line appears with the first call or report of a run and goes when it ends. Calls begin and end in threads of the
     Sandbox, and the line is drawn in a thread of its own, so that one lock guards everything.
     """
 
