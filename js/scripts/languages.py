@@ -16,7 +16,7 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.languages.rhai.vocabulary import rhai_words
 from moonbox.limits import PRESETS, Limits
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
-from moonbox.sandbox.environment import SHOW
+from moonbox.sandbox.environment import PROGRESS, SHOW
 from moonbox.tools import facts, search
 from moonbox.tools.paging import ONLY_WITH_LIMIT, PARAMETERS
 
@@ -56,7 +56,7 @@ def main() -> None:
         "languages": languages,
         "limits": {"default": Limits().to_dict(), **PRESETS},
         "discovery": DISCOVERY_BUDGET,
-        "show": SHOW.doc,
+        "functions": {each.name: each.doc for each in (SHOW, PROGRESS)},
         "facts": facts.PATTERNS,
         "paging": {"parameters": PARAMETERS, "only_with_limit": ONLY_WITH_LIMIT},
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},

@@ -4,6 +4,7 @@
 export { Limits, type LimitFields, type LimitOptions } from "./limits.js";
 export { Sandbox, type ReplOptions, type SandboxOptions } from "./sandbox/sandbox.js";
 export { type Repl, type RunOptions } from "./sandbox/repl.js";
+export { type Progress } from "./sandbox/progress.js";
 export { type Approve, type ClientCalls, type ClientOptions, type Decision, type ToolCall } from "./sandbox/calls.js";
 export { Media, media, type MediaHandle, type MediaOptions } from "./media.js";
 export { Run, type Call, type CallError, type CallStatus, type Usage } from "./audit/records.js";

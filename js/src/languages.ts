@@ -68,7 +68,7 @@ interface Bundle {
   languages: Record<string, Language>;
   limits: { default: LimitFields } & Record<string, Partial<LimitFields>>;
   discovery: number;
-  show: string;
+  functions: { show: string; progress: string };
   paging: { parameters: Record<string, string[]>; only_with_limit: Record<string, string[]> };
   facts: {
     quoted: string; quoted_list: string; plain_list: string; listed: string; slashed: string; telling: string;
@@ -90,8 +90,8 @@ export const prelude = bundle.prelude;
 export const presets = bundle.limits;
 /** What one run may spend on questions to `docs`. */
 export const discoveryBudget = bundle.discovery;
-/** The documentation of `show`. */
-export const showDoc = bundle.show;
+/** The documentation of `show` and `progress`. */
+export const functionDocs = bundle.functions;
 /** The usual names of parameters that tools are paged with. */
 export const pagingNames = bundle.paging;
 export const searchWords = bundle.search;

@@ -53,6 +53,26 @@ test("tools know for whom they are called, and the record has the labels only", 
     await mode.close();
   }));
 
+test("a script says how far it is", () =>
+  within({}, async (box) => {
+    for (const [language, source] of [
+      ["lua", "progress(1) progress(2, 4, ' two\\nrows ') return select(2, pcall(progress, 'half')).message"],
+      ["rhai", 'progress(1); progress(2, 4, " two\\nrows "); let m = (); try { progress("half") } catch (e) { m = e.message } m'],
+    ]) {
+      const seen = [];
+      const other = new Sandbox({ language });
+      const repl = await other.repl();
+      const run = await repl.run(source, { on_progress: (progress) => seen.push(progress) });
+      assert.match(run.value, /write: progress\(done, total, text\)/);
+      assert.deepEqual(seen, [{ done: 1, total: null, text: "" }, { done: 2, total: 4, text: "two rows" }]);
+      assert.equal((await repl.run("progress(1)")).calls.length, 0);
+      await other.close();
+    }
+    await assert.rejects(async () => box.run("return 1", { on_progress: 1 }), UsageError);
+    box.define("progress", () => "the host's");
+    assert.equal((await box.run("return progress()")).value, "the host's");
+  }));
+
 test("wrong options are refused", () =>
   within({}, async (box) => {
     for (const [options, message] of [

@@ -282,6 +282,20 @@ def test_calls_are_shown_while_they_happen(terminal: Open, tmp_path: Path) -> No
     assert "2 calls · " in screen.rest
 
 
+def test_progress_is_a_bar_on_a_terminal_only(terminal: Open, moonbox: Moonbox, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    script = "progress(1, 4, 'rows') return tools.wait{fifo = 'fifo'}"
+    screen = terminal("run", "-t", "kit", "-e", script)
+    screen.expect("━━━━━━━━━━")
+    screen.expect("1 of 4, rows")
+    fifo.write_text("the answer")
+    screen.expect("the answer")
+    assert screen.ended() == 0
+    piped = moonbox("run", "-e", "progress(1, 4, 'rows') return 'end'")
+    assert (piped.stdout, piped.stderr) == ("end\n", "")
+
+
 def test_a_person_is_asked(terminal: Open) -> None:
     script = "for _, p in ipairs{'a', 'b', 'c', 'd', 'e'} do print(select(2, pcall(tools.delete, {path = p}))) end"
     screen = terminal("run", "-t", "kit", "-e", script)

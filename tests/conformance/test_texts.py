@@ -13,7 +13,7 @@ import pytest
 from moonbox import CodeMode, Limits, Media, Sandbox, Tool, Toolbox
 from moonbox.adapters.base import ModelCall
 from moonbox.errors import ArgumentError
-from moonbox.mcp.server.tools import media_block
+from moonbox.mcp.server.results import media_block
 from moonbox.tools.signature import LEVELS, render
 from tests.conformance.cases import conformance_tools
 from tests.conformance.hosts import DriverHost, describe, why_missing

@@ -91,6 +91,18 @@ def test_a_run_is_told_as_it_happens(api: httpx.Client) -> None:
         assert next(stream)[0] == "done"
 
 
+def test_a_script_says_how_far_it_is(api: httpx.Client) -> None:
+    id = open_session(api)
+    for step in (False, True):
+        body = {"source_code": "for i = 1, 5000 do progress(i, 5000, 'rows') end", "step": step}
+        assert api.post(f"/sessions/{id}/run", json=body).status_code == 202
+        with events(api, id) as stream:
+            _, last = until((each for each in stream if each[0] == "done" or each[2].get("done") == 5000), "progress")
+            names, _ = until(stream, "done")
+        assert last == {"done": 5000, "total": 5000, "text": "rows"}
+        assert len(names) < 1000, "they do not displace other events"
+
+
 def test_limits_and_their_mistakes(api: httpx.Client) -> None:
     id = open_session(api)
     for wrong in ({"timeout": -1}, {"nonsense": 1}, {"preset": "none"}, {"max_tool_calls": "many"}):

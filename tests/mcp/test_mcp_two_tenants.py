@@ -40,6 +40,10 @@ CONFIG = f"""
 [serve]
 tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
 max_body = 100000
+answer_within = 5
+
+[limits]
+timeout = 60
 
 [mcp.servers.shared]
 command = {json.dumps(program(SERVER)[0])}
@@ -47,11 +51,16 @@ args = {json.dumps(program(SERVER)[1:])}
 scripts = ["resources", "prompts"]
 """
 TOOLS = """
+import asyncio
 from moonbox import tool
 
 @tool(policy="approve")
 def delete(path: str) -> str:
     return path
+
+@tool
+async def hold() -> None:
+    await asyncio.sleep(50)
 
 @tool(policy="direct")
 def refuse(text: str) -> str:
@@ -121,6 +130,10 @@ class Tenant:
         arguments = {"source_code": source, **more.pop("arguments", {})}
         return self.ask(version, "tools/call", {"name": "lua_repl", "arguments": arguments, **more})
 
+    def wait(self, version: str, run_id: str, **more: Any) -> Any:
+        arguments = {"run_id": run_id, "seconds": 0, **more}
+        return self.ask(version, "tools/call", {"name": "lua_repl_wait", "arguments": arguments})
+
     def has_seen(self, *texts: str) -> bool:
         return all(text.encode() in self.seen for text in texts)
 
@@ -159,6 +172,9 @@ def calls(me: Tenant, version: str) -> None:
         f"return mcp.read('note://{word}'), mcp.prompt('shared_greet', {{text = '{word}'}})",
     ):
         me.script(version, source)
+    held = f"progress(1, 2, '{word}') print('{word}') tools.hold() return '{word}'"
+    me.ids["background"] = me.script(version, held, _meta={"moonbox/conversation": word})["structuredContent"]["run"]
+    me.wait(version, me.ids["background"])
     picture = me.script(version, f"return tools.shared.picture{{text = '{word}'}}")
     me.ids["media"] = picture["structuredContent"]["value"]["media"]
     me.ask(version, "tools/call", {"name": "refuse", "arguments": {"text": word}})
@@ -172,6 +188,8 @@ def calls(me: Tenant, version: str) -> None:
 
 def stolen_calls(me: Tenant, version: str, other: dict[str, str]) -> None:
     """Calls that look for what is another's."""
+    for more in ({}, {"cancel": True}):
+        me.wait(version, other["background"], **more)
     me.script(version, EVERYTHING)
     me.script(version, EVERYTHING, arguments={"state": other["state"]})
     me.script(version, EVERYTHING, _meta={"moonbox/conversation": "ours"})
@@ -258,7 +276,8 @@ def tenants(url: str) -> Iterator[tuple[Tenant, Tenant]]:
     alice, bob = Tenant(url, "alice", "kestrel"), Tenant(url, "bob", "osprey")
     for one in (alice, bob):
         go_through(one)
-        assert len(one.ids) == 6, one.ids
+        assert len(one.ids) == 7, one.ids
+        assert one.wait(CURRENT, one.ids["background"])["structuredContent"]["progress"]["text"] == one.word
         assert b'restarts\\": 0' in one.seen, "an error with the code -32000 is not the end of a connection"
         assert b'restarts\\": 1' not in one.seen
         one.script(EARLIER, f"return tools.shared.touch{{text = '{one.word}'}}")
@@ -311,6 +330,8 @@ def test_nothing_is_had_by_its_name(tenants: tuple[Tenant, Tenant]) -> None:
             one.seen += answer.content
             assert answer.status_code == 404
         assert one.knows(other) == []
+        still = other.wait(CURRENT, other.ids["background"])
+        assert "error" not in still["content"][0]["text"], "the other's script was not stopped"
         kept = other.script(EARLIER, f"return {other.word}_global")
         assert kept["structuredContent"]["value"] == other.word, "the other still has its session"
 

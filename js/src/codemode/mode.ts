@@ -8,7 +8,7 @@ import type { Media } from "../media.js";
 import type { ClientCalls } from "../sandbox/calls.js";
 import type { SpendOptions } from "../limits.js";
 import type { PurposeOptions } from "../sandbox/options.js";
-import type { Repl } from "../sandbox/repl.js";
+import type { Repl, RunOptions } from "../sandbox/repl.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { unknown } from "../suggest.js";
 import type { Tool } from "../tools/tool.js";
@@ -63,7 +63,7 @@ export interface CodeModeOptions {
   client_calls?: ClientCalls;
 }
 
-export interface CallOptions extends SpendOptions, PurposeOptions {
+export interface CallOptions extends SpendOptions, PurposeOptions, Pick<RunOptions, "on_progress"> {
   conversation?: string;
 }
 

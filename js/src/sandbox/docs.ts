@@ -1,7 +1,7 @@
 /** The documentation that scripts read through `docs`. */
 
 import { ArgumentError } from "../errors.js";
-import { filled, showDoc, written, type Language } from "../languages.js";
+import { filled, functionDocs, written, type Language } from "../languages.js";
 import { ToolSearch } from "../tools/search.js";
 import { firstSentence, render, Signatures, visible, worthSaying } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
@@ -121,7 +121,8 @@ interface Entry {
 
 /** The first sentence of each entry that was added, by name. */
 export function addedEntries(entries: ReadonlyMap<string, string>): Map<string, string> {
-  return new Map([...entries].filter(([, text]) => text !== showDoc).map(([name, text]) => [name, firstSentence(text)]));
+  const own: string[] = Object.values(functionDocs);
+  return new Map([...entries].filter(([, text]) => !own.includes(text)).map(([name, text]) => [name, firstSentence(text)]));
 }
 
 /** The tools as search results. The same tool of several groups is one, and a type is in the first that names it. */

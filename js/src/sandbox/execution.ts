@@ -13,6 +13,7 @@ import { CallEntry, errorValue, type CallPath, type CallResult, type ClientCalls
 import { RunClock } from "./clock.js";
 import type { Link } from "./link.js";
 import type { Purpose } from "./options.js";
+import { progressOf, type Progress } from "./progress.js";
 
 const GRACE = 400; // milliseconds that a worker has to stop by itself before it is terminated
 const POKE = 2; // milliseconds between two looks at a script that must stop
@@ -39,6 +40,8 @@ export interface ExecutionOptions {
   client_calls: ClientCalls | null;
   /** Everything that is under way waits for `client_calls`. */
   on_waiting: () => void;
+  /** The script says how far it is. */
+  on_progress: (progress: Progress) => void;
 }
 
 export class Execution implements RunInfo {
@@ -269,7 +272,7 @@ export class Execution implements RunInfo {
     const calls = items.filter(([id, target, given]) => {
       const at = target.indexOf(".");
       const space = target.slice(0, at);
-      if (space !== "sys" && space !== "docs" && !this.isShow(target)) return true;
+      if (space !== "sys" && space !== "docs" && !this.isOwn(target)) return true;
       this.answerQuestion(id, space, target.slice(at + 1), given);
       return false;
     });
@@ -289,11 +292,12 @@ export class Execution implements RunInfo {
     this.flush();
   }
 
-  private isShow(target: string): boolean {
-    return target === "fn.show" && this.calls.settings.functions.get("show")?.call === null;
+  /** Whether it is `show` or `progress`, unless the host has defined a function of that name. */
+  private isOwn(target: string): boolean {
+    return target.startsWith("fn.") && this.calls.settings.functions.get(target.slice(3))?.call === null;
   }
 
-  /** About the clock or the documentation, or `show`: answered at once, not counted, no call in the record. */
+  /** About the clock or the documentation, `show` or `progress`: answered at once, not counted, no call in the record. */
   private answerQuestion(id: number, space: string, name: string, given: unknown[]): void {
     if (space === "sys") {
       const value = name === "time" ? Math.floor(Date.now() / 1000) : Math.round(this.clock.elapsed() * 1e6) / 1e6;
@@ -302,7 +306,10 @@ export class Execution implements RunInfo {
       return;
     }
     try {
-      const answer = space === "docs" ? this.lookUp(name, given) : (this.show(given), null);
+      let answer: unknown = null;
+      if (space === "docs") answer = this.lookUp(name, given);
+      else if (name === "show") this.show(given);
+      else this.options.on_progress(progressOf(given));
       this.replies.push(`[${id},true,${toWire(answer)}]`);
     } catch (problem) {
       if (!(problem instanceof ToolError)) throw problem;

@@ -3,7 +3,7 @@
 import type { Run } from "../audit/records.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
 import { explain } from "../explain/explain.js";
-import { prelude, showDoc, type Language } from "../languages.js";
+import { functionDocs, prelude, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import { pagingForm, type PagingForm } from "../tools/paging.js";
@@ -14,6 +14,7 @@ import { CallPath, type ClientOptions, type HostFunction, type Remembered } from
 import { engineError, Execution } from "./execution.js";
 import { Link } from "./link.js";
 import { MediaStore } from "./media.js";
+import type { Progress } from "./progress.js";
 import { purposeOf, type Purpose, type PurposeOptions } from "./options.js";
 import type { Setup } from "./sandbox.js";
 import { pack, type Image } from "./snapshot.js";
@@ -34,6 +35,8 @@ export interface RunOptions extends ClientOptions, SpendOptions, PurposeOptions 
   signal?: AbortSignal;
   /** Globals of this run only. */
   inputs?: Record<string, unknown>;
+  /** Called when the script calls `progress(done, total, text)`. */
+  on_progress?: (progress: Progress) => void;
 }
 
 /** Runs scripts one after another in one environment: globals persist from run to run. */
@@ -91,6 +94,9 @@ export class Repl {
     const inputs = lowerInputs(options.inputs, this.setup.language, this.media);
     const given = { ...options, limits: this.limits.with(options) };
     const purpose = purposeOf(options, this.purpose);
+    if (options.on_progress !== undefined && typeof options.on_progress !== "function") {
+      throw new UsageError(`on_progress must be a function, not ${typeof options.on_progress}`);
+    }
     return this.inTurn(() => this.runNow(source, given, inputs, purpose));
   }
 
@@ -115,6 +121,7 @@ export class Repl {
       purpose,
       client_calls: options.client_calls ?? null,
       on_waiting: options.on_waiting ?? (() => undefined),
+      on_progress: options.on_progress ?? (() => undefined),
     });
     this.lossUnseen = false;
     this.running = execution;
@@ -314,9 +321,9 @@ export class Repl {
 /** What every script finds. */
 export function standardAdditions(): Additions {
   return {
-    functions: new Map([["show", { name: "show", call: null, counted: false }]]),
+    functions: new Map(Object.keys(functionDocs).map((name) => [name, { name, call: null, counted: false }])),
     values: new Map(),
-    docs: new Map([["show", showDoc]]),
+    docs: new Map(Object.entries(functionDocs)),
     revision: 0,
   };
 }

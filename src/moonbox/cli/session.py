@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
 from moonbox.cli.output import console, forget_typed, is_terminal
+from moonbox.sandbox.background import progress_words
 from moonbox.sandbox.decisions import Decision
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.live import Live
     from rich.text import Text
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.cli.run_options import RunOptions
     from moonbox.config import Config
+    from moonbox.sandbox.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.repl import Repl
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PER_SECOND = 12
+_BAR = 40  # columns
 _TERMINAL = "/dev/tty"
 _LONGEST = 2000  # characters of one argument that are shown before `v`
 
@@ -112,7 +115,7 @@ class Session:
             self._approver.begin()
         try:
             with self._line.watching() if self._line is not None else contextlib.nullcontext():
-                return self.repl.run(source, inputs=inputs)
+                return self.repl.run(source, inputs=inputs, on_progress=self._line and self._line.advance)
         except KeyboardInterrupt:
             if self._approver is not None:
                 self._approver.withdraw()
@@ -160,9 +163,9 @@ class _LatestRun:
 
 
 class CallLine:
-    """The line on a terminal that shows tool calls as they happen; a Sandbox's `on_call`.
+    """The line on a terminal that shows tool calls and progress as they happen; a Sandbox's `on_call`.
 
-    The line appears with the first call of a run and goes when the run ends. Calls begin and end in threads of the
+    The line appears with the first call or report of a run and goes when it ends. Calls begin and end in threads of the
     Sandbox, and the line is drawn in a thread of its own, so that one lock guards everything.
     """
 
@@ -175,13 +178,14 @@ class CallLine:
         self._began = 0.0
         self._made = self._failed = 0
         self._open: dict[int, CallEntry] = {}
+        self._progress: Progress | None = None
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Show the line during one run."""
         with self._lock:
             self._began, self._made, self._failed, self._open = time.monotonic(), 0, 0, {}
-            self._watching = True
+            self._watching, self._progress = True, None
         try:
             yield
         finally:
@@ -215,11 +219,18 @@ class CallLine:
             if self._live is None and not self._hidden:
                 self._start()
 
+    def advance(self, progress: Progress) -> None:
+        """The script says how far it is; a Repl's `on_progress`."""
+        with self._lock:
+            self._progress = progress
+            if self._watching and self._live is None and not self._hidden:
+                self._start()
+
     def _start(self) -> None:
         from rich.live import Live
 
         self._live = Live(
-            get_renderable=self._text, console=self._console, refresh_per_second=_PER_SECOND, transient=True
+            get_renderable=self._shown, console=self._console, refresh_per_second=_PER_SECOND, transient=True
         )
         self._live.start(refresh=True)
 
@@ -227,6 +238,19 @@ class CallLine:
         live, self._live = self._live, None
         if live is not None:
             live.stop()
+
+    def _shown(self) -> RenderableType:
+        """A bar where the script says how much there is to do, and the line of calls."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        progress = self._progress
+        if progress is None:
+            return self._text()
+        words = Text(progress_words(progress), no_wrap=True, overflow="ellipsis")
+        bar = [ProgressBar(progress.total, progress.done, width=_BAR)] if progress.total else []
+        return Group(*bar, words, *([self._text()] if self._made else []))
 
     def _text(self) -> Text:
         from rich.text import Text

@@ -309,6 +309,8 @@ class ServeSettings:
     """How long the next script of a conversation waits for the answer to a question of the one before."""
     start_wait: float = 10.0
     """How long the first list of tools waits for servers that are still starting."""
+    answer_within: float | None = None
+    """Seconds after which a client is told that its script goes on, and comes back for the result. Off by default."""
     structured: bool = True
     """Send the script's value as structured content too, besides the text."""
     direct_without_asking: bool = True
@@ -318,7 +320,7 @@ class ServeSettings:
         names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
         for name in names:
             positive(name, getattr(self, name))
-        for name in ("calls_per_minute", "seconds_per_minute"):
+        for name in ("calls_per_minute", "seconds_per_minute", "answer_within"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
         for name in ("max_waiting", "wait_seconds", "resume_seconds", "start_wait"):

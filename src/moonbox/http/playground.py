@@ -9,8 +9,10 @@ import secrets
 import threading
 from collections import deque
 from contextvars import ContextVar
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import asdict
 
 from moonbox.audit.reports import economy_of
 from moonbox.codemode.catalog import rough_tokens
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run
     from moonbox.media import Media
+    from moonbox.sandbox.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause
@@ -39,6 +43,7 @@ _MAX_SESSIONS = 32
 _IDLE_SECONDS = 3600.0
 _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
+_PROGRESS_SECONDS = 0.1
 _COMPILING = Limits(timeout=2.0, max_tool_calls=0)
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
 _LARGEST_VALUE = 2_000_000
@@ -124,6 +129,7 @@ class Session:
         self._lock = threading.Lock()
         self._events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
         self._number = 0
+        self._progress_at = 0.0
         self._latest: Run | None = None
         self._pause: Pause | None = None
         self._task: asyncio.Task[None] | None = None
@@ -149,10 +155,10 @@ class Session:
             raise SessionBusy("a run of this session is not over; stop it first")
         chosen = self._limits(limits)
         self.source, self._latest = source, None
-        if step:
-            self._go(lambda: self.repl.astart(source, limits=chosen), first=True)
-        else:
-            self._go(lambda: self.repl.arun(source, limits=chosen), first=True)
+        self._progress_at = 0.0
+        options: RunOptions = {"limits": chosen, "on_progress": self._advance}
+        begin = self.repl.astart if step else self.repl.arun
+        self._go(lambda: begin(source, **options), first=True)
 
     def resume(self, answers: Sequence[Mapping[str, Any]] | None) -> None:
         """Go on from a pause: each answer names a call's `id` and says `kind` run, value or error."""
@@ -205,6 +211,13 @@ class Session:
 
     def _new_repl(self) -> Repl:
         return self._sandbox.repl(before_write=self._keep)
+
+    def _advance(self, progress: Progress) -> None:
+        """The script says how far it is. A script that says so all the time must not displace other events."""
+        now = monotonic()
+        if now - self._progress_at >= _PROGRESS_SECONDS or progress.done == progress.total:
+            self._progress_at = now
+            self.publish("progress", asdict(progress))
 
     def _keep(self, run: Run) -> Run:
         """Also the record of a run that was cancelled, which its caller does not get."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.errors import ClosedError, ToolError
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
 
 _LONGEST_TEXT = 200
+_LARGEST = 2**63
 
 
 class Progress(Struct, frozen=True):
@@ -44,8 +46,8 @@ class Background:
         self.progress: Progress | None = None
         """How far the script said that it is, with `progress(done, total, text)`."""
         self._reported = options.get("on_progress")
-        given: RunOptions = {**options, "on_progress": self._advance}
-        self._future: Future[Run] = repl.in_background(lambda: repl.arun_as(run_id, source, given))
+        given: RunOptions = {**options, "on_progress": self._advance, "run_id": run_id}
+        self._future: Future[Run] = repl.in_background(lambda: repl.arun(source, **given))
 
     def __repr__(self) -> str:
         return f"<Background {self.run_id[:8]}: {self.status()}>"
@@ -90,5 +92,11 @@ class Background:
             self._reported(progress)
 
 
+def progress_words(progress: Progress) -> str:
+    """For a line of text: `3 of 10, rows`."""
+    amount = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total is not None else "")
+    return amount + (f", {visible(progress.text, keep='')}" if progress.text else "")
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST

@@ -41,7 +41,7 @@ class DirectCall:
         record = RunRecord(
             self._calls,
             tool,
-            setup.new_id(),
+            given.get("run_id") or setup.new_id(),
             language="direct",
             intents=Intents.to(setup.sink, setup.redactor),
             context=setup.context_with(given.get("context")),

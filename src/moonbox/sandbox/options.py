@@ -32,6 +32,7 @@ class RunOptions(TypedDict, total=False):
     on_call     called with each call's record entry when it starts and when it ends, instead of the Sandbox's
     on_output   called with what the script prints, while it runs, instead of the Sandbox's
     on_progress called with a Progress when the script calls `progress(done, total, text)`
+    run_id      the id of the Run, chosen before it begins; no other run may have it
     """
 
     limits: Limits | None
@@ -42,6 +43,7 @@ class RunOptions(TypedDict, total=False):
     on_call: Callable[[CallEntry], None] | None
     on_output: Callable[[str], None] | None
     on_progress: Callable[[Progress], None] | None
+    run_id: str | None
 
 
 def merged(base: RunOptions, options: RunOptions) -> RunOptions:
@@ -91,6 +93,8 @@ def _checked(options: RunOptions) -> dict[str, Any]:
     check_limits(given.get("limits"))
     if "timeout" in given:
         given["limits"] = given.get("limits", Limits()).replace(timeout=given.pop("timeout"))
+    if not isinstance(given.get("run_id", ""), str):
+        raise UsageError(f"run_id must be a string, not {given['run_id']!r}")
     if "context" in given:
         check_context(given["context"])
     if "labels" in given:

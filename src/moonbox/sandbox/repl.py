@@ -96,19 +96,16 @@ class Repl:
     def run(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """Run one script to its end. What the script did wrong is in the Run; nothing of it is raised.
 
-        The options are those of `RunOptions`: limits, timeout, inputs, context, labels, on_call, on_output.
+        The options are those of `RunOptions`: limits, timeout, inputs, context, labels, on_call, on_output,
+        on_progress, run_id.
         """
         given = self._given(options)
         return self._drive(lambda link: self._begin(link, source, given))
 
     async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited. Cancelling it stops the script and leaves the Repl usable."""
-        return await self.arun_as("", source, options)
-
-    async def arun_as(self, run_id: str, source: str, options: RunOptions) -> Run:
-        """The same, under an id that was chosen before."""
         given = self._given(options)
-        return await self._adrive(lambda link: self._begin(link, source, given, run_id=run_id))
+        return await self._adrive(lambda link: self._begin(link, source, given))
 
     def start(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
@@ -136,7 +133,7 @@ class Repl:
         from moonbox.sandbox.background import Background
 
         _require_text(source)
-        return Background(self, source, self._setup.new_id(), options)
+        return Background(self, source, options.get("run_id") or self._setup.new_id(), options)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, Run]]) -> Future[Run]:
         """Await it on the Sandbox's own event loop."""
@@ -339,7 +336,6 @@ class Repl:
         given: tuple[RunOptions, list[tuple[str, Any]]],
         recorded: RecordedRun | None = None,
         decisions: Decisions | None = None,
-        run_id: str = "",
     ) -> Execution:
         """A run that is ready to be driven, or over because its script cannot be run."""
         options, inputs = given
@@ -354,7 +350,7 @@ class Repl:
         record = RunRecord(
             self._call_path(options.get("limits") or setup.limits),
             source,
-            run_id or (setup.new_id() if begin is None else begin.run),
+            begin.run if begin is not None else options.get("run_id") or setup.new_id(),
             repl_id=self.id,
             number=number,
             seed=seed,

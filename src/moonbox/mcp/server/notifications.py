@@ -10,6 +10,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
 from moonbox.mcp.server.limits import TooMany
+from moonbox.sandbox.background import Progress
+from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 _SETTLE_SECONDS = 0.1
 _SEND_SECONDS = 5.0
 _PROGRESS_SECONDS = 0.1
+_STEP = 1e-6
+"""By how much progress grows at least, as the protocol wants it: so little that a script's own numbers stay exact."""
 _FLUSH_SECONDS = 5.0
 _MAX_RELAYED = 500
 """Notifications of one call that wait to be sent."""
@@ -183,7 +187,6 @@ class Relay:
             await asyncio.sleep(0)  # what another thread has put is taken now
         if self._sending is not None:
             await asyncio.wait((self._sending,), timeout=_FLUSH_SECONDS)
-        self.close()
 
     def close(self) -> None:
         """Drop what was not sent."""
@@ -213,41 +216,61 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class CallProgress:
-    """Progress notifications of one call: the latest message, at a readable rate, while a request waits."""
+    """Progress notifications of one call: the latest report, at a readable rate, while a request waits.
+
+    What the script says of itself is sent as it is, and replaces what is reported of its calls.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._client: Client | None = None
-        self._message = ""
-        self._step = 0
-        self._begun = self._ended = 0
+        self._waiting: Progress | None = None
+        self._sent = 0.0
+        self.begun = 0
+        """Calls of the script."""
+        self._ended = 0
+        self.own: Progress | None = None
+        """What the script said last."""
         self._sending: asyncio.Task[None] | None = None
 
     def attach(self, client: Client) -> None:
-        self._client = client
+        """Another request waits, with a token of its own."""
+        self._client, self._sent = client, 0.0
+        if self.own is not None:
+            self._put(self.own)
 
     def detach(self) -> None:
         self._client = None
 
     def count(self, entry: CallEntry) -> None:
         if entry.open:
-            self._begun += 1
+            self.begun += 1
         else:
             self._ended += 1
-        self.report(f"{entry.tool} ({self._ended} of {self._begun} calls done)")
+        self.report(f"{entry.tool} ({self._ended} of {self.begun} calls done)")
+
+    def advance(self, progress: Progress) -> None:
+        self.own = progress
+        self._put(progress)
 
     def report(self, message: str) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._schedule, message)  # reported in a script's thread
+        if self.own is None:
+            self._put(Progress(0, None, message))
 
-    def _schedule(self, message: str) -> None:
-        self._message = message
+    def _put(self, progress: Progress) -> None:
+        client = self._client
+        if client is not None and client.wants_progress and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._schedule, progress)  # reported in a script's thread
+
+    def _schedule(self, progress: Progress) -> None:
+        self._waiting = progress
         if self._client is not None and (self._sending is None or self._sending.done()):
             self._sending = self._loop.create_task(self._send())
 
     async def _send(self) -> None:
-        while self._message and self._client is not None:
-            message, self._message = self._message, ""
-            self._step += 1
-            await self._client.channel.report_progress(self._step, None, message)
+        while self._waiting is not None and self._client is not None:
+            progress, self._waiting = self._waiting, None
+            self._sent = max(progress.done, self._sent + _STEP)
+            text = visible(progress.text, keep="") or None
+            await self._client.channel.report_progress(self._sent, progress.total, text)
             await asyncio.sleep(_PROGRESS_SECONDS)

@@ -29,7 +29,7 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER
-from moonbox.mcp.server.calls import Call
+from moonbox.mcp.server.call import Call
 from moonbox.mcp.server.limits import TooMany
 from moonbox.mcp.server.sessions import LOG_LEVELS, Client
 from moonbox.media import PREFIX as MEDIA

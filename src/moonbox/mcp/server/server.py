@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from moonbox._version import __version__
 from moonbox.config.sections import ServeSettings
 from moonbox.mcp.server.calls import Calls
+from moonbox.mcp.server.kept import KeptResults
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough, Resources
 from moonbox.mcp.server.questions import StandaloneCaller
@@ -84,8 +85,9 @@ class MoonboxServer:
         self._refresh = refresh
         self.upstreams = UpstreamStarter(upstreams, self.settings.start_wait)
         self._resources = Resources(trail=trail, upstreams=upstreams)
-        self._views = ToolViews(mode, structured=self.settings.structured)
-        self._calls = Calls(self.settings, self._views.direct_name)
+        self._views = ToolViews(mode, self.settings)
+        self._kept = KeptResults(self.settings.idle_seconds)
+        self._calls = Calls(self.settings, self._views.direct_name, self._kept)
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
         self._offers = offers = Passthrough(
@@ -113,9 +115,9 @@ class MoonboxServer:
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
         boundary = RequestStateBoundary(security, default_audience=NAME)
-        self._tasks = TaskCalls(self._begin_call, self._views.supports_tasks)
-        self._tasks.register(self.app)
-        self.app.middleware[:] = [boundary, self.upstreams, self._tasks]
+        tasks = TaskCalls(self._begin_call, self._views.supports_tasks, self._kept)
+        tasks.register(self.app)
+        self.app.middleware[:] = [boundary, self.upstreams, tasks]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MoonboxServer]:
@@ -129,7 +131,7 @@ class MoonboxServer:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._tasks.close()
+            await self._kept.close()
             await self._calls.close()
             await self.upstreams.stop()
 
@@ -159,15 +161,23 @@ class MoonboxServer:
                 raise MCPError(INVALID_PARAMS, "the call that asked for this input has ended; call the tool again")
             call.take_answers(params.input_responses)
             return await self._calls.resume(call, client)
-        return await self._begin_call(client, params)
+        view = self._views.of(client)
+        if params.name == view.wait_tool:
+            return await self._calls.wait(client, params.arguments or {})
+        return await self._begin_call(client, params, view.wait_tool)
 
-    async def _begin_call(self, client: Client, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    async def _begin_call(
+        self, client: Client, params: CallToolRequestParams, wait_tool: str | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Run a call; without `wait_tool`, to its end."""
         await self.upstreams.wait()
         view = self._views.of(client)
+        script = params.name == view.code_tool
         return await self._calls.begin(
             client,
             lambda call: self._runner.run(call, client, params, view),
-            script=params.name == view.code_tool,
+            script=script,
+            wait_tool=wait_tool if script else None,
         )
 
     # In the background
@@ -176,7 +186,7 @@ class MoonboxServer:
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.idle_seconds / 2))
             self._calls.stop_abandoned()
-            self._tasks.end_expired()
+            self._kept.end_expired()
             self._mode.sessions.end_idle()
 
     async def _refresh_files(self) -> None:

@@ -3,71 +3,45 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mcp.shared.inbound import x_mcp_header_map
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    TextContent,
-    ToolAnnotations,
-    ToolExecution,
-)
 from mcp_types import Tool as McpTool
+from mcp_types import ToolAnnotations, ToolExecution
 
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import MoonboxError
+from moonbox.mcp.server.background import free_name, wait_tool
 from moonbox.mcp.server.limits import Quotas, Shares, TooMany
+from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
 from moonbox.mcp.server.sessions import META_KEY, STATE, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
-from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mcp_types import CallToolRequestParams, ContentBlock
+    from mcp_types import CallToolRequestParams, CallToolResult
 
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.sections import ServeSettings
-    from moonbox.mcp.server.calls import Call, Calls
+    from moonbox.mcp.server.call import Call
+    from moonbox.mcp.server.calls import Calls
     from moonbox.mcp.server.sessions import Client, Conversation
-    from moonbox.media import Media
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
 
 log = logging.getLogger("moonbox.mcp")
 
-CODE_RESULT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "value": {
-            "type": ["object", "array", "string", "number", "boolean", "null"],
-            "description": "What the script returned.",
-        },
-        "output": {"type": "string", "description": "What it printed."},
-        "run": {"type": "string", "description": "The run's id: moonbox://runs/{run} is its record."},
-        "calls": {"type": "integer"},
-        "cut": {"type": "boolean", "description": "The value is too long to be here; the text shows its ends."},
-        STATE: {"type": "string", "description": "Pass it as `state` to continue with this script's globals."},
-    },
-    "required": ["run", "calls"],
-}
 _AS_TASK = ToolExecution(task_support="optional")
 _STATE_PARAMETER = {
     "type": "string",
     "description": "Optional: the state that an earlier call returned, to continue with its globals.",
 }
-RUN_KEY = "moonbox/run"
-_MAX_MEDIA = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +51,8 @@ class ToolView:
     tools: tuple[McpTool, ...]
     code_tool: str | None
     """The name of the code tool, if there is one."""
+    wait_tool: str | None = None
+    """The name of the tool that gives the results of scripts in the background, if there is one."""
     approved_by_client: Mapping[str, Tool] = field(default_factory=dict)
     """Tools that need approval, offered directly because this client cannot be asked for it; by name."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -91,9 +67,10 @@ class ToolView:
 class ToolViews:
     """Makes views, and keeps them until the tools change."""
 
-    def __init__(self, mode: CodeMode, *, structured: bool) -> None:
+    def __init__(self, mode: CodeMode, settings: ServeSettings) -> None:
         self._mode = mode
-        self._structured = structured
+        self._structured = settings.structured
+        self._waits = settings.answer_within
         self._revision = -1
         self._views: dict[tuple[bool, bool, bool], ToolView] = {}
 
@@ -148,11 +125,16 @@ class ToolViews:
         by_name = {**direct, **approved_by_client}
         tools = [_mcp_tool(item, by_name[item.name], modern) for item in definitions]
         tools.sort(key=lambda tool: tool.name)  # independent of which server was up first
+        wait_name = None
         if code is not None:
             tools.insert(0, self._code_tool(code, stateless=stateless, modern=modern))
+            if self._waits is not None:
+                wait_name = free_name(f"{code.name}_wait", by_name)
+                tools.insert(1, wait_tool(wait_name, code.name, tools[0].output_schema, self._waits))
         names = {tool.path: name for name, tool in by_name.items()}
         headers = {tool.name: tool.input_schema for tool in tools if x_mcp_header_map(tool.input_schema)}
-        return ToolView(tuple(tools), None if code is None else code.name, approved_by_client, names, headers)
+        code_name = None if code is None else code.name
+        return ToolView(tuple(tools), code_name, wait_name, approved_by_client, names, headers)
 
     def _code_tool(self, definition: Definition, *, stateless: bool, modern: bool) -> McpTool:
         schema = dict(definition.parameters)
@@ -163,7 +145,7 @@ class ToolViews:
             title="Run a script",
             description=definition.description,
             input_schema=schema,
-            output_schema=CODE_RESULT if self._structured else None,
+            output_schema=code_result(waits=self._waits is not None) if self._structured else None,
             annotations=_code_annotations(self._mode.hidden_tools),
             execution=None if modern else _AS_TASK,
         )
@@ -240,7 +222,7 @@ class ToolRunner:
                     conversation = self._conversation(client, params)
                     await self._calls.wait_for_conversation(conversation.key)
                     call.conversation = conversation.key
-                    return await self._run_script(client, params, conversation)
+                    return await self._run_script(call, client, params, conversation)
         except (TooMany, TooManySessions) as problem:
             return error_result(str(problem))
         except MoonboxError as problem:
@@ -252,13 +234,15 @@ class ToolRunner:
         return conversation_of(client, _text(_conversation_name(params)), _text(state), self._mode.sessions)
 
     async def _run_script(
-        self, client: Client, params: CallToolRequestParams, conversation: Conversation
+        self, call: Call, client: Client, params: CallToolRequestParams, conversation: Conversation
     ) -> CallToolResult:
         arguments = dict(params.arguments or {})
         if client.session is None:
             arguments.pop(STATE, None)
         with self._mode.session(conversation.key) as repl:
-            reply = await self._mode.areply(params.name, arguments, conversation=conversation.key)
+            reply = await self._mode.areply(
+                params.name, arguments, conversation=conversation.key, run_id=call.id, on_progress=call.advance
+            )
             if conversation.handle is not None and not await _has_globals(repl):
                 conversation = replace(conversation, handle=None)
         if conversation.handle is None and client.session is None and _conversation_name(params) is None:
@@ -308,83 +292,3 @@ def _conversation_name(params: CallToolRequestParams) -> Any:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def script_result(reply: Reply, conversation: Conversation, *, structured: bool, max_chars: int) -> CallToolResult:
-    """The result of a script."""
-    text = reply.text
-    meta: dict[str, Any] = {}
-    if conversation.note:
-        text += f"\n[{conversation.note}]"
-    if conversation.handle is not None:
-        text += f'\n[to continue with these globals, pass {STATE} = "{conversation.handle}"]'
-        meta[META_KEY] = conversation.handle
-    run = reply.run
-    if run is None or reply.is_error:
-        return _result(text, run, meta, is_error=reply.is_error, blocks=_media_blocks(run) if run else None)
-    data = _run_data(run, conversation, max_chars) if structured else None
-    return _result(text, run, meta, data=data, blocks=_media_blocks(run))
-
-
-def direct_result(reply: Reply, *, structured: bool, upstream: CallToolResult | None = None) -> CallToolResult:
-    """The result of a tool that the client called itself; an `upstream` server's is passed on as it came."""
-    run = reply.run
-    if upstream is not None and run is not None and upstream.is_error != run.ok:
-        meta = {**(upstream.meta or {}), RUN_KEY: run.id}
-        return upstream.model_copy(update={"meta": meta})
-    if run is None or reply.is_error:
-        return _result(reply.text, run, {}, is_error=reply.is_error)
-    data = to_jsonable(run.value) if structured else None
-    return _result(reply.text, run, {}, data=data, blocks=_media_blocks(run))
-
-
-def error_result(message: str) -> CallToolResult:
-    """The result of a call that was not run."""
-    return CallToolResult(content=[TextContent(text=f"error: {message}")], is_error=True)
-
-
-def _result(
-    text: str,
-    run: Run | None,
-    meta: dict[str, Any],
-    *,
-    data: Any = None,
-    blocks: list[ContentBlock] | None = None,
-    is_error: bool = False,
-) -> CallToolResult:
-    if run is not None:
-        meta = {**meta, RUN_KEY: run.id}
-    structured = {} if data is None else {"structured_content": data}
-    content: list[ContentBlock] = [TextContent(text=text), *(blocks or ())]
-    return CallToolResult(content=content, is_error=is_error, _meta=meta or None, **structured)
-
-
-def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str, Any]:
-    data: dict[str, Any] = {"run": run.id, "calls": len(run.calls)}
-    if run.values:
-        value = to_jsonable(run.value if len(run.values) == 1 else list(run.values))
-        if len(json.dumps(value, ensure_ascii=False)) <= max_chars:
-            data["value"] = value
-        else:
-            data["cut"] = True
-    if run.output:
-        data["output"] = run.output[:max_chars]
-    if conversation.handle is not None:
-        data[STATE] = conversation.handle
-    return data
-
-
-def _media_blocks(run: Run) -> list[ContentBlock]:
-    """What the script returned or showed of images, audio and files."""
-    return [media_block(medium) for medium in run.media[:_MAX_MEDIA]]
-
-
-def media_block(medium: Media) -> ContentBlock:
-    """A medium as MCP sends it."""
-    match medium.kind:
-        case "image":
-            return ImageContent(data=medium.base64, mime_type=medium.type)
-        case "audio":
-            return AudioContent(data=medium.base64, mime_type=medium.type)
-    contents = BlobResourceContents(uri=medium.address, mime_type=medium.type, blob=medium.base64)
-    return EmbeddedResource(resource=contents)

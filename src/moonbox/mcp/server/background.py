@@ -1,0 +1,107 @@
+"""Scripts in the background: what a client is told that cannot wait longer, and the tool that gives it the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from mcp_types import Tool as McpTool
+
+from moonbox.errors import UsageError
+from moonbox.mcp.server.results import RELATED_KEY, RUN_KEY
+from moonbox.suggest import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from moonbox.mcp.server.call import Call
+    from moonbox.mcp.server.sessions import Client
+
+_LONGEST_ID = 64
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or one like it that no other tool has."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def wait_tool(name: str, code_tool: str, result: dict[str, Any] | None, seconds: float) -> McpTool:
+    """The tool as clients see it; `result` is the schema of the code tool's result."""
+    properties = {
+        "run_id": {"type": "string", "description": f"The run's id, from the answer of {code_tool}."},
+        "seconds": {"type": "number", "minimum": 0, "description": f"How long to wait; at most {seconds:g}."},
+        "cancel": {"type": "boolean", "description": "Stop the script instead."},
+    }
+    return McpTool(
+        name=name,
+        title="Wait for a script",
+        description=(
+            f"Waits for a script that {code_tool} left running, and returns its result once it has ended. "
+            "Until then it returns how far the script is."
+        ),
+        input_schema={"type": "object", "properties": properties, "required": ["run_id"]},
+        output_schema=result,
+        annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WaitArguments:
+    """What the tool is called with."""
+
+    run_id: str
+    seconds: float | None = None
+    cancel: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> WaitArguments:
+        """Raises UsageError for arguments that the model must mend."""
+        known = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise UsageError(unknown("argument", name, known))
+        run_id, seconds, cancel = given.get("run_id"), given.get("seconds"), given.get("cancel")
+        if not isinstance(run_id, str):
+            raise UsageError("run_id must be a string: the id in the answer that said that the script continues")
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and not (is_number and seconds >= 0):
+            raise UsageError("seconds must be a number of at least 0")
+        if not isinstance(cancel, bool | None):
+            raise UsageError("cancel must be true or false")
+        return cls(run_id, seconds, bool(cancel))
+
+
+def still_running(call: Call, client: Client, *, structured: bool) -> CallToolResult:
+    """The answer in place of a result that is not there yet."""
+    progress = call.script_progress
+    data: dict[str, Any] = {"run": call.id, "calls": call.calls_made, "running": True}
+    if progress is not None:
+        shown = {"done": progress.done, "total": progress.total, "text": progress.text or None}
+        data["progress"] = {name: value for name, value in shown.items() if value is not None}
+    text = (
+        f"The script has not ended; it continues as run {call.id}.\n"
+        f"Progress: {call.progress_text()}.\n"
+        f'For its result, call {call.wait_tool} with run_id = "{call.id}"; with cancel = true it is stopped.'
+    )
+    meta: dict[str, Any] = {RUN_KEY: call.id}
+    if not client.modern:
+        meta[RELATED_KEY] = {"taskId": call.id}
+    return CallToolResult(content=[TextContent(text=text)], structured_content=data if structured else None, _meta=meta)
+
+
+def stopped(call: Call, *, structured: bool) -> CallToolResult:
+    """The answer where there will be no result."""
+    text = TextContent(text=f"The run {call.id} was stopped.")
+    data = {"run": call.id, "calls": call.calls_made} if structured else None
+    return CallToolResult(content=[text], structured_content=data, _meta={RUN_KEY: call.id})
+
+
+def not_in_background(run_id: str) -> str:
+    shown = run_id if len(run_id) <= _LONGEST_ID else run_id[:_LONGEST_ID] + "…"
+    return (
+        f"no run {shown!r} is in the background: its result was given before, or was not asked for in time. "
+        "If it has ended, the resource moonbox://runs/ID is its record."
+    )

@@ -1,0 +1,314 @@
+"""A call in progress: from the client's first request to the result, with questions to the client in between.
+
+In the earlier protocol the server asks the client while the call waits. In the current one a question goes back as the
+call's result; the client answers it by calling again, and the same script, which waits in its worker, continues.
+
+A script runs in other threads than the server's event loop. Whatever it needs of the client comes through the methods
+of a Caller, which hand over to the loop; everything else here runs on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitResult, ErrorData, InputRequiredResult
+
+from moonbox.errors import Denied
+from moonbox.mcp.caller import CALLER
+from moonbox.mcp.server.notifications import CallProgress, Relay
+from moonbox.mcp.server.questions import (
+    NO_ANSWER,
+    NO_CLIENT,
+    answer_form,
+    approval_question,
+    approval_unavailable,
+    decision,
+    form_answer,
+    on_loop,
+    request_client,
+    send_log,
+)
+from moonbox.sandbox.background import progress_words
+from moonbox.sandbox.decisions import Decision
+from moonbox.tools.learned import OWNER
+from moonbox.wording import counted, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from mcp_types import (
+        CallToolResult,
+        InputRequest,
+        InputResponse,
+        InputResponses,
+        LoggingMessageNotificationParams,
+    )
+
+    from moonbox.config.sections import ServeSettings
+    from moonbox.mcp.server.sessions import Client
+    from moonbox.sandbox.background import Progress
+    from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.sandbox.decisions import Answer, ToolCall
+
+    DirectName = Callable[[str], str | None]
+
+_GATHER_SECONDS = 0.02
+"""Questions of calls made together are collected this long, so that they go out together."""
+_MAX_FORWARDED = 8
+"""Questions of upstream servers that one call puts to a person at a time."""
+
+
+@dataclass(slots=True)
+class _Question:
+    request: InputRequest
+    answer: asyncio.Future[InputResponse | ErrorData]
+    sent: bool = False
+
+
+class Call:
+    """One call of a client, and the Caller of whatever it calls. Its work continues while the client is asked."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ServeSettings,
+        direct_name: DirectName,
+        *,
+        script: bool = True,
+        wait_tool: str | None = None,
+    ) -> None:
+        self.id = secrets.token_hex(16)
+        """Of the call, and of its script's run. It cannot be guessed."""
+        self.owner = client.owner
+        self.client = client.id
+        self.modern = client.modern
+        self.log_level = client.log_level
+        self.opens_addresses = client.supports("elicitation/create", "url")
+        self.upstream_result: CallToolResult | None = None
+        """What an upstream server returned to the call of its tool, for a client that called the tool itself."""
+        self.conversation = ""
+        """The conversation in which its script runs."""
+        self.paused_at: float | None = None
+        """When its latest question went out; None while a request of the client waits for the result."""
+        self.attached = asyncio.Event()
+        """Set while a request of the client waits for the result."""
+        self.attached.set()
+        self.wait_tool = wait_tool
+        """The tool that gives the result if it takes long; None if the client waits for it however long it takes."""
+        self.in_background = False
+        """Whether the client was told to come back for the result."""
+        self.answered_within = settings.answer_within if wait_tool is not None else None
+        self._client = client
+        self._settings = settings
+        self._direct_name = direct_name
+        self._loop = asyncio.get_running_loop()
+        self._questions: dict[str, _Question] = {}
+        self._question_count = 0
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[Any] | None = None
+        self._progress = CallProgress(self._loop)
+        self._relay = Relay(self._loop)
+        self._script = script
+        self._forwarded = 0
+        self._open_questions = 0
+        """Those that are now put to a client of the earlier protocol."""
+
+    @property
+    def task(self) -> asyncio.Task[Any]:
+        assert self._task is not None
+        return self._task
+
+    def start(self, work: Coroutine[Any, Any, CallToolResult]) -> None:
+        """Begin the work in a task of its own, in a context in which this is the caller and its owner learns shapes.
+
+        The SDK cancels a request again at every await; a script that is stopped needs several awaits to save its state.
+        """
+        context = contextvars.copy_context()
+        context.run(CALLER.set, self)
+        context.run(OWNER.set, self.owner)
+        self._task = self._loop.create_task(work, context=context)
+        self._task.add_done_callback(lambda _: self._news.set())
+
+    async def drive(self, client: Client, seconds: float | None = None) -> CallToolResult | InputRequiredResult | None:
+        """Wait for the result, or for a question that must be answered first; None if neither comes in time.
+
+        Cancelling this stops the work, unless it is in the background.
+        """
+        self._client, self.paused_at = client, None
+        self.attached.set()
+        self._progress.attach(client)
+        deadline = None if seconds is None else self._loop.time() + seconds
+        try:
+            while not self.task.done():
+                if client.modern and self._unsent():
+                    await asyncio.sleep(_GATHER_SECONDS)
+                    return self._pause()
+                if not await self._wait_for_news(deadline):
+                    await self._relay.flush()
+                    return None
+            await self._relay.flush()
+            self._relay.close()
+            result: CallToolResult | None = None if self._was_stopped() else self.task.result()
+            return result
+        except asyncio.CancelledError:
+            if not self.in_background:
+                self.task.cancel()
+            raise
+        finally:
+            if self._client is client:  # else another request waits since then
+                self.attached.clear()
+                self._progress.detach()
+
+    def _was_stopped(self) -> bool:
+        return self.in_background and self.task.cancelled()
+
+    async def _wait_for_news(self, deadline: float | None) -> bool:
+        """False when the time is over; while a person is asked, it does not end."""
+        self._news.clear()
+        try:
+            async with asyncio.timeout_at(None if self._open_questions else deadline):
+                await self._news.wait()
+        except TimeoutError:
+            return self._open_questions > 0
+        return True
+
+    # Questions
+
+    def take_answers(self, responses: InputResponses | None) -> None:
+        """Take the answers that came with the client's next request; questions left out are asked again."""
+        for key, question in self._questions.items():
+            question.sent = False
+            if responses and key in responses and not question.answer.done():
+                question.answer.set_result(responses[key])
+
+    def _unsent(self) -> dict[str, _Question]:
+        return {key: item for key, item in self._questions.items() if not item.sent and not item.answer.done()}
+
+    def _pause(self) -> InputRequiredResult:
+        questions = self._unsent()
+        for item in questions.values():
+            item.sent = True
+        self.paused_at = time.monotonic()
+        requests = {key: item.request for key, item in questions.items()}
+        return InputRequiredResult(input_requests=requests or None, request_state=self.id)
+
+    async def _ask(self, request: InputRequest) -> InputResponse | ErrorData:
+        """Put a question to the client, in the form of its protocol."""
+        if not self._client.modern:
+            return await self._ask_earlier(request)
+        self._question_count += 1
+        key = f"question-{self._question_count}"
+        self._questions[key] = question = _Question(request, self._loop.create_future())
+        self._news.set()
+        try:
+            async with asyncio.timeout(self._settings.answer_seconds):
+                return await question.answer
+        except TimeoutError:
+            return NO_ANSWER
+        finally:
+            del self._questions[key]
+
+    async def _ask_earlier(self, request: InputRequest) -> InputResponse | ErrorData:
+        """In the earlier protocol, while a request of the client waits."""
+        try:
+            async with asyncio.timeout(self._settings.answer_seconds):
+                await self.attached.wait()
+        except TimeoutError:
+            return NO_ANSWER
+        self._open_questions += 1
+        try:
+            return await request_client(self._client, request, self._settings.answer_seconds)
+        finally:
+            self._open_questions -= 1
+            self._news.set()
+
+    async def answer(self, call: ToolCall) -> Answer:
+        """Let the person answer a call of a client-side tool."""
+        if not self._client.elicits:
+            return NO_CLIENT
+        return form_answer(call, await self._ask(answer_form(call)))
+
+    # What is known of a script while it runs
+
+    @property
+    def calls_made(self) -> int:
+        return self._progress.begun
+
+    @property
+    def script_progress(self) -> Progress | None:
+        """How far the script said that it is."""
+        return self._progress.own
+
+    def progress_text(self) -> str:
+        """How far it is, in words."""
+        calls, own = f"{counted(self.calls_made, 'call')} made", self.script_progress
+        return calls if own is None else f"{progress_words(own)} ({calls})"
+
+    # The Caller: from here on, methods are called in any thread
+
+    @property
+    def wants_progress(self) -> bool:
+        return self._client.wants_progress
+
+    def advance(self, progress: Progress) -> None:
+        """The script says how far it is."""
+        self._progress.advance(progress)
+
+    async def approve(self, call: ToolCall) -> Decision:
+        direct = not call.repl_id
+        if not self._client.elicits:
+            if direct and self._settings.direct_without_asking:
+                return Decision("allow")
+            raise approval_unavailable(call, None if direct else self._direct_name(call.tool))
+        answer = await on_loop(self._loop, self._ask(approval_question(call)))
+        if isinstance(answer, ElicitResult):
+            return decision(answer, self.owner)
+        reason = answer.message if isinstance(answer, ErrorData) else "the client sent an invalid answer"
+        raise Denied(f"the tool '{call.tool}' needs approval: {reason}", code="approval_unavailable")
+
+    async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
+        mode = request.params.mode if isinstance(request, ElicitRequest) else ""
+        if not self._client.supports(request.method, mode):
+            return ErrorData(code=INVALID_REQUEST, message=f"the client does not support {request.method}")
+        if self._forwarded >= _MAX_FORWARDED:
+            return ErrorData(code=INVALID_REQUEST, message="too many questions at once")
+        self._forwarded += 1
+        try:
+            return await on_loop(self._loop, self._ask(request))
+        finally:
+            self._forwarded -= 1
+
+    def received(self, result: CallToolResult) -> None:
+        if not self._script:
+            self.upstream_result = result
+
+    def call_changed(self, entry: CallEntry) -> None:
+        if self._script:
+            self._progress.count(entry)
+
+    def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
+        if not self.wants_progress:
+            return
+        if self._script:
+            amount = f"{done:g}" + (f"/{total:g}" if total else "")
+            self._progress.report(f"{tool}: {amount}" + (f" {visible(message[:200], keep='')}" if message else ""))
+        else:  # as the server reports it
+            self._relay.put(lambda: self._client.channel.report_progress(done, total, message))
+
+    def waiting(self, ahead: int) -> None:
+        """Tell the client that its call waits for its turn."""
+        if self.wants_progress:
+            self._relay.put(
+                lambda: self._client.channel.report_progress(
+                    0, None, f"waiting: {counted(ahead, 'other call')} of this client come first"
+                )
+            )
+
+    def log(self, params: LoggingMessageNotificationParams) -> None:
+        if self.attached.is_set() and self._client.wants_log(params.level):
+            self._relay.put(lambda: send_log(self._client, params))
