@@ -1,4 +1,4 @@
-"""Gives office tasks to a model, with direct calls and with scripts in each language, and writes a page of what came of it.
+"""Gives office tasks to a model, with direct calls and with scripts in each language, and writes a page of the results.
 
     python benchmarks/trial.py                                       the recorded model; writes benchmarks/trial.md
     python benchmarks/trial.py --provider anthropic --model NAME     a real one; writes trial-NAME.md

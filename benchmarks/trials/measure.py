@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from trials.tasks import TASKS, read_answer, same
 from trials.world import Shop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from moonbox.codemode.mode import Reply
     from trials.many import Errand
@@ -83,7 +82,9 @@ def lengths(language: str) -> list[Length]:
     plain, helpers = (scripts(kind, language) for kind in ("plain", "helpers"))
     with Sandbox(shop.tools(), language=language) as box:
         return [
-            Length(task.name, len(plain[task.name]), len(helpers[task.name]), _both_right(box, shop, task, plain, helpers))
+            Length(
+                task.name, len(plain[task.name]), len(helpers[task.name]), _both_right(box, shop, task, plain, helpers)
+            )
             for task in TASKS
         ]
 

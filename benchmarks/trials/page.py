@@ -58,8 +58,10 @@ def _summary(tasks: dict[str, list[Attempt]]) -> str:
     lines = [
         f"## The shop: {_number_of(tasks)} tasks, 20 tools",
         "",
-        "| | first tries that ran | right answers | silent wrong answers | wrong, with a note | no answer "
-        "| tokens read | tokens written | turns |",
+        (
+            "| | first tries that ran | right answers | silent wrong answers | wrong, with a note | no answer "
+            "| tokens read | tokens written | turns |"
+        ),
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for way, attempts in tasks.items():
@@ -85,8 +87,10 @@ def _errands(errands: dict[str, list[Attempt]]) -> str:
     lines = [
         "## The office: one tool among 600",
         "",
-        "The 600 tools are in 30 groups. The description of the code tool has only their names. Scripts of discovery are those before "
-        "the first script that calls a tool.",
+        (
+            "The 600 tools are in 30 groups. The description of the code tool has only their names. Scripts of discovery are those before "
+            "the first script that calls a tool."
+        ),
         "",
         "| | errands | right answers | most scripts of discovery | tokens an errand | turns an errand |",
         "|---|---:|---:|---:|---:|---:|",
@@ -94,7 +98,9 @@ def _errands(errands: dict[str, list[Attempt]]) -> str:
     for way, attempts in errands.items():
         count = len(attempts)
         right = sum(each.verdict == RIGHT for each in attempts)
-        tokens, turns = (sum(values) / count for values in ([a.tokens.total for a in attempts], [a.turns for a in attempts]))
+        tokens, turns = (
+            sum(values) / count for values in ([a.tokens.total for a in attempts], [a.turns for a in attempts])
+        )
         most = max(each.discovery for each in attempts)
         lines.append(_row(_NAMES[way], count, right, most, _thousands(tokens), f"{turns:.1f}"))
     return "\n".join(lines)
@@ -104,8 +110,10 @@ def _lengths(lengths: dict[str, list[Length]]) -> str:
     lines = [
         "## The helpers: `pages` and lists",
         "",
-        "Each task of the shop has a recorded script without the helpers and one with them. Both give the right answer. Lengths are "
-        "in characters.",
+        (
+            "Each task of the shop has a recorded script without the helpers and one with them. Both give the right answer. Lengths are "
+            "in characters."
+        ),
         "",
         "| task | " + " | ".join(f"{_NAMES[way]}: without | with | shorter by" for way in lengths) + " |",
         "|---|" + "---:|---:|---:|" * len(lengths),

@@ -47,7 +47,9 @@ class RecordedModel:
     def recorded(self, language: str) -> dict[str, list[str]]:
         """The scripts of each task in the order in which it writes them."""
         slips = scripts("slips", language)
-        return {name: [*filter(None, [slips.get(name)]), source] for name, source in scripts("helpers", language).items()}
+        return {
+            name: [*filter(None, [slips.get(name)]), source] for name, source in scripts("helpers", language).items()
+        }
 
     def __call__(self, seen: Seen) -> Turn:
         said = Turn.of(self._say(seen))

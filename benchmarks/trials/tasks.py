@@ -57,8 +57,10 @@ def read_answer(text: str) -> Any:
 def same(found: Any, expected: Any) -> bool:
     """Whether both are the same JSON; numbers may differ by less than a cent."""
     if isinstance(expected, dict):
-        return isinstance(found, dict) and found.keys() == expected.keys() and all(
-            same(found[key], expected[key]) for key in expected
+        return (
+            isinstance(found, dict)
+            and found.keys() == expected.keys()
+            and all(same(found[key], expected[key]) for key in expected)
         )
     if isinstance(expected, list):
         return isinstance(found, list) and len(found) == len(expected) and all(map(same, found, expected))

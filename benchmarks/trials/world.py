@@ -142,7 +142,9 @@ class Shop:
 
     def search_products(self, words: str, most: int = 10) -> Any:
         wanted = words.lower().split()
-        found = [product for product in self.products.values() if any(word in product["name"].lower() for word in wanted)]
+        found = [
+            product for product in self.products.values() if any(word in product["name"].lower() for word in wanted)
+        ]
         return found[:most]
 
     def get_item(self, item_id: str) -> Any:

@@ -105,7 +105,7 @@ def test_one_code_tool_stands_for_everything_but_what_stays_direct(session: Sess
         "- greet(who: string) — Greets someone.",
         "- loud(text: string) -> string — Prints what it is given, and says how long it is.",
         "- search(query: string, ",
-        "- time.get_current_time(timezone: string) -> {timezone: string, ",
+        "- time.get_current_time(timezone: string (e.g., 'America/New_York', ",
         "- everything.echo(message: string) — ",
     ):
         assert line in catalog

@@ -71,6 +71,6 @@ def test_operations_do_not_depend_on_the_isolation() -> None:
     source = "for k in pairs{c=1,b=2,a=3,[9]=1} do end for k in next,{1,2,x=1,b=2} do end return json.encode{b=1,a=2}"
     counts = set()
     for isolation in ("process", "inline"):
-        with Sandbox(isolation=isolation, limits=Limits(max_operations=10_000_000)) as box, box.repl() as repl:  # type: ignore[arg-type]
+        with Sandbox(isolation=isolation, limits=Limits(max_operations=10_000_000)) as box, box.repl() as repl:
             counts.add(repl.run(f"for i = 1, 1000 do (function() {source} end)() end").usage.operations)
     assert len(counts) == 1

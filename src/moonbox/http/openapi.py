@@ -51,7 +51,9 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[st
 
 
 def _api() -> dict[str, Any]:
-    filters = [_text(name) for name in ("kind", "tool", "repl", "language", "label", "q", "before")]
+    filters = [_text(name) for name in ("kind", "tool", "repl", "language", "q", "before")]
+    label = {"type": "string", "pattern": "^[A-Za-z0-9_./-]{1,64}=", "examples": ["user=ann"]}
+    filters.append({"name": "label", "in": "query", "required": False, "schema": label})
     states = {"name": "state", "in": "query", "required": False, "schema": {"enum": list(RUN_STATES)}}
     ok = {"name": "ok", "in": "query", "required": False, "schema": {"type": "boolean"}}
     index = {"name": "index", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}

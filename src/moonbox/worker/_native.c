@@ -384,7 +384,7 @@ static int handle_stops(void) {
 /* ---- The order of keys ------------------------------------------------------------------------------------------------ */
 
 /* As in prelude/order.lua: integers, other numbers, strings, false, true, null, everything else as Lua has it. */
-enum { INTEGER_KEY, FLOAT_KEY, TEXT_KEY, FALSE_KEY, TRUE_KEY, NULL_KEY, OTHER_KEY, FEW_KEYS = 12 };
+enum { INTEGER_KEY, FLOAT_KEY, TEXT_KEY, FALSE_KEY, TRUE_KEY, NULL_KEY, OTHER_KEY, FEW_KEYS = 12, LEAST_ROOM = 1024 };
 
 typedef struct {
   uint64_t rank; /* within its kind: of a text its first eight bytes */
@@ -496,8 +496,15 @@ static int push_least(lua_State *L, int table) {
   return 1;
 }
 
-/* arrange(table, least): its keys in order, as a list; nil where lua_next goes through them in the same order. With `least`, the
- * first key only. */
+/* Whether the script's memory has room for so many bytes more. */
+static int has_room(lua_State *L, size_t size) {
+  if (!W.limit || W.used + size <= W.limit) return 1;
+  p_lua_gc(L, GC_COLLECT);
+  return W.used + size <= W.limit;
+}
+
+/* arrange(table, least): its keys in order, as a list; nil where lua_next goes through them in the same order, false where there is
+ * no memory for the list. With `least`, the first key only. */
 static int l_arrange(lua_State *L) {
   int least = p_lua_toboolean(L, 2);
   p_lua_settop(L, 1);
@@ -517,6 +524,11 @@ static int l_arrange(lua_State *L) {
   }
   Key *keys = (Key *)W.keys.data;
   size_t count = W.keys.size / sizeof *keys;
+  if (!has_room(L, count * 16 + LEAST_ROOM)) {
+    shrink(&W.keys);
+    p_lua_pushboolean(L, 0);
+    return 1;
+  }
   sort_keys(keys, count);
   p_lua_createtable(L, (int)count, 0); /* may raise: the keys stay in their buffer */
   for (size_t i = 0; i < count; i++) keys[keys[i].at].length = i + 1; /* where each goes */

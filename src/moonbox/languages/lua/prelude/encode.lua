@@ -13,6 +13,7 @@ return function(host, stop, order, nulls)
   local mtype, huge = math.type, math.huge
   local ulen, uchar = utf8.len, utf8.char
   local null, ARRAY = host.null, host.array
+  local NONE = {}
 
   local M = {}
   local limits = {}
@@ -234,23 +235,28 @@ return function(host, stop, order, nulls)
     return name
   end
 
-  -- How many fields an object has, and whether a key is not plain text.
+  -- Whether a key has to be written in another way than as text.
+  local function is_odd(key)
+    if type(key) ~= "string" then return true end
+    if find(key, "[\128-\255]") and not ulen(key) then
+      depth = depth - 1
+      refuse("has a key that is not UTF-8 text; keys must be text or integers")
+    end
+    return byte(key) == 1
+  end
+
+  -- How many fields an object has, and whether one of its keys is odd.
   local function survey(object, absent)
     local size, odd = 0, false
-    local function look(key)
+    for key in next, object do
       size = size + 1
-      if type(key) ~= "string" then
-        odd = true
-      elseif find(key, "[\128-\255]") and not ulen(key) then
-        depth = depth - 1
-        refuse("has a key that is not UTF-8 text; keys must be text or integers")
-      elseif byte(key) == 1 then
-        odd = true
-      end
+      odd = is_odd(key) or odd
     end
-    for key in next, object do look(key) end
-    for key in next, absent or {} do
-      if rawget(object, key) == nil then look(key) end
+    for key in next, absent or NONE do
+      if rawget(object, key) == nil then
+        size = size + 1
+        odd = is_odd(key) or odd
+      end
     end
     return size, odd
   end

@@ -424,6 +424,7 @@ function engine.limits(limits)
   kept.configure(limits)
   library.configure(limits)
   encode.configure(limits)
+  order.configure(limits)
   guest.limits(limits)
 end
 

@@ -2,14 +2,16 @@
 -- byte order, false, true, null. Tables, functions and coroutines come last, in no fixed order.
 --
 -- A traversal goes through the keys that the table has when it begins. Fields that the script removes meanwhile are left out,
--- as Lua does it; fields that it adds are not visited.
+-- as Lua does it; fields that it adds are not visited. A large table is traversed as Lua has it when no memory is left for its keys,
+-- so that a script can free memory.
 return function(host)
   local type, next, rawget, rawequal, raw_error = type, next, rawget, rawequal, error
   local setmetatable, getmetatable = setmetatable, debug.getmetatable
   local sort, move, mtype = table.sort, table.move, math.type
   local wrap, yield = coroutine.wrap, coroutine.yield
-  local MOST_FIELDS, LONGEST_NAME, MOST_SHAPES = 16, 40, 32
-  local function EDGE() end -- in a table of successors, before the first key and after the last; no __eq is asked about it
+  local collect, raw_pcall = collectgarbage, pcall
+  local MOST_FIELDS, LONGEST_NAME, MOST_SHAPES, MANY = 16, 40, 32, 1000
+  local FIRST = 1 -- in a table of successors, before the first name
 
   local M = {}
 
@@ -44,15 +46,37 @@ return function(host)
     return integers, floats, names, others
   end
 
-  -- The keys of a table as a list; nil where `next` goes through them in the same order. With `least`, the first key only.
+  local memory_soft = math.huge
+  function M.configure(limits) memory_soft = limits.memory_soft end
+
+  -- Whether there is memory for lists of the keys.
+  local function has_room(t)
+    local count = 0
+    for _ in next, t do count = count + 1 end
+    if count < MANY or collect("count") * 1024 + count * 40 < memory_soft then return true end
+    collect()
+    return collect("count") * 1024 + count * 40 < memory_soft
+  end
+
+  -- The keys of a table as a list; nil where `next` goes through them in the same order, false where there is no memory for the
+  -- list. With `least`, the first key only.
   local arrange = host.arrange or function(t, least)
     if is_in_order(t) then
       if least then return (next(t)) end
       return nil
     end
-    local keys, floats, names, others = by_kind(t)
-    move(floats, 1, #floats, #keys + 1, keys)
-    move(names, 1, #names, #keys + 1, keys)
+    if not has_room(t) then
+      if least then return (next(t)) end
+      return false
+    end
+    local integers, floats, names, others = by_kind(t)
+    local keys = integers
+    if #integers + #floats == 0 then
+      keys = names -- mostly these alone, and memory may be scarce
+    else
+      move(floats, 1, #floats, #keys + 1, keys)
+      move(names, 1, #names, #keys + 1, keys)
+    end
     move(others, 1, #others, #keys + 1, keys)
     if least then return keys[1] end
     return keys
@@ -60,55 +84,70 @@ return function(host)
 
   -- Traversals -------------------------------------------------------------------------------------------------------
 
-  local function successors(keys)
-    local after, last = {}, EDGE
+  -- Where a key is in a list, which is mostly at `guess`; nil where it is not.
+  local function position(keys, key, guess)
+    if rawequal(keys[guess], key) then return guess end
     for index = 1, #keys do
-      after[last] = keys[index]
-      last = keys[index]
+      if rawequal(keys[index], key) then return index end
     end
-    after[last] = EDGE
-    return after
   end
 
   -- The step of a traversal, like `next`; `get` is for tables with __index.
-  local function stepper(after, get)
-    if get then
-      return function(t, key)
-        if key == nil then key = EDGE end
-        local value
-        repeat
-          key = after[key]
-          if key == EDGE or key == nil then return nil end
-          value = get(t, key)
-        until value ~= nil
-        return key, value
-      end
-    end
+  local function walker(keys, get)
+    local at = 0
     return function(t, key)
-      if key == nil then key = EDGE end
+      at = key == nil and 0 or position(keys, key, at)
+      if not at then
+        at = 0
+        return nil
+      end
+      local value
+      repeat
+        at = at + 1
+        key = keys[at]
+        if key == nil then return nil end
+        if get then value = get(t, key) else value = t[key] end
+      until value ~= nil
+      return key, value
+    end
+  end
+
+  -- The same for a record: several traversals share it.
+  local function stepper(after)
+    return function(t, key)
+      if key == nil then key = FIRST end
       local value
       repeat
         key = after[key]
-        if key == EDGE or key == nil then return nil end
+        if not key then return nil end
         value = t[key]
       until value ~= nil
       return key, value
     end
   end
 
-  -- Sets of fields that records had: many records have the same. first key, as Lua has it -> {after, size, step}
+  -- Records: a few fields whose keys are all short names. Many have the same fields. Each entry has the first key, as Lua has it,
+  -- and {name -> the next name or false, number of fields, step}.
   local shapes, known = {}, 0
 
-  local function keep_shape(first, keys, after, step)
-    if #keys > MOST_FIELDS then return end
+  local function is_record(keys)
+    if #keys > MOST_FIELDS then return false end
     for index = 1, #keys do
-      if type(keys[index]) ~= "string" or #keys[index] > LONGEST_NAME then return end
+      if type(keys[index]) ~= "string" or #keys[index] > LONGEST_NAME then return false end
     end
+    return true
+  end
+
+  local function record_step(first, keys)
+    local after = { keys[1] }
+    for index = 1, #keys do after[keys[index]] = keys[index + 1] or false end
     if shapes[first] == nil then
       if known == MOST_SHAPES then shapes, known = {}, 0 end
       known = known + 1
     end
+    local step = stepper(after)
     shapes[first] = { after, #keys, step }
+    return step
   end
 
   -- What a generic `for` needs to go through `t`, without metamethods.
@@ -120,7 +159,7 @@ return function(host)
     if shape and not get then
       local after, size = shape[1], 0
       for key in next, t do
-        if not after[key] then
+        if after[key] == nil then
           size = nil
           break
         end
@@ -130,44 +169,45 @@ return function(host)
     end
     local keys = arrange(t, false)
     if not keys then return next, t, nil end
-    local after = successors(keys)
-    local step = stepper(after, get)
-    if not get then keep_shape(first, keys, after, step) end
-    return step, t, nil
+    if not get and is_record(keys) then return record_step(first, keys), t, nil end
+    return walker(keys, get), t, nil
   end
 
-  local walks = setmetatable({}, { __mode = "k" }) -- table -> the successors of its latest traversal by `next`
+  local walks = setmetatable({}, { __mode = "k" }) -- table -> {keys, position} of its latest traversal by `next`
 
-  -- The successors of the keys of `t`, among which is `key`; nil where it is not. A traversal may have removed its first key.
+  -- The walk through `t`, and where `key` is in it; nil where it is not, nil and true where there is no memory for it. A traversal may
+  -- have removed its first key.
   local function walk_with(t, key)
     local walk = walks[t]
-    if walk and walk[key] ~= nil then return walk end
-    local after = successors(arrange(t, false) or { (next(t)) })
-    if after[key] == nil then
-      if not walk or not rawequal(walk[EDGE], key) then return nil end
-      after[key] = after[EDGE]
-    end
-    walks[t] = after
-    return after
+    local at = walk and walk.keys and position(walk.keys, key, walk.at)
+    if at then return walk, at end
+    local keys = arrange(t, false)
+    if keys == false then return nil, true end
+    keys = keys or { (next(t)) }
+    at = position(keys, key, 1) or walk and rawequal(walk.first, key) and 0
+    if not at then return nil end
+    walk = { keys = keys }
+    walks[t] = walk
+    return walk, at
   end
 
-  -- The key after `key`, and its value; EDGE for a key that is not there.
+  -- Whether `key` was there; the key after it, and the value of that.
   local function following(t, key)
-    local after = walk_with(t, key)
-    if not after then
-      if mtype(key) == "integer" and key > 0 and not arrange(t, false) then return nil end -- the end of a sequence
-      return EDGE
-    end
+    local walk, at = walk_with(t, key)
+    if at == true then return raw_pcall(next, t, key) end
+    if not walk then return mtype(key) == "integer" and key > 0 and not arrange(t, false) end -- the end of a sequence
     local value
     repeat
-      key = after[key]
-      if rawequal(key, EDGE) then
+      at = at + 1
+      key = walk.keys[at]
+      if key == nil then
         walks[t] = nil
-        return nil
+        return true
       end
       value = rawget(t, key)
     until value ~= nil
-    return key, value
+    walk.at = at
+    return true, key, value
   end
 
   local begin, advance, least = traversal, following, arrange
@@ -193,7 +233,7 @@ return function(host)
     if type(t) ~= "table" then raw_error("bad argument #1 to 'next' (table expected, got " .. host.kind(t) .. ")", 2) end
     if key == nil then
       key = least(t, true)
-      walks[t] = key ~= nil and { [EDGE] = key } or nil
+      walks[t] = key ~= nil and { first = key } or nil
       if key == nil then return nil end
       return key, rawget(t, key)
     end
@@ -201,10 +241,9 @@ return function(host)
       local value = rawget(t, key + 1)
       if value ~= nil and key + 1 > key then return key + 1, value end
     end
-    local value
-    key, value = advance(t, key)
-    if rawequal(key, EDGE) then raw_error("invalid key to 'next'", 2) end
-    return key, value
+    local found, following_key, value = advance(t, key)
+    if not found then raw_error("invalid key to 'next'", 2) end
+    return following_key, value
   end
 
   return M
