@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox import Tool
 from trials.tasks import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["ERRANDS", "Errand", "office", "records"]
 
@@ -83,12 +85,7 @@ class Errand:
 
 def office() -> list[Tool[..., Any]]:
     """All 600 tools."""
-    return [
-        made
-        for group, things in GROUPS.items()
-        for thing in things.split()
-        for made in _tools(group, thing)
-    ]
+    return [made for group, things in GROUPS.items() for thing in things.split() for made in _tools(group, thing)]
 
 
 def records(thing: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Office tasks over the shop: what is asked, the right answer from the data, and the calls that direct calling needs."""
+"""Office tasks over the shop: the questions, the right answers from the data, and the calls of direct calling."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ def read_answer(text: str) -> Any:
 def same(found: Any, expected: Any) -> bool:
     """Whether both are the same JSON; numbers may differ by less than a cent."""
     if isinstance(expected, dict):
-        return isinstance(found, dict) and found.keys() == expected.keys() and all(
-            same(found[key], expected[key]) for key in expected
+        return (
+            isinstance(found, dict)
+            and found.keys() == expected.keys()
+            and all(same(found[key], expected[key]) for key in expected)
         )
     if isinstance(expected, list):
         return isinstance(found, list) and len(found) == len(expected) and all(map(same, found, expected))
