@@ -57,7 +57,7 @@ def _summary(tasks: dict[str, list[Attempt]]) -> str:
     lines = [
         f"## The shop: {_number_of(tasks)} tasks, 20 tools",
         "",
-        _row("", *_COLUMNS),
+        f"| {_row(*_COLUMNS)}",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for way, attempts in tasks.items():

@@ -136,7 +136,7 @@ def _cheapest(shop: Shop) -> dict[str, Any]:
 
 def _refunds(shop: Shop) -> float:
     payments = [payment for order in shop.orders.values() for payment in order["payment_history"]]
-    return round(sum(payment["amount"] for payment in payments if payment["transaction_type"] == "refund"), 2)
+    return float(round(sum(payment["amount"] for payment in payments if payment["transaction_type"] == "refund"), 2))
 
 
 def _countries(shop: Shop) -> dict[str, float]:
