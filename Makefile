@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit environments fuzz fuzz-costs sanitize js js-package js-tests without-js soak bench economy slips docs lock dist clean
+.PHONY: demo console screenshots test lint types unit environments fuzz fuzz-costs sanitize js js-package js-tests without-js soak bench economy slips trial docs lock dist clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -85,6 +85,10 @@ economy: $(VENV)/installed
 
 slips: $(VENV)/installed
 	$(BIN)/python benchmarks/slips.py --write
+
+# A model of your own: make trial TRIAL="--provider anthropic --model NAME". Without it, the recorded one.
+trial: $(VENV)/installed
+	$(BIN)/python benchmarks/trial.py $(TRIAL)
 
 docs: $(VENV)/installed
 	$(BIN)/zensical build --strict

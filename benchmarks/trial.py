@@ -1,4 +1,4 @@
-"""Gives office tasks to a model, with direct calls and with scripts in each language, and writes a page of the results.
+"""Gives office tasks to a model, with direct calls and with scripts in each language, and writes a page of figures.
 
     python benchmarks/trial.py                                       the recorded model; writes benchmarks/trial.md
     python benchmarks/trial.py --provider anthropic --model NAME     a real one; writes trial-NAME.md
@@ -33,10 +33,10 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         ways = _chosen("way", options.ways, measure.WAYS)
         names = _chosen("task", options.tasks, [task.name for task in TASKS])
-        text = trial(options.provider, options.model, options.base_url, ways, names)
+        text = page(trial(options.provider, options.model, options.base_url, ways, names))
     except MoonboxError as problem:
         raise SystemExit(f"trial: {problem}") from None
-    print(text)
+    print(text, end="")
     if options.write:
         path = options.page or _page_of(options.model)
         path.write_text(text, encoding="utf-8")
@@ -45,15 +45,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 def trial(
     provider: str, model: str, base_url: str | None, ways: tuple[str, ...] = measure.WAYS, names: tuple[str, ...] = ()
-) -> str:
-    """The page of a trial. `names` are tasks of the shop; with some of them alone, the other parts are left out."""
-    languages = [way for way in ways if way != "direct"]
-    everything = not names
+) -> measure.Results:
+    """All figures. `names` are tasks of the shop; with some of them alone, the other parts are left out."""
+    languages = [way for way in ways if way != "direct"] if not names else []
     with opened(provider, model, base_url) as asked:
         tasks = {way: measure.tasks(asked, way, names) for way in ways}
-        errands = {way: measure.errands(asked, way) for way in languages} if everything else {}
-    recorded = everything and model == RECORDED
-    return page(provider, model, tasks, errands, {way: measure.lengths(way) for way in languages} if recorded else {})
+        errands = {way: measure.errands(asked, way) for way in languages}
+    lengths = {way: measure.lengths(way) for way in languages} if model == RECORDED else {}
+    return measure.Results(provider, model, tasks, errands, lengths)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

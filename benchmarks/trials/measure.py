@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trials.providers import Model
     from trials.tasks import Task
 
-__all__ = ["LANGUAGES", "WAYS", "Attempt", "Length", "errands", "lengths", "tasks"]
+__all__ = ["LANGUAGES", "WAYS", "Attempt", "Length", "Results", "errands", "lengths", "tasks"]
 
 LANGUAGES = ("lua", "rhai")
 WAYS = ("direct", *LANGUAGES)
@@ -63,6 +63,17 @@ class Length:
         return 1 - self.helpers / self.plain
 
 
+@dataclass(frozen=True)
+class Results:
+    """A trial, by ways of working. Parts that were not measured are empty."""
+
+    provider: str
+    model: str
+    tasks: dict[str, list[Attempt]]
+    errands: dict[str, list[Attempt]]
+    lengths: dict[str, list[Length]]
+
+
 def tasks(model: Model, way: str, names: tuple[str, ...] = ()) -> list[Attempt]:
     """The tasks of the shop, in one way."""
     shop = Shop()
@@ -81,20 +92,15 @@ def lengths(language: str) -> list[Length]:
     shop = Shop()
     plain, helpers = (scripts(kind, language) for kind in ("plain", "helpers"))
     with Sandbox(shop.tools(), language=language) as box:
-        return [
-            Length(
-                task.name, len(plain[task.name]), len(helpers[task.name]), _both_right(box, shop, task, plain, helpers)
-            )
-            for task in TASKS
-        ]
+        return [_length(box, shop, task, plain[task.name], helpers[task.name]) for task in TASKS]
 
 
-def _both_right(box: Sandbox, shop: Shop, task: Task, *kinds: dict[str, str]) -> bool:
-    found = []
-    for kind in kinds:
+def _length(box: Sandbox, shop: Shop, task: Task, plain: str, helpers: str) -> Length:
+    right = []
+    for source in (plain, helpers):
         shop.reset()
-        found.append(same(box.run(kind[task.name]).unwrap(), task.expected()) and task.left_as_expected(shop))
-    return all(found)
+        right.append(same(box.run(source).unwrap(), task.expected()) and task.left_as_expected(shop))
+    return Length(task.name, len(plain), len(helpers), all(right))
 
 
 @contextlib.contextmanager

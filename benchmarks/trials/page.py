@@ -10,33 +10,32 @@ from trials.providers import RECORDED
 from trials.tasks import TASKS
 
 if TYPE_CHECKING:
-    from trials.measure import Attempt, Length
+    from trials.measure import Attempt, Length, Results
 
 __all__ = ["page"]
 
 THIRD = 1 / 3
+_COLUMNS = (
+    *("first tries that ran", "right answers", "silent wrong answers", "wrong, with a note", "no answer"),
+    *("tokens read", "tokens written", "turns"),
+)
+_ABOUT_ERRANDS = (
+    "The 600 tools are in 30 groups. The description of the code tool has only their names. Scripts of discovery are "
+    "those before the first script that calls a tool."
+)
+_ABOUT_LENGTHS = (
+    "Each task of the shop has a recorded script without the helpers and one with them. Both give the right answer. "
+    "Lengths are in characters."
+)
 _NAMES = {"direct": "direct calls", "lua": "Lua scripts", "rhai": "Rhai scripts"}
 
 
-def page(
-    provider: str,
-    model: str,
-    tasks: dict[str, list[Attempt]],
-    errands: dict[str, list[Attempt]],
-    lengths: dict[str, list[Length]],
-) -> str:
-    """The whole page; parts that were not measured are left out."""
-    parts = [_head(provider, model), _summary(tasks), _each_task(tasks)]
-    parts += [_errands(errands)] if errands else []
-    parts += [_lengths(lengths)] if lengths else []
-    problems = [
-        f"- {attempt.name}, {_NAMES[way]}: {attempt.problem}"
-        for found in (tasks, errands)
-        for way, attempts in found.items()
-        for attempt in attempts
-        if attempt.problem
-    ]
-    parts += ["## What the provider's client raised\n\n" + "\n".join(problems)] if problems else []
+def page(results: Results) -> str:
+    """The whole page, without the parts that were not measured."""
+    parts = [_head(results.provider, results.model), _summary(results.tasks), _each_task(results.tasks)]
+    parts += [_errands(results.errands)] if results.errands else []
+    parts += [_lengths(results.lengths)] if results.lengths else []
+    parts += _problems(results)
     return "\n\n".join(parts) + "\n"
 
 
@@ -48,9 +47,9 @@ def _head(provider: str, model: str) -> str:
         )
     return (
         "# Trial: the recorded model\n\nThe model is a recording: it says what is written in `benchmarks/trials/`, "
-        f"through the wire format of `{provider}`. The figures show what the ways of working cost. They say nothing about "
-        "how well a real model works: the recorded one never miscalculates, and two of its first scripts in each language have a "
-        "mistake on purpose. Tokens are estimated at four bytes each, over all requests."
+        f"through the wire format of `{provider}`. The figures show what the ways of working cost. They say nothing "
+        "about how well a real model works: the recorded one never miscalculates, and two of its first scripts in each "
+        "language have a mistake on purpose. Tokens are estimated at four bytes each, over all requests."
     )
 
 
@@ -58,10 +57,7 @@ def _summary(tasks: dict[str, list[Attempt]]) -> str:
     lines = [
         f"## The shop: {_number_of(tasks)} tasks, 20 tools",
         "",
-        (
-            "| | first tries that ran | right answers | silent wrong answers | wrong, with a note | no answer "
-            "| tokens read | tokens written | turns |"
-        ),
+        f"| {_row(*_COLUMNS)}",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for way, attempts in tasks.items():
@@ -87,10 +83,7 @@ def _errands(errands: dict[str, list[Attempt]]) -> str:
     lines = [
         "## The office: one tool among 600",
         "",
-        (
-            "The 600 tools are in 30 groups. The description of the code tool has only their names. Scripts of discovery are those before "
-            "the first script that calls a tool."
-        ),
+        _ABOUT_ERRANDS,
         "",
         "| | errands | right answers | most scripts of discovery | tokens an errand | turns an errand |",
         "|---|---:|---:|---:|---:|---:|",
@@ -98,9 +91,8 @@ def _errands(errands: dict[str, list[Attempt]]) -> str:
     for way, attempts in errands.items():
         count = len(attempts)
         right = sum(each.verdict == RIGHT for each in attempts)
-        tokens, turns = (
-            sum(values) / count for values in ([a.tokens.total for a in attempts], [a.turns for a in attempts])
-        )
+        tokens = sum(each.tokens.total for each in attempts) / count
+        turns = sum(each.turns for each in attempts) / count
         most = max(each.discovery for each in attempts)
         lines.append(_row(_NAMES[way], count, right, most, _thousands(tokens), f"{turns:.1f}"))
     return "\n".join(lines)
@@ -110,10 +102,7 @@ def _lengths(lengths: dict[str, list[Length]]) -> str:
     lines = [
         "## The helpers: `pages` and lists",
         "",
-        (
-            "Each task of the shop has a recorded script without the helpers and one with them. Both give the right answer. Lengths are "
-            "in characters."
-        ),
+        _ABOUT_LENGTHS,
         "",
         "| task | " + " | ".join(f"{_NAMES[way]}: without | with | shorter by" for way in lengths) + " |",
         "|---|" + "---:|---:|---:|" * len(lengths),
@@ -125,6 +114,17 @@ def _lengths(lengths: dict[str, list[Length]]) -> str:
     lines.append(_row("all", *(cell for a, b in sums for cell in (f"{a:,}", f"{b:,}", f"{1 - b / a:.0%}"))))
     lines += ["", f"Shorter by a third or more: {' and '.join(starmap(_thirds, lengths.items()))}."]
     return "\n".join(lines)
+
+
+def _problems(results: Results) -> list[str]:
+    lines = [
+        f"- {attempt.name}, {_NAMES[way]}: {attempt.problem}"
+        for found in (results.tasks, results.errands)
+        for way, attempts in found.items()
+        for attempt in attempts
+        if attempt.problem
+    ]
+    return ["## Errors of the provider\n\n" + "\n".join(lines)] if lines else []
 
 
 def _thirds(way: str, found: list[Length]) -> str:

@@ -47,9 +47,8 @@ class RecordedModel:
     def recorded(self, language: str) -> dict[str, list[str]]:
         """The scripts of each task in the order in which it writes them."""
         slips = scripts("slips", language)
-        return {
-            name: [*filter(None, [slips.get(name)]), source] for name, source in scripts("helpers", language).items()
-        }
+        helpers = scripts("helpers", language)
+        return {name: [slips[name], source] if name in slips else [source] for name, source in helpers.items()}
 
     def __call__(self, seen: Seen) -> Turn:
         said = Turn.of(self._say(seen))

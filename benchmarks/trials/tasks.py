@@ -1,4 +1,4 @@
-"""Office tasks over the shop: what is asked, the right answer from the data, and the calls that direct calling needs."""
+"""Office tasks over the shop: the questions, the right answers from the data, and the calls of direct calling."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _cheapest(shop: Shop) -> dict[str, Any]:
 
 def _refunds(shop: Shop) -> float:
     payments = [payment for order in shop.orders.values() for payment in order["payment_history"]]
-    return round(sum(payment["amount"] for payment in payments if payment["transaction_type"] == "refund"), 2)
+    return float(round(sum(payment["amount"] for payment in payments if payment["transaction_type"] == "refund"), 2))
 
 
 def _countries(shop: Shop) -> dict[str, float]:

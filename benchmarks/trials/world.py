@@ -141,11 +141,8 @@ class Shop:
         return _known(self.products, product_id, "product")
 
     def search_products(self, words: str, most: int = 10) -> Any:
-        wanted = words.lower().split()
-        found = [
-            product for product in self.products.values() if any(word in product["name"].lower() for word in wanted)
-        ]
-        return found[:most]
+        wanted, products = words.lower().split(), self.products.values()
+        return [item for item in products if any(word in item["name"].lower() for word in wanted)][:most]
 
     def get_item(self, item_id: str) -> Any:
         for product in self.products.values():
