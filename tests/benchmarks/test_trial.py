@@ -14,14 +14,13 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import trial  # found only from here on; it finds the examples' loopback server
 from trials import many, measure
 from trials.page import page
-from trials.providers import opened
+from trials.providers import RECORDED, opened
 from trials.recorded import RecordedModel
 from trials.tasks import TASKS, read_answer, same
 
 if TYPE_CHECKING:
     from trials.measure import Results
 
-RECORDED = trial.RECORDED
 REASONS = "return {['no longer needed'] = 14, ['ordered by mistake'] = 7}"
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox import Sandbox
-from moonbox.audit.sinks import open_sink
+from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import JournalError, UsageError
 from moonbox.journal import leases, store
 from moonbox.journal.records import Begin, Calls, End
@@ -164,8 +164,7 @@ def test_one_file_holds_trail_and_journal(tmp_path: Path) -> None:
     path = tmp_path / "both.db"
     with Sandbox(audit=path, journal=path) as box:
         run = box.run("return 1")
-    trail = open_sink(path)
-    assert trail is not None
+    trail = SqliteSink(path)
     assert trail.get(run.id).values == (1,)
     trail.close()
     journal = open_journal(path, create=False)

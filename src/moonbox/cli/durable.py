@@ -81,10 +81,11 @@ def replay(
 
     No tool is invoked: every answer comes from the record. What differs from the record is shown.
     """
+    differences: tuple[str, ...] = ()
     with _session(options, run) as session:
         try:
             if other is None:
-                finished, differences = session.sandbox.resume(run), ()
+                finished = session.sandbox.resume(run)
             else:
                 finished, differences = session.sandbox.replay(run, other.read_text(encoding="utf-8"))
         except Diverged as problem:

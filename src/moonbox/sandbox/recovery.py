@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import msgpack
 
@@ -35,22 +35,26 @@ class DurableRuns:
     _setup: Setup
 
     @property
+    def _sandbox(self) -> Sandbox:
+        return cast("Sandbox", self)  # only a Sandbox is one
+
+    @property
     def journal(self) -> Journal:
         """Where its runs are taken down; raises UsageError where it has none."""
         if self._setup.journal is None:
             raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
         return self._setup.journal
 
-    def restore(self: Sandbox, repl_id: str, *, abandon: bool = False) -> Repl:
+    def restore(self, repl_id: str, *, abandon: bool = False) -> Repl:
         """A Repl of the journal with its globals, made by running its scripts again. No tool is invoked.
 
         Raises Diverged where a script does not do what was recorded. A run that a crash cut off is resumed with
         `resume` first, or given up with `abandon`.
         """
-        with Recovery(self, repl_id) as recovery:
+        with Recovery(self._sandbox, repl_id) as recovery:
             return recovery.restore(abandon=abandon)
 
-    async def arestore(self: Sandbox, repl_id: str, *, abandon: bool = False) -> Repl:
+    async def arestore(self, repl_id: str, *, abandon: bool = False) -> Repl:
         """The same, awaited."""
         import asyncio  # slow to load: only where it is there already
 
@@ -60,28 +64,28 @@ class DurableRuns:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
         return _interrupted_runs(self.journal, self._setup.toolbox)
 
-    def resume(self: Sandbox, run_id: str, in_flight: Any = None) -> Run:
+    def resume(self, run_id: str, in_flight: Any = None) -> Run:
         """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
 
         A call without an answer is made again where its tool is `read_only` or `idempotent`. `in_flight` decides about
         the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
         it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
         """
-        with Recovery(self, self.journal.find_run(run_id)) as recovery:
+        with Recovery(self._sandbox, self.journal.find_run(run_id)) as recovery:
             return recovery.resume(run_id, in_flight)
 
-    async def aresume(self: Sandbox, run_id: str, in_flight: Any = None) -> Run:
+    async def aresume(self, run_id: str, in_flight: Any = None) -> Run:
         """The same, awaited."""
-        with Recovery(self, self.journal.find_run(run_id)) as recovery:
+        with Recovery(self._sandbox, self.journal.find_run(run_id)) as recovery:
             return await recovery.aresume(run_id, in_flight)
 
-    def replay(self: Sandbox, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
+    def replay(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
         """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one.
 
         It finds the globals that the recorded run found. No tool is invoked: calls get the recorded answers of calls
         with the same tool and arguments, and fail with the code `not_recorded` where there is none.
         """
-        return _replay(self, run_id, source)
+        return _replay(self._sandbox, run_id, source)
 
 
 def fork(box: Sandbox, repl_id: str, upto: int, before_write: Callable[[Run], Run | None] | None = None) -> Repl:

@@ -56,7 +56,7 @@ class Setup:
     features: frozenset[str]
     context: dict[str, Any]
     allow_nan: bool
-    failures: Failures
+    failures: Failures = "return"
     """What becomes of results that are nothing but a failure, where the tool does not say."""
     approve: Callable[[ToolCall], Any | Awaitable[Any]] | None
     middleware: Sequence[Middleware]
