@@ -122,7 +122,7 @@ def test_the_types_of_a_shop_are_described_once_and_in_full() -> None:
     from moonbox.codemode.catalog import rough_tokens
 
     _, repeated, described = economy.shop_tokens(rough_tokens)
-    assert described <= 0.45 * repeated
+    assert described <= 0.6 * repeated
     with Sandbox(shop.tools(), isolation="inline") as box, CodeMode(box) as mode:
         types = [value for value in vars(shop).values() if hasattr(value, "__total__")]
         assert len(types) == 14

@@ -277,6 +277,7 @@ def tenants(url: str) -> Iterator[tuple[Tenant, Tenant]]:
     for one in (alice, bob):
         go_through(one)
         assert len(one.ids) == 7, one.ids
+        wait_until(lambda one=one: "progress" in one.wait(CURRENT, one.ids["background"])["structuredContent"])
         assert one.wait(CURRENT, one.ids["background"])["structuredContent"]["progress"]["text"] == one.word
         assert b'restarts\\": 0' in one.seen, "an error with the code -32000 is not the end of a connection"
         assert b'restarts\\": 1' not in one.seen
