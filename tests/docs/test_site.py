@@ -28,7 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("site")
     shutil.copytree(DOCS, folder / "docs", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "benchmarks").mkdir()
-    for name in ("mkdocs.yml", "CHANGELOG.md", "benchmarks/results.md", "benchmarks/economy.md"):
+    for name in ("mkdocs.yml", "CHANGELOG.md", "benchmarks/results.md", "benchmarks/economy.md", "benchmarks/trial.md"):
         shutil.copy(ROOT / name, folder / name)
     nowhere = "http://127.0.0.1:9"  # no network
     environment = {**os.environ, "https_proxy": nowhere, "http_proxy": nowhere, "NO_COLOR": "1"}

@@ -272,9 +272,9 @@ def test_a_client_that_cannot_ask_is_told_of_the_direct_tool(unable: Session) ->
 
 def test_servers_are_promised_only_what_our_client_can_do(unable: Session) -> None:
     catalog = unable.tools()["lua_repl"].description
-    assert "everything.echo" in catalog
+    assert "everything}.echo" in catalog
     for name in ("trigger_elicitation_request", "trigger_sampling_request", "get_roots_list"):
-        assert f"everything.{name}" not in catalog
+        assert f".{name}(" not in catalog
 
 
 def test_a_direct_call_is_asked_about_where_that_is_possible(driver: Driver, tmp_path: Path) -> None:

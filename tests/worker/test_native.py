@@ -112,7 +112,7 @@ SCRIPTS = [
     "return tools.nothing()",
     "return tools.sample{name = 5}",
     "local r = {} for i = 1, 200 do r[i] = tools.same{value = i} end return #r",
-    "return parallel{function() return tools.same{value = 1} end, function() return tools.fails{code = 3} end}",
+    "return parallel{function() tools.same{value = 1} return tools.fails{code = 3} end}",
     "return parallel({function() return tools.same{value = 1} end, function() while true do end end})",
     "local t = {} for i = 1, 40 do t[i] = {id = i, s = 'v' .. i} end return tools.same{value = t}",
     *("6 * 7", "\v\f\t 'text'", "\n-- no more than that", "_x = 1 return _x", "return_value = 3 return return_value"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from moonbox._version import __version__
 from moonbox.audit.records import RUN_STATES
+from moonbox.tools.closing import close
 
 _ERROR: dict[str, Any] = {
     "type": "object",
@@ -34,7 +35,7 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[st
     schemas: dict[str, Any] = {"Error": _ERROR}
     for tool in tools:
         key = _key(tool["name"])
-        text = json.dumps(tool["parameters"]).replace('"#/$defs/', f'"#/components/schemas/{key}.')
+        text = json.dumps(close(tool["parameters"])).replace('"#/$defs/', f'"#/components/schemas/{key}.')
         schema = _optional_may_be_null(json.loads(text))
         schemas.update({f"{key}.{name}": part for name, part in schema.pop("$defs", {}).items()})
         fields = {"result": {}, "run": {"type": "string"}}
