@@ -14,18 +14,18 @@ from lupa import lua54
 from moonbox import Limits, Sandbox
 
 SETUP = """
-list, record, map, few = {}, {id = 1, name = "x", amount = 2.5, status = "open", created = "2026"}, {}, {1, 2, 3, 4, 5}
-for i = 1, 200000 do list[i] = i end
+rows, record, map, few = {}, {id = 1, name = "x", amount = 2.5, status = "open", created = "2026"}, {}, {1, 2, 3, 4, 5}
+for i = 1, 200000 do rows[i] = i end
 for i = 1, 100000 do map["key" .. i * 7919 % 100000] = i end
 """
 CASES = {
-    "sequence of 200,000, pairs": "for i = 1, 10 do for k, v in pairs(list) do end end",
-    "sequence of 200,000, pairs, sum": "local s = 0 for i = 1, 10 do for k, v in pairs(list) do s = s + v end end",
+    "sequence of 200,000, pairs": "for i = 1, 10 do for k, v in pairs(rows) do end end",
+    "sequence of 200,000, pairs, sum": "local s = 0 for i = 1, 10 do for k, v in pairs(rows) do s = s + v end end",
     "sequence of 5, pairs": "for i = 1, 200000 do for k, v in pairs(few) do end end",
     "record of 5 fields, pairs": "for i = 1, 200000 do for k, v in pairs(record) do end end",
     "map of 100,000 keys, pairs": "for i = 1, 2 do for k, v in pairs(map) do end end",
     "map of 100,000 keys, next": "for k, v in next, map do end",
-    "sequence of 200,000, next": "for k, v in next, list do end",
+    "sequence of 200,000, next": "for k, v in next, rows do end",
 }
 
 
