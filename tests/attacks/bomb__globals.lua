@@ -3,4 +3,4 @@
 -- error: limit memory
 for i = 1, 10000000 do _G["g" .. i] = i end
 -- next run
-for i = 1, 10000000 do if _G["g" .. i] == nil then break end _G["g" .. i] = nil end
+for name in pairs(_G) do if name:find("^g%d") then _G[name] = nil end end
