@@ -270,6 +270,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+def has_progress(one: Tenant) -> bool:
+    return "progress" in one.wait(CURRENT, one.ids["background"])["structuredContent"]
+
+
 @pytest.fixture(scope="module")
 def tenants(url: str) -> Iterator[tuple[Tenant, Tenant]]:
     """After each has used every method."""
@@ -277,7 +281,7 @@ def tenants(url: str) -> Iterator[tuple[Tenant, Tenant]]:
     for one in (alice, bob):
         go_through(one)
         assert len(one.ids) == 7, one.ids
-        wait_until(lambda one=one: "progress" in one.wait(CURRENT, one.ids["background"])["structuredContent"])
+        wait_until(partial(has_progress, one))
         assert one.wait(CURRENT, one.ids["background"])["structuredContent"]["progress"]["text"] == one.word
         assert b'restarts\\": 0' in one.seen, "an error with the code -32000 is not the end of a connection"
         assert b'restarts\\": 1' not in one.seen
