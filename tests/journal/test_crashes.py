@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.long import LONG
 from tests.postgres import postgres  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ def check(told: list[dict[str, Any]]) -> None:
         assert max(made.values()) <= 2, each  # read-only: once more where its answer was not on file
 
 
-LONG = bool(os.environ.get("MOONBOX_LONG"))
 EVERY = list(product(("lua", "rhai"), ("sync", "async"), ("before", "after")))
 SOME = [("lua", "sync", "before"), ("rhai", "async", "after")]
 
