@@ -43,7 +43,7 @@ function checkTypes() {
   writeFileSync(
     join(project, "types.ts"),
     `import { CodeMode, Limits, Sandbox, tool, type Decision, type Run, type ToolCall } from "moonbox";
-const approve = async (call: ToolCall): Promise<Decision> => (call.name === "pay" ? { kind: "deny", reason: "no" } : "always");
+const approve = async (call: ToolCall): Promise<Decision> => (call.tool === "pay" ? { kind: "deny", reason: "no" } : "always");
 const box = new Sandbox({ tools: [tool({ name: "one", call: () => 1, hints: { risk: "low" } })], limits: Limits.quick({ timeout: 1 }), approve });
 const run: Run = await (await box.repl()).run("return 1", { inputs: { rows: [1] } });
 const text: string = run.for_model();
