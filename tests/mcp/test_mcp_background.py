@@ -191,7 +191,7 @@ def test_progress_is_notified_to_whoever_waits(driver: Driver, url: str, gate: G
         gate.path.touch()
         wait_until(lambda: gate.path.with_name("gate2.entered").exists())
         session.call(WAIT, {"run_id": run_id}, progress_callback=note_after)
-        assert after[-1] == (10, 10, "done")
+        assert (10, 10, "done") in after
         gate.path.with_name("gate2").touch()
         result_of(session, run_id)
 

@@ -115,7 +115,9 @@ class Session:
             self._approver.begin()
         try:
             with self._line.watching() if self._line is not None else contextlib.nullcontext():
-                return self.repl.run(source, inputs=inputs, on_progress=self._line and self._line.advance)
+                return self.repl.run(
+                    source, inputs=inputs, on_progress=None if self._line is None else self._line.advance
+                )
         except KeyboardInterrupt:
             if self._approver is not None:
                 self._approver.withdraw()
