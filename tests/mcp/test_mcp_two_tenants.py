@@ -43,7 +43,7 @@ max_body = 100000
 answer_within = 5
 
 [limits]
-timeout = 60
+timeout = 1000
 
 [mcp.servers.shared]
 command = {json.dumps(program(SERVER)[0])}
@@ -60,7 +60,7 @@ def delete(path: str) -> str:
 
 @tool
 async def hold() -> None:
-    await asyncio.sleep(50)
+    await asyncio.sleep(1000)
 
 @tool(policy="direct")
 def refuse(text: str) -> str:
@@ -173,7 +173,8 @@ def calls(me: Tenant, version: str) -> None:
     ):
         me.script(version, source)
     held = f"progress(1, 2, '{word}') print('{word}') tools.hold() return '{word}'"
-    me.ids["background"] = me.script(version, held, _meta={"moonbox/conversation": word})["structuredContent"]["run"]
+    begun = me.script(version, held, _meta={"moonbox/conversation": word + version})
+    me.ids["background"] = begun["structuredContent"]["run"]
     me.wait(version, me.ids["background"])
     picture = me.script(version, f"return tools.shared.picture{{text = '{word}'}}")
     me.ids["media"] = picture["structuredContent"]["value"]["media"]
