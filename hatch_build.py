@@ -115,4 +115,4 @@ def _compiler() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(compile_native(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE)[1])
+    sys.exit(compile_native(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE)[1] or 0)  # "" would be a failure
