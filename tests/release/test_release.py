@@ -160,3 +160,13 @@ def test_every_extra_that_messages_name_is_there() -> None:
         named |= set(re.findall(r'extra="([\w-]+)"', text))
     assert named
     assert named - set(project()["project"].get("optional-dependencies", {})) == set()
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+def test_the_native_parts_are_built_into_a_folder(tmp_path: Path) -> None:
+    """As `make sanitize` does it."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "hatch_build.py"), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list(tmp_path.rglob("*.so"))) == 2
