@@ -53,7 +53,7 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
     telemetry: Telemetry, provider: TracerProvider, spans: Callable[[], dict[str, ReadableSpan]]
 ) -> None:
     with provider.get_tracer("app").start_as_current_span("agent"):
-        run_span = telemetry.start_run("run-1", "lua", "repl-1", {"user": "ann"})
+        run_span = telemetry.start_run("run-1", "lua", "repl-1", {"conversation": "c1", "user": "ann"})
     call_span = telemetry.start_call(run_span, 1, "github.search")
     with call_span.active(), provider.get_tracer("app").start_as_current_span("inside the tool"):
         pass
@@ -75,7 +75,9 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
         "moonbox.run.id": "run-1",
         "moonbox.language": "lua",
         "moonbox.repl": "repl-1",
+        "moonbox.label.conversation": "c1",
         "moonbox.label.user": "ann",
+        "gen_ai.conversation.id": "c1",
         "moonbox.run.number": 3,
         "moonbox.run.calls": 1,
         "moonbox.run.failed_calls": 0,

@@ -166,6 +166,23 @@ def test_the_earlier_protocol_has_sessions(as_: Any, url: str) -> None:
     assert gone.status_code == 404
 
 
+def test_the_trail_tells_clients_and_conversations_apart(as_: Any) -> None:
+    def labels(client: Any, **arguments: Any) -> tuple[dict[str, str], Any]:
+        answer = client.lua("count = 1", **arguments)
+        return json.loads(client.read(f"moonbox://runs/{answer.meta['moonbox/run']}"))["labels"], answer
+
+    with as_("alice") as alice, as_("bob", "legacy") as bob:
+        first, answer = labels(alice)
+        state = answer.structured_content["state"]
+        again, _ = labels(alice, state=state)
+        other, _ = labels(alice)
+        of_bob, _ = labels(bob)
+        assert (of_bob, first["conversation"]) == (labels(bob)[0], again["conversation"])
+    assert {first["client"], of_bob["client"]} == {"alice", "bob"}
+    assert len({first["conversation"], other["conversation"], of_bob["conversation"]}) == 3
+    assert state not in first["conversation"], "what continues a conversation is not written"
+
+
 def test_one_client_has_a_share_and_no_more(as_: Any, tmp_path: Path) -> None:
     gate = tmp_path / "open"
     results: list[Any] = []

@@ -242,16 +242,33 @@ def test_context_and_labels_of_a_conversation() -> None:
         other = mode.reply("lua_repl", {"source_code": USER}, conversation="c2").run
         direct = talk.reply("user", {}, context={"team": 1}, labels={"team": "x"}).run
         assert code is not None and other is not None and direct is not None
-        assert (code.unwrap(), code.labels) == ({"db": 1, "user": "ann"}, {"user": "ann"})
-        assert (other.unwrap(), other.labels) == ({"db": 1}, {})
+        assert (code.unwrap(), code.labels) == ({"db": 1, "user": "ann"}, {"conversation": "c1", "user": "ann"})
+        assert (other.unwrap(), other.labels) == ({"db": 1}, {"conversation": "c2"})
         assert (direct.unwrap(), direct.labels) == (
             {"db": 1, "user": "ann", "team": 1},
-            {"user": "ann", "team": "x"},
+            {"conversation": "c1", "user": "ann", "team": "x"},
         )
         assert talk.handle("lua_repl", {"source_code": "n = 1 return tools.user().user"}) == "ann"
         again = {"source_code": "return n, tools.user().user"}
         assert awaited(talk.ahandle("lua_repl", again, context={"user": "bob"})) == '2 values:\n1: 1\n2: "bob"'
         assert (mode.conversations, talk.end(), mode.conversations) == (("c2", "c1"), True, ("c2",))
+
+
+@pytest.mark.parametrize("name", ["a\nb", "x" * 300])
+def test_a_conversation_whose_name_cannot_be_a_label(name: str) -> None:
+    with Sandbox() as box, CodeMode(box) as mode:
+        runs = [mode.reply("lua_repl", {"source_code": "return 1"}, conversation=key).run for key in (name, name, "z")]
+        first, again, other = (run.labels["conversation"] for run in runs if run is not None)
+        assert first == again and len(first) == 16 and other == "z"
+
+
+def test_labels_beside_that_of_the_conversation() -> None:
+    most = {f"k{n}": "" for n in range(16)}
+    with Sandbox() as box, CodeMode(box) as mode:
+        run = mode.reply("lua_repl", {"source_code": "return 1"}, conversation="c", labels=most).run
+        own = mode.reply("lua_repl", {"source_code": "return 1"}, conversation="c", labels={"conversation": "T-1"}).run
+        assert run is not None and own is not None
+        assert (run.labels, own.labels) == ({"conversation": "c", **most}, {"conversation": "T-1"})
 
 
 def test_middleware_and_approvers_know_for_whom() -> None:

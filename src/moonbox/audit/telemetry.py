@@ -44,7 +44,10 @@ class Telemetry:
 
         around = context.get_current()
         attributes = {"moonbox.run.id": run_id, "moonbox.language": language, "moonbox.repl": repl}
-        attributes |= {f"moonbox.label.{name}": text for name, text in (labels or {}).items()}
+        labels = labels or {}
+        attributes |= {f"moonbox.label.{name}": text for name, text in labels.items()}
+        if "conversation" in labels:
+            attributes["gen_ai.conversation.id"] = labels["conversation"]
         span = self._tracer.start_span("moonbox.run", context=around, attributes=attributes)
         return RunSpan(span, around, content=self._content, run_id=run_id)
 

@@ -26,7 +26,7 @@ from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
 from moonbox.languages.registry import language
 from moonbox.sandbox.decisions import ToolCall
-from moonbox.sandbox.options import RunOptions, check_callbacks, merged
+from moonbox.sandbox.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.tools.toolbox import Toolbox
 
@@ -218,7 +218,7 @@ class CodeMode:
 
         `pause`: whether a call of a client-side tool may wait for you, as with `handle`; otherwise it fails.
         """
-        options = merged({}, options)
+        options = _of_conversation(conversation, options)
         prepared = self._reader.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
@@ -243,7 +243,7 @@ class CodeMode:
         self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False, **options: Unpack[RunOptions]
     ) -> Reply:
         """The same, awaited."""
-        options = merged({}, options)
+        options = _of_conversation(conversation, options)
         prepared = self._reader.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
@@ -408,6 +408,11 @@ class CodeMode:
         if self.settings.reply == "json":
             text = json_reply(run, text, self.settings.max_chars)
         return Reply(text, not run.ok, run)
+
+
+def _of_conversation(name: str, options: RunOptions) -> RunOptions:
+    """The options of a call, with the conversation's name as a label."""
+    return merged({"labels": {CONVERSATION: label_text(name)}} if name else {}, options)
 
 
 @contextlib.contextmanager

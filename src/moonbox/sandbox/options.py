@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 16
 LONGEST_LABEL = 256
+CONVERSATION = "conversation"
+"""The label that code mode sets: it is possible beside as many others as are allowed."""
 _LABEL_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 
 
@@ -56,10 +59,20 @@ def merged(base: RunOptions, options: RunOptions) -> RunOptions:
     for name in ("context", "labels"):
         if name in base and name in given:
             both[name] = {**before[name], **given[name]}
-    if len(both.get("labels", ())) > MOST_LABELS:
-        raise UsageError(f"there are {len(both['labels'])} labels; at most {MOST_LABELS} are possible")
+    if (count := len(both.get("labels", {}).keys() - {CONVERSATION})) > MOST_LABELS:
+        raise UsageError(f"there are {count} labels; at most {MOST_LABELS} are possible")
     result: RunOptions = both
     return result
+
+
+def label_text(text: str) -> str:
+    """The text as a label has it; the start of its digest where it is too long or not printable."""
+    return text if len(text) <= LONGEST_LABEL and text.isprintable() else digest(text)
+
+
+def digest(text: str) -> str:
+    """The first 16 digits of the SHA-256 of a text: a label for what must not be written itself."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def check_callbacks(**callbacks: Any) -> None:

@@ -33,6 +33,7 @@ from moonbox.mcp.server.questions import (
     request_client,
     send_log,
 )
+from moonbox.mcp.server.sessions import owner_name
 from moonbox.sandbox.background import progress_words
 from moonbox.sandbox.decisions import Decision
 from moonbox.tools.learned import OWNER
@@ -267,7 +268,7 @@ class Call:
             raise approval_unavailable(call, None if direct else self._direct_name(call.tool))
         answer = await on_loop(self._loop, self._ask(approval_question(call)))
         if isinstance(answer, ElicitResult):
-            return decision(answer, self.owner)
+            return decision(answer, owner_name(self.owner))
         reason = answer.message if isinstance(answer, ErrorData) else "the client sent an invalid answer"
         raise Denied(f"the tool '{call.tool}' needs approval: {reason}", code="approval_unavailable")
 

@@ -12,6 +12,7 @@ from mcp.server.auth.provider import principal_components
 from mcp_types import LOG_LEVEL_META_KEY, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from moonbox.sandbox.options import digest, label_text
 from moonbox.tools.learned import LOCAL
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ META_KEY = "moonbox/conversation"
 """In a request's `_meta`: the client's own name for the conversation. In a result's: the handle that we chose."""
 STATE = "state"
 """The code tool's argument that continues a conversation, for clients without a session."""
-_STDIO = "stdio"
+_STDIO = f"stdio-{secrets.token_hex(4)}"
+"""The one session of a process that serves over stdio."""
 _MAX_HANDLE = 128
 
 
@@ -87,6 +89,11 @@ class Client:
         """Whose share of the limits it uses: more sessions do not give more, and with a token neither do addresses."""
         return self.owner if self.owner != LOCAL else f"{self.owner}|{self.address}"
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """For whom its runs are, where its token says who it is."""
+        return {} if self.owner == LOCAL else {"client": label_text(owner_name(self.owner))}
+
     def supports(self, method: str, mode: str = "form") -> bool:
         """Whether a request of this kind can be put to the client now. Elicitation has the modes form and url."""
         capabilities = self.capabilities
@@ -124,6 +131,11 @@ class Conversation:
     """What the client must send to continue; None if the transport or the client itself identifies it."""
     note: str = ""
 
+    @property
+    def label(self) -> str:
+        """What the trail has: the key contains what a client needs to continue."""
+        return digest(self.key)
+
 
 def conversation_of(client: Client, name: str | None, state: str | None, known: Container[str]) -> Conversation:
     """The conversation of a request: named by the client, continued by its state, of the session, or new.
@@ -151,6 +163,11 @@ def session_key(owner: str, session: str) -> str:
 
 def _key(owner: str, kind: str, name: str) -> str:
     return f"{owner}|{kind}|{name[:_MAX_HANDLE].replace('|', '/')}"
+
+
+def owner_name(owner: str) -> str:
+    """The owner in words for the trail: the name of its token, or who the authorization server says it is."""
+    return owner if owner == LOCAL else " ".join(part for part in json.loads(owner) if part)
 
 
 def owner_of(key: str) -> str:

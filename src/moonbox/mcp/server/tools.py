@@ -20,6 +20,7 @@ from moonbox.mcp.server.limits import Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
 from moonbox.mcp.server.sessions import META_KEY, STATE, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
+from moonbox.sandbox.options import CONVERSATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -241,7 +242,12 @@ class ToolRunner:
             arguments.pop(STATE, None)
         with self._mode.session(conversation.key) as repl:
             reply = await self._mode.areply(
-                params.name, arguments, conversation=conversation.key, run_id=call.id, on_progress=call.advance
+                params.name,
+                arguments,
+                conversation=conversation.key,
+                labels={**client.labels, CONVERSATION: conversation.label},
+                run_id=call.id,
+                on_progress=call.advance,
             )
             if conversation.handle is not None and not await _has_globals(repl):
                 conversation = replace(conversation, handle=None)
@@ -260,10 +266,10 @@ class ToolRunner:
     ) -> CallToolResult:
         tool = view.approved_by_client.get(params.name)
         if tool is not None:
-            run = await self._mode.sandbox.acall(tool.path, params.arguments or {})
+            run = await self._mode.sandbox.acall(tool.path, params.arguments or {}, labels=client.labels)
             reply = Reply(run.for_model(self._mode.settings.max_chars), not run.ok, run)
         else:
-            reply = await self._mode.areply(params.name, params.arguments or {}, pause=True)
+            reply = await self._mode.areply(params.name, params.arguments or {}, pause=True, labels=client.labels)
             if reply.paused is not None:  # a client-side tool
                 reply = await reply.paused.areply([await call.answer(waiting) for waiting in reply.paused.calls])
         self._record(client, reply)
