@@ -14,12 +14,13 @@ SECONDS = 60.0
 _PAUSE = 0.01
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = SECONDS) -> None:
-    """Poll a condition until it holds."""
+def wait_until(condition: Callable[[], Any], what: str = "the condition did not hold", seconds: float = SECONDS) -> Any:
+    """Poll a condition until it holds; what it returned. `what` says what is wrong if it never does."""
     deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"the condition did not hold within {seconds:g} s"
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} within {seconds:g} s"
         time.sleep(_PAUSE)
+    return value
 
 
 async def await_until(condition: Callable[[], Any], seconds: float = SECONDS) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from moonbox import Pause, Run, Sandbox, tool
 from moonbox.worker.sources import ProcessSource
-from tests.faults.processes import wait_until
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from moonbox.worker.link import Link

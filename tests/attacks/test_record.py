@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from moonbox import Sandbox, Tool, tool
 from moonbox.audit.sinks import open_trail
 from moonbox.errors import AuditError
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,10 +62,8 @@ def test_a_call_that_took_effect_is_on_file_when_the_host_is_killed(
     arguments = [str(tmp_path / name), str(tmp_path / "effect"), called, how, *(["redact"] if redacted else [])]
     host = subprocess.Popen([sys.executable, str(tmp_path / "host.py"), *arguments])
     try:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "effect").exists():
-            assert host.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: (tmp_path / "effect").exists() or host.poll() is not None)
+        assert host.poll() is None
     finally:
         os.kill(host.pid, signal.SIGKILL)
         host.wait()

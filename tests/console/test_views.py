@@ -251,7 +251,7 @@ def documents(folder: Path, count: int, text: str) -> Iterator[KnowledgeBase]:
 def asking(console: Console, source: str, questions: int) -> Iterator[None]:
     """While a script waits for so many answers."""
     script = Started(console, source)
-    wait_until(lambda: len(console.bench.approvals.pending()) == questions, 60)
+    wait_until(lambda: len(console.bench.approvals.pending()) == questions)
     yield
     for question in console.bench.approvals.pending():
         with contextlib.suppress(UsageError):  # the first denial ends the script, and its other questions with it
@@ -265,7 +265,7 @@ def ran(console: Console, source: str) -> str:
         client.headers["x-moonbox-key"] = page_key(client)
         session = str(client.post("/sessions", json={}).json()["id"])
         client.post(f"/sessions/{session}/run", json={"source_code": source})
-        wait_until(lambda: client.get(f"/sessions/{session}").json()["state"] == "idle", 60)
+        wait_until(lambda: client.get(f"/sessions/{session}").json()["state"] == "idle")
     return session
 
 

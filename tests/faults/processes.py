@@ -9,18 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.waiting import wait_until
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-PATIENCE = 60.0
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Come back as soon as it holds; machines under load may need their time."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
+    from collections.abc import Iterator
 
 
 def lives(pid: int) -> bool:

@@ -10,8 +10,9 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, tool
 from moonbox.errors import ClosedError, MoonboxError
+from tests.waiting import wait_until
 
-from .processes import nothing_leaks, wait_until
+from .processes import nothing_leaks
 
 gone = threading.Event()
 

@@ -10,7 +10,9 @@ import textwrap
 
 import pytest
 
-from .processes import lives, parent, wait_until
+from tests.waiting import wait_until
+
+from .processes import lives, parent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -17,8 +17,9 @@ import pytest
 from moonbox import Limits, Repl, Run, Sandbox, tool
 from moonbox.errors import WorkerError
 from tests.long import times
+from tests.waiting import SECONDS, wait_until
 
-from .processes import PATIENCE, descendants, lives, nothing_leaks, wait_until, zygote_pid
+from .processes import descendants, lives, nothing_leaks, zygote_pid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ class Load:
     def play_until(self, rounds: int, enough: Callable[[], bool]) -> list[Run]:
         """Go on until enough has happened meanwhile: a fast machine is done with the rounds before."""
         failed = self.play(rounds)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + SECONDS
         while not enough():
             assert time.monotonic() < deadline, "too little happened while scripts ran"
             failed += self.play(20)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +12,7 @@ from moonbox import Sandbox, Tool, Toolbox, tool
 from moonbox.errors import ArgumentError, Denied, UsageError
 from moonbox.sandbox.approvals import Answered, Approvals, Question
 from moonbox.sandbox.decisions import Decision
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.waiting import await_until, wait_until
 
 SOURCE = "local n = 2\nreturn tools.wipe{n = n}"
 
@@ -26,21 +23,13 @@ def wipe(n: int) -> str:
     return f"wiped {n}"
 
 
-def until(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 60
-    while not (value := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    return value
-
-
 def answered(approvals: Approvals, decision: Decision, source: str = SOURCE, tools: Any = (wipe,)) -> Any:
     """Run the script, answer its first question so, and give the run and the question."""
     with Sandbox(tools, approve=approvals.approve, min_workers=0) as box:
         questions: list[Question] = []
 
         def answer() -> None:
-            questions.append(until(approvals.pending)[0])
+            questions.append(wait_until(approvals.pending)[0])
             approvals.answer(questions[0].id, decision)
 
         thread = threading.Thread(target=answer)
@@ -83,8 +72,7 @@ def test_awaited_runs_and_direct_calls_ask_too() -> None:
     async def main() -> tuple[Any, Any]:
         async with Sandbox([wipe], approve=approvals.approve, min_workers=0) as box:
             call = asyncio.create_task(box.acall("wipe", {"n": 1}))
-            while not approvals.pending():
-                await asyncio.sleep(0.005)
+            await await_until(approvals.pending)
             question = approvals.pending()[0]
             approvals.answer(question.id, Decision("allow"))
             return await call, question
@@ -99,7 +87,7 @@ def test_wrong_answers_leave_the_question_open() -> None:
     with Sandbox([wipe], approve=approvals.approve, min_workers=0) as box:
         thread = threading.Thread(target=lambda: box.run(SOURCE))
         thread.start()
-        id = until(approvals.pending)[0].id
+        id = wait_until(approvals.pending)[0].id
         with pytest.raises(ArgumentError, match="n"):
             approvals.answer(id, Decision("edit", arguments={"n": "many"}))
         with pytest.raises(UsageError, match="not open"):
@@ -150,10 +138,10 @@ def test_a_question_is_withdrawn_with_its_run() -> None:
         repl = box.repl()
         thread = threading.Thread(target=lambda: repl.run(SOURCE))
         thread.start()
-        until(approvals.pending)
+        wait_until(approvals.pending)
         repl.close()
         thread.join()
-        until(lambda: not approvals.pending())
+        wait_until(lambda: not approvals.pending())
     assert [each.decision for each in approvals.answered()] == ["withdrawn"]
 
 

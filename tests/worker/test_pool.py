@@ -18,7 +18,7 @@ from moonbox.worker.control import SocketControl, socket_pairs
 from moonbox.worker.link import Gone, Link, Unread
 from moonbox.worker.pool import Pool
 from moonbox.worker.protocol import READY, frame
-from tests.faults.processes import wait_until
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
