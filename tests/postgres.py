@@ -38,8 +38,8 @@ def postgres() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[str]:
-    """The same, until the block ends; raises LookupError where the programs are missing. A commit waits for no disk."""
+def running(*, fsync: bool = False) -> Iterator[str]:
+    """The same, until the block ends; raises LookupError where the programs are missing."""
     programs = _programs()
     if programs is None:
         raise LookupError(_HOW)
@@ -56,7 +56,8 @@ def running() -> Iterator[str]:
             subprocess.run([*as_owner, *command], check=True, capture_output=True, cwd=folder)
 
         run(f"{programs}/initdb", "--auth=trust", "--username=moonbox", "--no-sync", data)
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder}"
+        options += f" -c fsync={'on' if fsync else 'off'}"
         run(f"{programs}/pg_ctl", "--wait", f"--log={folder}/log", f"--options={options}", f"--pgdata={data}", "start")
         try:
             yield f"postgresql://moonbox@127.0.0.1:{port}/postgres"

@@ -174,6 +174,27 @@ def test_one_file_holds_trail_and_journal(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_in_one_file_the_trail_is_redacted_and_the_journal_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "both.db"
+    code = (
+        "import os, sys; from moonbox import Sandbox, tool\n"
+        "@tool\ndef login(password: str) -> str: os._exit(9)\n"
+        "place = sys.argv[1]; box = Sandbox([login], audit=place, journal=place, redact=['password'])\n"
+        "box.run(\"tools.login{password = 'hunter22'}\")"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
+    journal = open_journal(path, create=False)
+    (known,) = journal.runs(interrupted=True)
+    asked = [record for records in journal.read(known.repl) for record in records if isinstance(record, Calls)]
+    assert asked[0].calls[0][2] == [{"password": "hunter22"}]
+    journal.close()
+    trail = SqliteSink(path)
+    (call,) = trail.get(known.id).calls
+    trail.close()
+    assert (call.tool, call.status) == ("login", "in_flight")
+    assert "hunter22" not in str(call.arguments)
+
+
 def test_a_trail_without_a_journal_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trail.db"
     with Sandbox(audit=path) as box:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Diverged, InDoubt, Limits, Sandbox, tool
+from moonbox import Diverged, InDoubt, Limits, Media, Sandbox, tool
 from moonbox.errors import ClosedError, JournalError, UsageError, WorkerError
 from moonbox.journal.backends import SqliteBackend
-from moonbox.journal.records import Answers, Begin, Calls, End, Environment
+from moonbox.journal.records import Answers, Begin, Calls, End, Environment, Medium
 from moonbox.journal.store import Journal, open_journal
 from moonbox.sandbox import journaling
 from tests.waiting import wait_until
@@ -299,3 +299,30 @@ def test_a_write_that_fails_leaves_no_gap(path: Path, mode: str, at: int) -> Non
         assert repl.run("y = 2 return x").value is None  # what is not on file is gone
         repl_id = repl.id
     assert restored(path, repl_id, "return {x == nil, y}") == [True, 2]
+
+
+@tool
+def picture(size: int) -> Media:
+    return Media(b"\x89PNG\r\n\x1a\n" + bytes(size - 8), name="chart.png")
+
+
+@tool
+def look(image: Media) -> str:
+    return f"{image.name} {image.type} {image.size}"
+
+
+def test_images_and_files_are_restored_up_to_a_bound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journaling, "LARGEST_MEDIUM", 1000)
+    tools = [picture, look]
+    with Sandbox(tools, journal=path) as box, box.repl() as repl:
+        repl.run("small, large, given = tools.picture{size = 1000}, tools.picture{size = 1001}, file",
+                 inputs={"file": Media(b"text", "text/plain", "a.txt")}).unwrap()  # fmt: skip
+        repl_id = repl.id
+    for _ in range(2):  # the second time with the run that the first has added
+        with Sandbox(tools, journal=path) as box, box.restore(repl_id) as repl:
+            seen = repl.run("return {tools.look{image = small}, tools.look{image = given}}").unwrap()
+            assert seen == ["chart.png image/png 1000", "a.txt text/plain 4"]
+            run = repl.run("return tools.look{image = large}")
+            assert "this medium is unknown here" in str(run.error)
+    kept = [record for records in open_journal(path).read(repl_id) for record in records if isinstance(record, Medium)]
+    assert sorted(len(each.data) for each in kept) == [4, 1000]  # each once

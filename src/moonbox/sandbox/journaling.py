@@ -12,13 +12,14 @@ from msgspec import json, msgpack
 
 from moonbox._version import __version__
 from moonbox.errors import Diverged
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Record, Reply, Reset
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Medium, Reply, Reset
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from moonbox.audit.records import Run
+    from moonbox.journal.records import Record
     from moonbox.journal.store import Held, Journal
     from moonbox.limits import Limits
     from moonbox.sandbox.call_entry import CallEntry, CallResult
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 LONGEST_DELAY = 0.005
 """Seconds that records wait for those that follow, to be written with them."""
+LARGEST_MEDIUM = 4 * 1024 * 1024
+"""Bytes of an image or a file whose contents are kept."""
 _SHORT = 300
 _encode = msgpack.Encoder().encode
 
@@ -57,6 +60,8 @@ class ReplJournal:
         self.held = held
         self.seq = seq
         """The number of the next event."""
+        self.media = 0
+        """How many media of the Repl were looked at."""
         self._environment = environment
         self._mark: object = None
         self._lock = threading.Lock()
@@ -84,8 +89,8 @@ class ReplJournal:
         )
         if found == self._environment:
             return []
-        before, self._environment = self._environment, found
-        return [found] if before is None or before != found else []
+        self._environment = found
+        return [found]
 
     def difference(self, toolbox: Toolbox) -> str:
         """In words: how the tools differ from those that the latest recorded run found; empty where they do not."""
@@ -149,6 +154,7 @@ class RunJournal:
     def begin(self, records: list[Record]) -> None:
         for record in records:
             self._add(record)
+        self._add_media()
 
     def called(self, items: list[Item]) -> bool:
         """The worker asks for these calls. Whether their answers come from the record; raises Diverged."""
@@ -173,8 +179,17 @@ class RunJournal:
         """These answers are about to be sent."""
         if self.replaying:
             return
+        self._add_media()
         known = {entry.id: entry for entry in entries}
         self._add(Answers(replies=[_reply(*reply, known.get(reply[0])) for reply in replies]))
+
+    def _add_media(self) -> None:
+        """The contents of media that have come in since the last time."""
+        repl = self._repl
+        repl.media, new = self._record.calls.media.since(repl.media)
+        for each in new:
+            if each.size <= LARGEST_MEDIUM:
+                self._add(Medium(address=each.address, kind=each.type, name=each.name, data=each.data))
 
     def _add(self, record: Record) -> None:
         if not self._unwritten:

@@ -282,6 +282,10 @@ class Repl:
     def _begin_again(self, link: Link, recorded: RecordedRun, decisions: Decisions | None) -> Execution:
         begin = recorded.begin
         self._number = begin.number - 1
+        for each in recorded.media:
+            self._media.keep(Media(each.data, each.kind, each.name, address=each.address))
+        assert self._journal is not None
+        self._journal.media, _ = self._media.since(self._journal.media)
         given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
         return self._begin(link, begin.source, (given, begin.inputs), recorded, decisions)
 
