@@ -52,7 +52,7 @@ class Media:
 
     __slots__ = ("address", "data", "name", "type")
 
-    def __init__(self, data: bytes, type: str = "", name: str = "", *, address: str = "") -> None:
+    def __init__(self, data: bytes, type: str = "", name: str = "") -> None:
         if not isinstance(data, bytes | bytearray | memoryview):
             raise UsageError(f"Media takes bytes, not {data.__class__.__name__}")
         import mimetypes  # here and below: most runs have no media, and these are slow to load
@@ -68,7 +68,7 @@ class Media:
             self.type
         )
         """The name of a file: without folders, and safe to write."""
-        self.address = address or PREFIX + token_urlsafe(16)
+        self.address = PREFIX + token_urlsafe(16)
         """How handles name it."""
 
     @classmethod

@@ -120,7 +120,8 @@ class Server:
 
 async def settled(tmp_path: Path) -> tuple[Any, Server, list[str]]:
     activities = example.Activities()
-    server, known, names = Server([1, 2, 3]), 0, []
+    server, known = Server([1, 2, 3]), 0
+    names: list[str] = []
     try:
         while True:
             asked.clear()

@@ -283,7 +283,9 @@ class Repl:
         begin = recorded.begin
         self._number = begin.number - 1
         for each in recorded.media:
-            self._media.keep(Media(each.data, each.kind, each.name, address=each.address))
+            medium = Media(each.data, each.kind, each.name)
+            medium.address = each.address
+            self._media.keep(medium)
         assert self._journal is not None
         self._journal.media, _ = self._media.since(self._journal.media)
         given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
