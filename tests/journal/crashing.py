@@ -70,11 +70,19 @@ class Killing:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
+        with self._dying(), self._inner.writing() as db:
+            yield db
+
+    def change(self, *statement: Any) -> int:
+        with self._dying():
+            return self._inner.change(*statement)
+
+    @contextlib.contextmanager
+    def _dying(self) -> Iterator[None]:
         self._left -= 1
         if self._left == 0 and self._side == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        with self._inner.writing() as db:
-            yield db
+        yield
         if self._left == 0 and self._side == "after":
             os.kill(os.getpid(), signal.SIGKILL)
 

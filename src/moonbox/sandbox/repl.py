@@ -7,7 +7,7 @@ from contextlib import suppress
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import MoonboxError, UsageError, WorkerError
+from moonbox.errors import JournalError, MoonboxError, UsageError, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
@@ -282,6 +282,12 @@ class Repl:
     def _begin_again(self, link: Link, recorded: RecordedRun, decisions: Decisions | None) -> Execution:
         begin = recorded.begin
         self._number = begin.number - 1
+        for each in recorded.media:
+            medium = Media(each.data, each.kind, each.name)
+            medium.address = each.address
+            self._media.keep(medium)
+        assert self._journal is not None
+        self._journal.media, _ = self._media.since(self._journal.media)
         given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
         return self._begin(link, begin.source, (given, begin.inputs), recorded, decisions)
 
@@ -445,8 +451,8 @@ class Repl:
         """An exception ends the run for its caller: keep the record of a run that was interrupted."""
         if execution is None:
             return
-        if not execution.over:
-            if isinstance(problem, Exception):  # a defect of ours: the state of the worker is unknown
+        if not execution.over or isinstance(problem, JournalError):
+            if isinstance(problem, Exception):  # the state of the worker is unknown, or not that of the journal
                 execution.ledger.leave_all()
                 self._worker.lose()
                 return
