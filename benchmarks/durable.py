@@ -81,7 +81,7 @@ def subjects(folder: str, calls: int, postgres: str | None) -> Iterator[list[Sub
 def costs(folder: str, rounds: int, runs: int, calls: int, postgres: str | None) -> list[Subject]:
     with subjects(folder, calls, postgres) as found:
         for subject in found:
-            subject.measure(20, 20)
+            subject.measure(runs, calls)
             for figures in subject.figures.values():
                 figures.clear()
         for number in range(rounds):
