@@ -356,6 +356,18 @@ def test_a_type_gets_a_name_only_where_that_saves_text() -> None:
     assert "Types:" not in text(made("a", returns=ITEM))
 
 
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [(("address", "billing_address"), "Address"), (("orders", "order"), "Order"), (("left", "right"), "Type")],
+)
+def test_a_type_without_a_title_has_the_words_that_its_fields_share(fields: tuple[str, str], name: str) -> None:
+    place = schema(street={"type": "string"}, city={"type": "string"}, country={"type": "string"})
+    parts = {field: {"type": "array", "items": place} if field.endswith("s") else place for field in fields}
+    assert text(made("get", returns=schema(**parts))).splitlines()[1].startswith(f"{name} = {{street: ")
+    small = schema(content={"type": "string"})
+    assert "Types:" not in text(*(made(f"read_{number}", returns=small) for number in range(9)))
+
+
 def test_two_types_of_one_name_get_distinct_names() -> None:
     def order(field: str) -> dict[str, Any]:
         return {
