@@ -65,9 +65,11 @@ export function createDriver(moonbox) {
       repls.delete(request.repl);
       return { ok: true };
     },
-    async codemode({ tools, settings = {}, language = "lua", limits, failures = "return" }) {
+    async codemode({ tools, settings = {}, language = "lua", limits, failures = "return", added = {} }) {
       const box = new Sandbox({ tools: new Toolbox(tools.map(toolOf)), language, failures, ...(limits ? { limits } : {}) });
       const mode = new CodeMode(box, settings);
+      mode.description; // what is added later is described too
+      for (const [name, doc] of Object.entries(added)) box.define(name, () => null, { doc });
       const formats = ["openai", "openai-responses", "anthropic", "gemini", "mcp"];
       return {
         catalog: mode.catalog,

@@ -213,8 +213,11 @@ def test_signatures_of_many(node: DriverHost) -> None:
 
 
 def test_a_code_mode_without_tools(node: DriverHost) -> None:
+    added = {"rate": "rate(currency) -> dollars. Slow.", "pay": "Pays\n\u202e it 😀. Now."}
     with Sandbox() as box, CodeMode(box) as mode:
-        answer = node.ask("codemode", tools=[])
+        for name, doc in added.items():
+            box.define(name, len, doc=doc)
+        answer = node.ask("codemode", tools=[], added=added)
         assert answer["description"] == mode.description
         assert answer["system_prompt"] == mode.system_prompt
 
