@@ -65,7 +65,7 @@ export function createDriver(moonbox) {
       repls.delete(request.repl);
       return { ok: true };
     },
-    async codemode({ tools, settings = {}, language = "lua", limits, failures = "return", added = {} }) {
+    async codemode({ tools, settings = {}, language = "lua", limits, failures = "return", added = {}, labels }) {
       const box = new Sandbox({ tools: new Toolbox(tools.map(toolOf)), language, failures, ...(limits ? { limits } : {}) });
       const mode = new CodeMode(box, settings);
       mode.description; // what is added later is described too
@@ -76,7 +76,7 @@ export function createDriver(moonbox) {
         choice: mode.choice,
         description: mode.description,
         system_prompt: mode.system_prompt,
-        definitions: Object.fromEntries(formats.map((form) => [form, mode.definitions(form)])),
+        definitions: Object.fromEntries(formats.map((form) => [form, mode.definitions(form, { labels })])),
       };
     },
     async replies({ tools, settings = {}, calls, formats, failures = "return" }) {

@@ -500,6 +500,25 @@ def test_groups_that_were_used_keep_their_signatures() -> None:
     assert "b_1" not in shown(60).text
 
 
+def test_groups_that_labels_name_get_their_signatures_first() -> None:
+    wide = schema(**{f"parameter_{number}": {"type": "integer"} for number in range(6)})
+    tools = Toolbox([made(f"{space}_{n}", wide, "Does it.", namespace=space) for space in "abc" for n in range(12)])
+
+    def first(labels: dict[str, str], uses: dict[str, int]) -> str:
+        given: dict[str, Any] = {"count": rough_tokens, "uses": uses, "labels": labels}
+        return make_catalog(tools, TEXTS, full_schemas=False, budget=700, **given).text.splitlines()[1]
+
+    assert first({"team": "C"}, {"b.b_1": 3}).startswith("- c.c_0(parameter_0: integer, ")
+    assert first({"teams": "x-a/y"}, {"b.b_1": 3}).startswith("- a.a_0(")
+    assert first({"user": "bob", "c": ""}, {"b.b_1": 3}).startswith("- b.b_0(")
+    with Sandbox(tools) as box, CodeMode(box, catalog_tokens=700, mode="always") as mode:
+        before = mode.definitions("mcp")
+        talk = mode.conversation("1", labels={"team": "c"})
+        assert "\n- c.c_11(parameter_0: integer, " in talk.definitions("mcp")[0]["description"]
+        assert talk.definitions("mcp") == mode.definitions("mcp", labels={"team": "c"})
+        assert mode.conversation("2", labels={"team": "d"}).definitions("mcp") == mode.definitions("mcp") == before
+
+
 def test_functions_that_were_added_are_described() -> None:
     with Sandbox() as box, CodeMode(box) as mode:
         assert "rate" not in mode.description

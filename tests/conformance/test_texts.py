@@ -199,12 +199,14 @@ MANY = [
 @pytest.mark.parametrize("language", ["lua", "rhai"])
 @pytest.mark.parametrize("budget", [None, 700, 420, 250, 20])
 def test_types_facts_and_groups(node: DriverHost, language: Any, budget: int | None) -> None:
+    labels = {"team": "The Other, acme"}
     with Sandbox(Toolbox(MANY), language=language) as box, CodeMode(box, catalog_tokens=budget) as mode:
-        wanted = mode.description
-    answer = node.ask(
-        "codemode", tools=[describe(tool) for tool in MANY], settings={"catalog_tokens": budget}, language=language
-    )
+        wanted, for_team = mode.description, mode.definitions("mcp", labels=labels)
+    settings = {"catalog_tokens": budget}
+    given = [describe(tool) for tool in MANY]
+    answer = node.ask("codemode", tools=given, settings=settings, language=language, labels=labels)
     assert answer["description"] == wanted
+    assert answer["definitions"]["mcp"] == for_team
 
 
 def test_signatures_of_many(node: DriverHost) -> None:
