@@ -439,7 +439,7 @@ def test_what_descriptions_say_of_fields_is_in_the_signature() -> None:
     returns = schema(newsletter={"type": ["boolean", "null"], "description": "null if the user was never asked."})
     item = made("start", parameters, "Starts the engine. Doors must be locked first. Made in 1999.", returns=returns)
     assert text(item).splitlines()[1] == (
-        '- start(mode: "START"|"STOP", day: string (YYYY-MM-DD), fuel: number (in gallons), name: string) -> '
+        '- start(mode: "START"|"STOP", day: string (YYYY-MM-DD), fuel: number (gallons), name: string) -> '
         "{newsletter: boolean|null (null if the user was never asked)} — Starts the engine. Doors must be locked first."
     )
 
@@ -498,6 +498,25 @@ def test_groups_that_were_used_keep_their_signatures() -> None:
     assert "\n- b: b_0, b_10, " in shown(230).text
     assert shown(80).text.splitlines()[2].startswith("There are 36 tools in: a, b, c. ")
     assert "b_1" not in shown(60).text
+
+
+def test_a_sentence_of_the_name_and_of_words_that_many_share_is_left_out() -> None:
+    says = {
+        "lock_doors": "Locks the doors of the car.",
+        "start_engine": "Starts the engine of the car.",
+        "fill_tank": "Fills the tank of the car. Only while it stands.",
+        "doors": "Locks the doors of the car.",
+        "find_shop": "Finds the nearest shop.",
+        "open_windows": "Opens the windows.",
+    }
+    assert text(*(made(name, {}, said) for name, said in says.items())).splitlines()[1:] == [
+        "- doors() — Locks the doors of the car.",
+        "- fill_tank() — Only while it stands.",
+        "- find_shop() — Finds the nearest shop.",
+        "- lock_doors()",
+        "- open_windows()",
+        "- start_engine()",
+    ]
 
 
 def test_groups_that_labels_name_get_their_signatures_first() -> None:

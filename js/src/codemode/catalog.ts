@@ -4,7 +4,7 @@ import { filled, type Texts, written } from "../languages.js";
 import { byText } from "../tools/naming.js";
 import { Document } from "../tools/document.js";
 import { lengthOf } from "../tools/facts.js";
-import { firstSentence, flat, parametersSchema, Signatures, typeText, visible, worthSaying } from "../tools/signature.js";
+import { firstSentence, flat, parametersSchema, sharedWords, Signatures, typeText, visible, worthSaying } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { count, counted, isObject } from "../values.js";
@@ -145,10 +145,11 @@ function catalogText(step: Detail, tools: Tool[], toolbox: Toolbox, texts: Texts
     const namespaces = spaces.slice(0, MOST_NAMESPACES).join(", ") + (more > 0 ? ` and ${more} more` : "");
     return [...before, filled(texts.search_title, { count: tools.length, namespaces, call: call(tools.at(-1)!) })].join("\n");
   }
-  const groups = groupsOf(step === "signatures" ? tools : withoutSharedOpenings(tools), toolbox, fingerprint);
+  const shown = step === "signatures" ? tools : withoutSharedOpenings(tools);
+  const [groups, shared] = [groupsOf(shown, toolbox, fingerprint), sharedWords(shown)];
   const signatures = new Signatures(groups.flatMap((group) => group.tools), { facts: step === "full" });
   const lines = groups.flatMap((group) =>
-    group.tools.map((tool) => line(step, tool, written(texts, `${group.place}${nameOf(tool)}`), signatures)),
+    group.tools.map((tool) => line(step, tool, written(texts, `${group.place}${nameOf(tool)}`), signatures, shared)),
   );
   const types = signatures.types().map((text) => {
     const chars = Array.from(text);
@@ -158,8 +159,8 @@ function catalogText(step: Detail, tools: Tool[], toolbox: Toolbox, texts: Texts
 }
 
 /** One tool; whatever its description and schema hold, it begins one line and imitates no other. */
-function line(step: Detail, tool: Tool, name: string, signatures: Signatures): string {
-  const words = step === "signatures" ? "" : worthSaying(tool, step === "full");
+function line(step: Detail, tool: Tool, name: string, signatures: Signatures, shared: ReadonlySet<string>): string {
+  const words = step === "signatures" ? "" : worthSaying(tool, step === "full", shared);
   let text = `- ${signatures.signature(tool, name)}${words}`;
   if (lengthOf(text) > LONGEST_LINE) text = `- ${signatures.signature(tool, name, false)}${words}`;
   if (lengthOf(text) > LONGEST_LINE) text = `- ${visible(name)}(…)${words}`;

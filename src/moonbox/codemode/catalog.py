@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from moonbox.tools.learned import with_shape
-from moonbox.tools.signature import Signatures, first_sentence, parameters_schema, visible, worth_saying
+from moonbox.tools.signature import Signatures, first_sentence, parameters_schema, shared_words, visible, worth_saying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
 
     from moonbox.languages.language import Texts
     from moonbox.tools.document import Schema
@@ -139,10 +139,10 @@ class _Writer:
         if not tools:
             return []
         shown = tools if step == "signatures" else _without_shared_openings(tools)
-        groups = self._groups(shown, _fingerprint)
+        groups, shared = self._groups(shown, _fingerprint), shared_words(shown)
         signatures = Signatures([tool for group in groups for tool in group.tools], facts=step == "full")
         lines = [
-            _line(step, tool, self._texts.written(f"{group.place}{_place(tool, self._toolbox)[1]}"), signatures)
+            _line(step, tool, self._texts.written(f"{group.place}{_place(tool, self._toolbox)[1]}"), signatures, shared)
             for group in groups
             for tool in group.tools
         ]
@@ -219,9 +219,9 @@ def _fingerprint(tool: Tool) -> Hashable:
     return tool.name, tool.description, json.dumps([tool.parameters, tool.returns])
 
 
-def _line(step: Detail, tool: Tool, name: str, signatures: Signatures) -> str:
+def _line(step: Detail, tool: Tool, name: str, signatures: Signatures, shared: Set[str]) -> str:
     """One tool; whatever its description and schema hold, it begins one line and imitates no other."""
-    words = "" if step == "signatures" else worth_saying(tool, facts=step == "full")
+    words = "" if step == "signatures" else worth_saying(tool, facts=step == "full", shared=shared)
     line = f"- {signatures.signature(tool, name)}{words}"
     if len(line) > _LONGEST_LINE:
         line = f"- {signatures.signature(tool, name, result=False)}{words}"
