@@ -282,7 +282,7 @@ def test_the_whole_description() -> None:
     limits = "- At most 1000 tool calls and 30 seconds a script."
     with Sandbox([greet]) as box, CodeMode(box) as mode:
         line = "- greet(name: string) -> string — Greet someone."
-        about = [TEXTS.description, TEXTS.helpers, TEXTS.with_tools, TEXTS.failures, TEXTS.failures_return, limits]
+        about = [TEXTS.description, TEXTS.with_tools, TEXTS.failures, TEXTS.failures_return, limits]
         assert mode.description == "\n".join([*about, "Tools:", line])
         assert len(mode.description.encode()) < 2500
 
@@ -517,6 +517,21 @@ def test_a_sentence_of_the_name_and_of_words_that_many_share_is_left_out() -> No
         "- open_windows()",
         "- start_engine()",
     ]
+
+
+@pytest.mark.parametrize(
+    ("returns", "helps"),
+    [
+        (schema(total={"type": "number"}, tags={"type": "array", "items": {"type": "string"}}), False),
+        ({"type": "array", "items": schema(id={"type": "integer"})}, True),
+        (schema(rows={"type": "array"}), True),
+        ({"type": "object", "additionalProperties": schema(id={"type": "integer"})}, True),
+        (None, True),
+    ],
+)
+def test_the_helpers_for_lists_are_described_where_there_may_be_lists(returns: Any, helps: bool) -> None:
+    with Sandbox([made("get", {}, returns=returns)]) as box, CodeMode(box, mode="always") as mode:
+        assert (TEXTS.helpers in mode.description) is helps
 
 
 def test_groups_that_labels_name_get_their_signatures_first() -> None:

@@ -179,9 +179,7 @@ class CodeMode:
             self._uses = self.sandbox.toolbox.learned.uses()
             self._view = None
 
-    def definitions(
-        self, form: Format = "openai", *, labels: Mapping[str, str] | None = None
-    ) -> list[dict[str, Any]]:
+    def definitions(self, form: Format = "openai", *, labels: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """The code tool and the direct tools in a provider's format.
 
         `labels` are those of the conversation: groups of tools that they name get their signatures first.
