@@ -55,7 +55,8 @@ def test_a_file_in_the_folder_is_a_tool(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_is_a_list_where_the_result_schema_says_so(tmp_path: Path) -> None:
-    source = """tool = {name = "late", returns = {type = "object", properties = {orders = {type = "array"}, by = {type = "object"}}}}
+    source = """local fields = {orders = {type = "array"}, by = {type = "object"}}
+    tool = {name = "late", returns = {type = "object", properties = fields}}
     function tool.execute() return {orders = {}, by = {}} end"""
     with library(tmp_path, files={"late.lua": source}) as lib, Sandbox(tools=lib.toolbox) as box:
         assert box.run("return tools.late()").value == {"orders": [], "by": {}}
