@@ -77,7 +77,7 @@ def test_repls_are_listed_and_deleted(moonbox: Moonbox, cut_off: str) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["runs"], "error: name the journal with --journal, or in MOONBOX_JOURNAL\n"),
+        (["runs"], "error: name the journal with --journal, in MOONBOX_JOURNAL, or in [journal] of moonbox.toml\n"),
         (["runs", "--journal", "nix.db"], "error: there is no journal 'nix.db'\n"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import select
@@ -12,13 +11,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
-from moonbox.cli.output import console, forget_typed, is_terminal
+from moonbox.cli.output import console, forget_typed, is_terminal, user_name
 from moonbox.sandbox.background import progress_words
 from moonbox.sandbox.decisions import Decision
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from rich.console import Console, RenderableType
     from rich.live import Live
@@ -77,6 +77,7 @@ class Session:
                 on_output=on_output and self._beside_line(on_output),
                 secrets=None if config is None else config.secrets,
                 redact=None if config is None else _redacted_fields(config),
+                config=config,
             )
             self._closing.callback(self.sandbox.close)
             if config is not None:
@@ -273,18 +274,11 @@ class CallLine:
         return line
 
 
-def _user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # the system does not know the user
-        return f"user {os.getuid()}"
-
-
 class Approver:
     """A Sandbox's `approve`: asks at the terminal itself, because standard input may be the script.
 
-    Calls of one batch ask from threads of their own, one at a time. Ctrl-C is handled in the main thread, while another
-    thread waits for an answer: a pipe (the bell) wakes it.
+    Calls of one batch ask from threads of their own, one at a time. A pipe (the bell) wakes the thread that waits for
+    an answer: after Ctrl-C, which is handled in the main thread, and when somebody else has answered.
     """
 
     def __init__(self, terminal: int, console: Console, line: CallLine) -> None:
@@ -294,7 +288,8 @@ class Approver:
         self._one_at_a_time = threading.Lock()
         self._bell_in, self._bell_out = os.pipe()
         self._withdrawn = False
-        self._person = _user_name()
+        self._asked: Future[Decision] | None = None  # the call whose question is on the screen
+        self._person = user_name()
 
     @classmethod
     def at_terminal(cls, console: Console, line: CallLine) -> Approver | None:
@@ -306,19 +301,46 @@ class Approver:
         except OSError:
             return None
 
-    def __call__(self, call: ToolCall) -> Decision:
+    async def __call__(self, call: ToolCall) -> Decision:
+        import asyncio  # here, and below: a script that needs no approval does not wait until they are loaded
+        from concurrent.futures import Future
+
+        answer: Future[Decision] = Future()
+        threading.Thread(target=self._answer, args=(call, answer), name="moonbox-approval", daemon=True).start()
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            if self._asked is answer:
+                os.write(self._bell_out, b"!")
+            raise
+
+    def _answer(self, call: ToolCall, answer: Future[Decision]) -> None:
         with self._one_at_a_time, self._line.hidden():
-            if self._withdrawn:  # cancelled while this call waited for its turn
+            if not self._withdrawn:
+                self._drain_bell()
+            self._asked = answer
+            try:
+                decision = self._ask(call, answer)
+            except Exception as problem:  # noqa: BLE001 - raised where it is awaited
+                with contextlib.suppress(Exception):
+                    answer.set_exception(problem)
+            else:
+                with contextlib.suppress(Exception):  # somebody else has answered
+                    answer.set_result(decision)
+            self._asked = None
+
+    def _ask(self, call: ToolCall, answer: Future[Decision]) -> Decision:
+        if self._withdrawn or answer.cancelled():  # while this call waited for its turn
+            return Decision("deny")
+        cut = self._show(call, shortened=True)
+        question = "allow it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "
+        while True:
+            typed = self._read(question)
+            if typed is None:
                 return Decision("deny")
-            cut = self._show(call, shortened=True)
-            question = "allow it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "
-            while True:
-                answer = self._read(question)
-                if answer is None:
-                    return Decision("deny")
-                decision = self._decision(answer, call)
-                if decision is not None:
-                    return decision
+            decision = self._decision(typed, call)
+            if decision is not None:
+                return decision
 
     def begin(self) -> None:
         """A run begins."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError
 from moonbox.native import why_missing
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,11 +183,32 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
         if not any(problem.endswith(one) for one in unset)
     ]
     checks += [Check("variable", False, problem) for problem in unset]
+    if config.data.get("journal") and "journal" not in wrong:
+        checks.append(_journal(config))
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
     if powers(config) and not TrustStore.default().is_trusted(config):
         detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
     return (Check(config.path.name, True, detail), *checks)
+
+
+def _journal(config: Config) -> Check:
+    """Whether the journal can be read; a file that is missing is created with the first run."""
+    from moonbox.project.sections import open_journal, read_journal
+
+    settings = read_journal(config)
+    if settings.path is not None and not (config.folder / settings.path).expanduser().exists():
+        return Check("journal", True, f"{settings.path} does not exist yet; the first run creates it")
+    try:
+        journal = open_journal(config, create=False)
+        if journal is None:
+            return Check("journal", False, "[journal] names neither a path nor a url; no run is taken down")
+        runs = journal.runs()
+        journal.close()
+    except MoonboxError as problem:
+        return Check("journal", False, str(problem))
+    cut_off = sum(run.state == "interrupted" for run in runs)
+    return Check("journal", True, f"{journal.name}: {counted(len(runs), 'run')}, {cut_off} interrupted")
 
 
 def _tool_scripts(config: Config) -> list[Check]:

@@ -39,6 +39,11 @@ class DurableRuns:
         return cast("Sandbox", self)  # only a Sandbox is one
 
     @property
+    def has_journal(self) -> bool:
+        """Whether its runs are taken down."""
+        return self._setup.journal is not None
+
+    @property
     def journal(self) -> Journal:
         """Where its runs are taken down; raises UsageError where it has none."""
         if self._setup.journal is None:
