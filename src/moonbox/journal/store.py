@@ -70,6 +70,8 @@ class Journal:
 
     def __init__(self, backend: Backend, *, max_days: float = 0) -> None:
         self.backend = backend
+        self.suspended: set[str] = set()
+        """Runs that this process stops but does not end: they stay interrupted, and another process resumes them."""
         self.max_days = max_days
         """Repls that were not used for so long are deleted; 0 keeps everything."""
         self.name = backend.name
@@ -272,7 +274,7 @@ def open_journal(place: Any, *, durability: str = "process", create: bool = True
 
 
 def _delete(db: Transaction, repl: str) -> int:
-    for table in ("events", "questions"):
+    for table in ("events", "questions", "handles"):
         db.change(f"DELETE FROM {table} WHERE repl = ?", (repl,))
     return db.change("DELETE FROM repls WHERE id = ?", (repl,))
 

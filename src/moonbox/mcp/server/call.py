@@ -82,8 +82,9 @@ class Call:
         *,
         script: bool = True,
         wait_tool: str | None = None,
+        id: str | None = None,
     ) -> None:
-        self.id = secrets.token_hex(16)
+        self.id = id or secrets.token_hex(16)
         """Of the call, and of its script's run. It cannot be guessed."""
         self.owner = client.owner
         self.client = client.id
@@ -103,6 +104,8 @@ class Call:
         """The tool that gives the result if it takes long; None if the client waits for it however long it takes."""
         self.in_background = False
         """Whether the client was told to come back for the result."""
+        self.cut_off = False
+        """Whether its script could not be continued after a restart: the client may come back."""
         self.answered_within = settings.answer_within if wait_tool is not None else None
         self._client = client
         self._settings = settings

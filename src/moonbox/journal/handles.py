@@ -1,0 +1,32 @@
+"""Handles: runs whose clients were told to come back for the result, each for its owner alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moonbox.journal.backends import Backend
+
+
+class Handles:
+    """The handles of one journal. A handle is dropped with the result, which is given once."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def keep(self, run: str, owner: str) -> None:
+        """Write it, before the client is told."""
+        with self._backend.writing() as db:
+            db.change(
+                "INSERT INTO handles SELECT ?, coalesce(max(repl), ''), ? FROM events WHERE run = ? AND mark = 'b'",
+                (run, owner, run),
+            )
+
+    def has(self, run: str, owner: str) -> bool:
+        """Whether the run has a result to give to this owner."""
+        with self._backend.reading() as db:
+            return bool(db.rows("SELECT 1 FROM handles WHERE run = ? AND owner = ?", (run, owner)))
+
+    def drop(self, run: str) -> None:
+        with self._backend.writing() as db:
+            db.change("DELETE FROM handles WHERE run = ?", (run,))
