@@ -133,10 +133,10 @@ def test_a_terminal_lets_go_of_a_question_that_is_answered_elsewhere(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["x"], "error: say what you decide: --allow or --deny\n"),
-        (["x", "--allow", "--deny"], "error: say what you decide: --allow or --deny\n"),
-        (["x", "--allow", "--edit", "{"], "error: --edit is not valid JSON: "),
-        (["x", "--deny", "--edit", "{}"], "error: --edit takes a JSON object, such as "),
+        (["x"], "error: say what you decide: --allow, --allow --edit JSON, or --deny\n"),
+        (["x", "--allow", "--deny"], "error: say what you decide: "),
+        (["x", "--deny", "--edit", "{}"], "error: say what you decide: "),
+        (["x", "--allow", "--edit", "{"], "error: --edit takes a JSON object, such as "),
         (["f" * 16, "--allow"], "error: there is no approval 'ffffffffffffffff'; `moonbox approvals list` lists"),
     ],
 )

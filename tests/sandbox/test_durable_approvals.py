@@ -52,7 +52,7 @@ class Other:
         found: list[KeptQuestion] = []
 
         def look() -> bool:
-            found[:] = [each for each in self.questions.pending() if each.run == run_id]
+            found[:] = [each for each in self.questions.pending() if each.shown["run"] == run_id]
             return bool(found)
 
         wait_until(look)
@@ -85,7 +85,7 @@ def test_the_answer_of_another_process_counts(place: str, other: Other, approve:
             {"to": "ada", "amount": 5},
             ["destructive"],
         )
-        assert (kept.repl, kept.source, shown["labels"]) == (repl.id, SCRIPT, {"user": "ann"})
+        assert (shown["repl"], kept.source, shown["labels"]) == (repl.id, SCRIPT, {"user": "ann"})
         assert kept.expires - kept.asked == pytest.approx(86_400)
         other.questions.answer(kept.id, ALLOW)
         call = handle.wait(30).calls[0]
@@ -120,7 +120,7 @@ def test_the_answer_of_the_host_is_kept_before_the_tool_runs(place: str, other: 
     asked: list[str] = []
 
     def ask(call: Any) -> Any:
-        asked.extend(kept.id for kept in other.questions.pending() if kept.run == call.run_id)
+        asked.extend(kept.id for kept in other.questions.pending() if kept.shown["run"] == call.run_id)
         return call.allow(by="ann")
 
     @tool(policy="approve")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from moonbox.cli.durable import open_place
-from moonbox.cli.options import ConfigFile, Json, Place, argument, flag, option
+from moonbox.cli.options import ConfigFile, Json, Place, argument, flag, json_or_text, option
 from moonbox.cli.output import print_json, user_name
 from moonbox.errors import UsageError
 from moonbox.wording import seconds, visible
@@ -32,20 +32,15 @@ def list_approvals(journal: Place = None, config: ConfigFile = None, as_json: Js
         return
     if not found:
         typer.echo("no calls wait for approval")
-    now = time.time()
     for each in found:
         arguments = json.dumps(each["arguments"], ensure_ascii=False)
-        cut = "" if len(arguments) <= _LONGEST else f" … {len(arguments) - _LONGEST:,} more characters: use --json"
+        cut = len(arguments) - _LONGEST
+        more = f" … {cut:,} more characters: use --json" if cut > 0 else ""
         labels = [f"{name}={text}" for name, text in each["labels"].items()]
-        about = [
-            f"asked {seconds(max(0.0, now - each['asked']))} ago",
-            f"expires in {seconds(max(0.0, each['expires'] - now))}",
-            f"run {each['run']}",
-            *each["hints"],
-            *labels,
-        ]
-        typer.echo(visible(f"{each['id']}  {each['tool']} {arguments[:_LONGEST]}{cut}", keep=""))
-        typer.echo(visible(f"  {', '.join(about)}", keep=""))
+        age, left = (seconds(max(0.0, span)) for span in (time.time() - each["asked"], each["expires"] - time.time()))
+        about = ", ".join([f"asked {age} ago", f"expires in {left}", f"run {each['run']}", *each["hints"], *labels])
+        typer.echo(visible(f"{each['id']}  {each['tool']} {arguments[:_LONGEST]}{more}", keep=""))
+        typer.echo(visible(f"  {about}", keep=""))
 
 
 @app.command("answer")
@@ -67,24 +62,17 @@ def answer(
     """
     from moonbox.journal.questions import Questions
 
-    if allow == deny:
-        raise UsageError("say what you decide: --allow or --deny")
+    if allow == deny or (edit is not None and deny):
+        raise UsageError("say what you decide: --allow, --allow --edit JSON, or --deny")
     decision: dict[str, Any] = {"kind": "allow" if allow else "deny", "reason": reason, "by": user_name()}
     if edit is not None:
-        decision |= {"kind": "edit", "changes": _changes(edit, allow=allow)}
+        changes = json_or_text(edit)
+        if not isinstance(changes, dict):
+            raise UsageError('--edit takes a JSON object, such as {"amount": 5}')
+        decision |= {"kind": "edit", "changes": changes}
     opened = open_place(journal, config)
     try:
         Questions(opened.backend).answer(id, decision)
     finally:
         opened.close()
     typer.echo("allowed" if allow else "denied")
-
-
-def _changes(text: str, *, allow: bool) -> dict[str, Any]:
-    try:
-        changes = json.loads(text)
-    except ValueError as problem:
-        raise UsageError(f"--edit is not valid JSON: {problem}") from None
-    if not isinstance(changes, dict) or not allow:
-        raise UsageError('--edit takes a JSON object, such as {"amount": 5}, together with --allow')
-    return changes

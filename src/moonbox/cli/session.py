@@ -14,11 +14,11 @@ from moonbox.audit.compact import short
 from moonbox.cli.output import console, forget_typed, is_terminal, user_name
 from moonbox.sandbox.background import progress_words
 from moonbox.sandbox.decisions import Decision
+from moonbox.sandbox.threads import in_thread
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
 
     from rich.console import Console, RenderableType
     from rich.live import Live
@@ -288,7 +288,7 @@ class Approver:
         self._one_at_a_time = threading.Lock()
         self._bell_in, self._bell_out = os.pipe()
         self._withdrawn = False
-        self._asked: Future[Decision] | None = None  # the call whose question is on the screen
+        self._asked: threading.Event | None = None  # of the call whose question is on the screen
         self._person = user_name()
 
     @classmethod
@@ -302,45 +302,33 @@ class Approver:
             return None
 
     async def __call__(self, call: ToolCall) -> Decision:
-        import asyncio  # here, and below: a script that needs no approval does not wait until they are loaded
-        from concurrent.futures import Future
+        from asyncio import CancelledError  # slow to load, and most scripts need no approval
 
-        answer: Future[Decision] = Future()
-        threading.Thread(target=self._answer, args=(call, answer), name="moonbox-approval", daemon=True).start()
+        settled = threading.Event()
         try:
-            return await asyncio.wrap_future(answer)
-        except asyncio.CancelledError:
-            if self._asked is answer:
+            decision: Decision = await in_thread(lambda: self._ask(call, settled))
+        except CancelledError:  # somebody else has answered, or the script was stopped
+            settled.set()
+            if self._asked is settled:
                 os.write(self._bell_out, b"!")
             raise
+        return decision
 
-    def _answer(self, call: ToolCall, answer: Future[Decision]) -> None:
+    def _ask(self, call: ToolCall, settled: threading.Event) -> Decision:
         with self._one_at_a_time, self._line.hidden():
-            if not self._withdrawn:
-                self._drain_bell()
-            self._asked = answer
-            try:
-                decision = self._ask(call, answer)
-            except Exception as problem:  # noqa: BLE001 - raised where it is awaited
-                with contextlib.suppress(Exception):
-                    answer.set_exception(problem)
-            else:
-                with contextlib.suppress(Exception):  # somebody else has answered
-                    answer.set_result(decision)
-            self._asked = None
-
-    def _ask(self, call: ToolCall, answer: Future[Decision]) -> Decision:
-        if self._withdrawn or answer.cancelled():  # while this call waited for its turn
-            return Decision("deny")
-        cut = self._show(call, shortened=True)
-        question = "allow it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "
-        while True:
-            typed = self._read(question)
-            if typed is None:
+            self._asked = settled
+            self._drain_bell()
+            if self._withdrawn or settled.is_set():  # while this call waited for its turn
                 return Decision("deny")
-            decision = self._decision(typed, call)
-            if decision is not None:
-                return decision
+            cut = self._show(call, shortened=True)
+            question = "allow it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "
+            while True:
+                answer = self._read(question)
+                if answer is None:
+                    return Decision("deny")
+                decision = self._decision(answer, call)
+                if decision is not None:
+                    return decision
 
     def begin(self) -> None:
         """A run begins."""

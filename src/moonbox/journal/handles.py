@@ -16,17 +16,16 @@ class Handles:
 
     def keep(self, run: str, owner: str) -> None:
         """Write it, before the client is told."""
+        begin = "SELECT ?, coalesce(max(repl), ''), ? FROM events WHERE run = ? AND mark = 'b'"
         with self._backend.writing() as db:
-            db.change(
-                "INSERT INTO handles SELECT ?, coalesce(max(repl), ''), ? FROM events WHERE run = ? AND mark = 'b'",
-                (run, owner, run),
-            )
+            db.change(f"INSERT INTO handles {begin}", (run, owner, run))
 
     def has(self, run: str, owner: str) -> bool:
         """Whether the run has a result to give to this owner."""
         with self._backend.reading() as db:
             return bool(db.rows("SELECT 1 FROM handles WHERE run = ? AND owner = ?", (run, owner)))
 
-    def drop(self, run: str) -> None:
+    def drop(self, run: str, owner: str) -> bool:
+        """Whether there was one of this owner."""
         with self._backend.writing() as db:
-            db.change("DELETE FROM handles WHERE run = ?", (run,))
+            return db.change("DELETE FROM handles WHERE run = ? AND owner = ?", (run, owner)) > 0

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import MoonboxError
+from moonbox.errors import MoonboxError, UsageError
 from moonbox.native import why_missing
 from moonbox.wording import counted
 
@@ -193,22 +193,18 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
 
 
 def _journal(config: Config) -> Check:
-    """Whether the journal can be read; a file that is missing is created with the first run."""
-    from moonbox.project.sections import open_journal, read_journal
+    """Whether the journal can be read."""
+    from moonbox.project.sections import open_journal
 
-    settings = read_journal(config)
-    if settings.path is not None and not (config.folder / settings.path).expanduser().exists():
-        return Check("journal", True, f"{settings.path} does not exist yet; the first run creates it")
     try:
         journal = open_journal(config, create=False)
         if journal is None:
-            return Check("journal", False, "[journal] names neither a path nor a url; no run is taken down")
+            return Check("journal", False, "[journal] has neither path nor url: no run is taken down")
         runs = journal.runs()
         journal.close()
     except MoonboxError as problem:
-        return Check("journal", False, str(problem))
-    cut_off = sum(run.state == "interrupted" for run in runs)
-    return Check("journal", True, f"{journal.name}: {counted(len(runs), 'run')}, {cut_off} interrupted")
+        return Check("journal", type(problem) is UsageError, str(problem))  # no file yet: the first run makes it
+    return Check("journal", True, f"{journal.name} can be read: {counted(len(runs), 'run')}")
 
 
 def _tool_scripts(config: Config) -> list[Check]:

@@ -95,16 +95,9 @@ class Question:
     @classmethod
     def of_kept(cls, kept: KeptQuestion) -> Question:
         """One that a journal keeps."""
-        changed = kept.shown["changed"]
-        known = {
-            **kept.shown,
-            "id": kept.id,
-            "asked": kept.asked,
-            "expires": kept.expires,
-            "source": kept.source,
-            "changed": None if changed is None else Change(**changed),
-        }
-        return cls(**known)
+        changed = kept.shown["changed"] and Change(**kept.shown["changed"])
+        known = {**kept.shown, "id": kept.id, "asked": kept.asked, "expires": kept.expires, "changed": changed}
+        return cls(source=kept.source, **known)
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "arguments": to_jsonable(self.arguments), "labels": dict(self.labels)}

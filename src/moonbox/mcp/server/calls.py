@@ -33,11 +33,7 @@ class Calls:
     """All calls in progress, including those that wait for an answer of their client."""
 
     def __init__(
-        self,
-        settings: ServeSettings,
-        direct_name: DirectName,
-        kept: KeptResults,
-        handles: Handles | None = None,
+        self, settings: ServeSettings, direct_name: DirectName, kept: KeptResults, handles: Handles | None = None
     ) -> None:
         self._settings = settings
         self._direct_name = direct_name
@@ -87,8 +83,8 @@ class Calls:
             self._forget(call)
             if (kept := self._kept.find(call.id, call.owner)) is not None:
                 self._kept.forget(kept)
-            if self._handles is not None and call.in_background and not call.cut_off:
-                await asyncio.to_thread(self._handles.drop, call.id)
+            if call.in_background and not call.cut_off:
+                await self._drop_handle(call.id, client)
         return result
 
     async def _is_in_background(self, call: Call, client: Client) -> bool:
@@ -126,7 +122,7 @@ class Calls:
         except UsageError as problem:
             return error_result(str(problem))
         kept = self._kept.find(asked.run_id, client.owner)
-        if kept is None and asked.cancel and await self._forget_handle(asked.run_id, client):
+        if kept is None and asked.cancel and await self._drop_handle(asked.run_id, client):
             return stopped(asked.run_id, structured=self._settings.structured)
         kept = kept or await self.find_kept(asked.run_id, client, wait_tool, asked.in_flight)
         if kept is None or kept.call is None:
@@ -134,18 +130,14 @@ class Calls:
         if asked.cancel and not kept.work.done():
             self._kept.forget(kept)
             await asyncio.wait((kept.work,), timeout=_STOP_SECONDS)
-            await self._forget_handle(kept.id, client)
+            await self._drop_handle(kept.id, client)
             return stopped(kept.id, kept.call.calls_made, structured=self._settings.structured)
         kept.call.take_answers(None)
         return await self.resume(kept.call, client, asked.seconds)
 
-    async def _forget_handle(self, id: str, client: Client) -> bool:
-        """Whether there was one of this client; a run that a restart has cut off then stays as it is."""
-        handles = self._handles
-        if handles is None or not await asyncio.to_thread(handles.has, id, client.owner):
-            return False
-        await asyncio.to_thread(handles.drop, id)
-        return True
+    async def _drop_handle(self, id: str, client: Client) -> bool:
+        """Whether the journal had one of this client; a run that a restart has cut off then stays as it is."""
+        return self._handles is not None and await asyncio.to_thread(self._handles.drop, id, client.owner)
 
     async def wait_for_conversation(self, conversation: str) -> None:
         """Before another script runs there: give paused calls some time to continue, then stop them."""
