@@ -15,8 +15,8 @@ from moonbox.config.mcp import LoginSettings, ServerSettings, ToolRule
 from moonbox.config.reader import schema
 from moonbox.config.sections import (
     AuditSettings,
-    JournalSettings,
     CodeModeSettings,
+    JournalSettings,
     OAuthSettings,
     SandboxSettings,
     ScriptTable,

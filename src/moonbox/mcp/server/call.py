@@ -219,10 +219,7 @@ class Call:
 
     async def _ask_earlier(self, request: InputRequest) -> InputResponse | ErrorData:
         """In the earlier protocol, while a request of the client waits."""
-        try:
-            async with asyncio.timeout(self._settings.answer_seconds):
-                await self.attached.wait()
-        except TimeoutError:
+        if not await self._until_attached():
             return NO_ANSWER
         self._open_questions += 1
         try:
@@ -230,6 +227,14 @@ class Call:
         finally:
             self._open_questions -= 1
             self._news.set()
+
+    async def _until_attached(self) -> bool:
+        """Wait until a request of an earlier client waits for the result; False if none comes in time."""
+        try:
+            async with asyncio.timeout(None if self.modern else self._settings.answer_seconds):
+                return self.modern or await self.attached.wait()
+        except TimeoutError:
+            return False
 
     async def answer(self, call: ToolCall) -> Answer:
         """Let the person answer a call of a client-side tool."""
@@ -265,6 +270,9 @@ class Call:
 
     async def approve(self, call: ToolCall) -> Decision:
         direct = not call.repl_id
+        declared = self._client.capabilities
+        if self.in_background and declared is not None and declared.elicitation is not None:
+            await on_loop(self._loop, self._until_attached())  # an earlier client can be asked only while it waits
         if not self._client.elicits:
             if direct and self._settings.direct_without_asking:
                 return Decision("allow")
