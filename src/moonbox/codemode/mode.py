@@ -264,7 +264,7 @@ class CodeMode:
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
 
-    async def aresume(self, run_id: str, in_flight: Any = None, **options: Unpack[RunOptions]) -> Reply:
+    async def aresume(self, run_id: str, in_flight: Any = None, *, options: RunOptions) -> Reply:
         """Continue a run of the journal, with the tools that scripts reach here; see `Sandbox.resume`."""
         self._current()
 

@@ -37,7 +37,7 @@ async def ask(call: ToolCall, setup: Setup) -> Decision:
     kept = await asyncio.to_thread(_keep, questions, call, setup)
     decision = kept.decision
     if decision is None:
-        asked = {asyncio.ensure_future(_look(questions, kept))}
+        asked: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
         if setup.approve is not None:
             asked.add(asyncio.ensure_future(_approver(setup.approve, replace(call, question=kept.id))))
         try:

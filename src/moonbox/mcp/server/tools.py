@@ -267,7 +267,7 @@ class ToolRunner:
         try:
             async with self._shares.slot(client.share, call.waiting):
                 with self._quotas.call(client.share):
-                    reply = await self._mode.aresume(call.id, in_flight, on_progress=call.advance)
+                    reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.advance})
         except MoonboxError as problem:
             call.cut_off = True
             return error_result(in_doubt(call, problem.pending) if isinstance(problem, InDoubt) else str(problem))
