@@ -185,6 +185,7 @@ def test_a_script_that_waits_for_a_person_is_killed_answered_and_continued(serve
 def test_a_handle_that_is_cancelled_after_a_restart_is_gone(server: Served) -> None:
     with server.client("auto") as session:
         run_id = handle(session.lua(script("hold")))
+        wait_until(lambda: "entered" in server.notes())
     with server.client("auto") as session:
         assert text(session.call(WAIT, {"run_id": run_id, "cancel": True})) == f"The run {run_id} was stopped."
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
@@ -205,8 +206,8 @@ def test_a_task_is_found_after_a_restart(server: Served) -> None:
 def test_conversations_are_deleted_by_their_client(server: Served) -> None:
     with server.client("auto") as session:
         session.lua("return 1")
-    (repl,) = json.loads(server.moonbox("repls", "list", "--json", "--label", "client=alice"))
-    assert repl["runs"] == 1
+        (repl,) = wait_until(lambda: json.loads(server.moonbox("repls", "list", "--json", "--label", "client=alice")))
+    assert repl["language"] == "lua"
     assert server.moonbox("repls", "delete", "--label", "client=alice", "--yes") == "deleted 1 Repl\n"
 
 

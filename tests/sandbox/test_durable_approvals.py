@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -192,6 +193,16 @@ def test_ids_are_not_guessed_and_ended_runs_not_answered(place: str, other: Othe
         wait_until(lambda: not [each for each in other.questions.pending() if each.id == kept.id])
         with pytest.raises(UsageError, match="this approval is not open: its run has ended"):
             other.questions.answer(kept.id, ALLOW)
+
+
+def test_an_answer_counts_for_what_was_asked_about(other: Other) -> None:
+    shown = {"run": secrets.token_hex(8), "repl": "r"}
+    first = other.questions.ask(shown, 1, "tool and arguments", 60)
+    other.questions.settle(first.id, ALLOW)
+    assert other.questions.ask(shown, 1, "tool and arguments", 60).decision == ALLOW
+    again = other.questions.ask(shown, 1, "other arguments", 60)
+    assert (again.id != first.id, again.decision) == (True, None)
+    other.questions.settle(again.id, {"kind": "deny"})  # other tests look at the same database
 
 
 def test_secrets_are_not_in_a_question(place: str, other: Other) -> None:
