@@ -139,7 +139,7 @@ def test_a_result_that_was_not_fetched_is_given_after_a_restart(server: Served, 
     with server.client(mode) as session:
         run_id = handle(session.lua(script("hold")))
         (server.folder / "gate").touch()
-        wait_until(lambda: json.loads(server.moonbox("runs", "--json"))[0]["state"] == "ok")
+        wait_until(lambda: [run["state"] for run in json.loads(server.moonbox("runs", "--json"))] == ["ok"])
     with server.client(mode) as session:
         assert result_of(session, run_id).structured_content["value"] == ["once", "released"]
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))

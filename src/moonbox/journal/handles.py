@@ -21,9 +21,10 @@ class Handles:
             db.change(f"INSERT INTO handles {begin}", (run, owner, run))
 
     def has(self, run: str, owner: str) -> bool:
-        """Whether the run has a result to give to this owner."""
+        """Whether the run has begun, and has a result to give to this owner."""
+        begun = "EXISTS (SELECT 1 FROM events AS b WHERE b.run = h.run AND b.mark = 'b')"
         with self._backend.reading() as db:
-            return bool(db.rows("SELECT 1 FROM handles WHERE run = ? AND owner = ?", (run, owner)))
+            return bool(db.rows(f"SELECT 1 FROM handles AS h WHERE run = ? AND owner = ? AND {begun}", (run, owner)))
 
     def drop(self, run: str, owner: str) -> bool:
         """Whether there was one of this owner."""
