@@ -82,6 +82,7 @@ def test_a_host_that_waits_takes_the_answer(
     out, err = waiting.process.communicate(timeout=60)
     assert waiting.process.returncode == 0, err
     assert json.loads(out)["values"] == [value]
+    assert f"delete waits for approval: moonbox approvals answer {id} --allow, or --deny\n" in err
     again = moonbox("approvals", "answer", id, "--allow")
     assert again.returncode == 2
     assert again.stderr.startswith("error: this approval is not open: it was answered (")

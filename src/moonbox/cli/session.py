@@ -6,12 +6,14 @@ import contextlib
 import json
 import os
 import select
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
 from moonbox.cli.output import console, forget_typed, is_terminal, user_name
+from moonbox.errors import Denied
 from moonbox.sandbox.background import progress_words
 from moonbox.sandbox.decisions import Decision
 from moonbox.sandbox.threads import in_thread
@@ -69,9 +71,10 @@ class Session:
         try:
             self._latest = _LatestRun(options.trail)
             config = options.project()
+            keeps_questions = options.journal is not None or bool(config and config.section("journal"))
             self.sandbox: Sandbox = options.open(
                 language=language,
-                approve=self._approver,
+                approve=self._approver or (_announce if keeps_questions else None),
                 on_call=self._line,
                 audit=self._latest,
                 on_output=on_output and self._beside_line(on_output),
@@ -272,6 +275,13 @@ class CallLine:
             if len(waiting) > 1:
                 line.append(f" and {len(waiting) - 1} more", "dim")
         return line
+
+
+async def _announce(call: ToolCall) -> Decision:
+    """A Sandbox's `approve` without a terminal: says how to answer in the journal."""
+    answer = f"moonbox approvals answer {call.question} --allow, or --deny"
+    print(visible(f"{call.tool} waits for approval: {answer}", keep=""), file=sys.stderr, flush=True)
+    raise Denied("there is no terminal to ask you on", code="approval_unavailable")
 
 
 class Approver:

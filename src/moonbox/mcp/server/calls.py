@@ -56,10 +56,13 @@ class Calls:
         wait_tool   gives the result of a script that takes longer than `answer_within`; without it, nothing else does
         """
         call = Call(client, self._settings, self._direct_name, script=script, wait_tool=wait_tool)
-        self._calls[call.id] = call
-        call.start(work(call))
-        call.task.add_done_callback(lambda _: self._done(call))
+        self._start(call, work(call))
         return await self.resume(call, client)
+
+    def _start(self, call: Call, work: Coroutine[Any, Any, CallToolResult]) -> None:
+        self._calls[call.id] = call
+        call.start(work)
+        call.task.add_done_callback(lambda _: self._done(call))
 
     def find(self, state: str, client: Client) -> Call | None:
         """The paused call that a client continues; None if there is none, or another client owns it."""
@@ -107,9 +110,7 @@ class Calls:
         if (kept := self._kept.find(id, client.owner)) is None and known and self._kept.has_room(client):
             call = Call(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
             call.in_background = True
-            self._calls[id] = call
-            call.start(self.recover(call, client, in_flight))
-            call.task.add_done_callback(lambda _: self._done(call))
+            self._start(call, self.recover(call, client, in_flight))
             kept = self._kept.add(id, client, call.task, call=call)
         return kept
 
