@@ -16,13 +16,13 @@ class Handles:
 
     def keep(self, run: str, owner: str) -> None:
         """Write it, before the client is told."""
-        begin = "SELECT ?, coalesce(max(repl), ''), ? FROM events WHERE run = ? AND mark = 'b'"
+        begin = "SELECT ?, coalesce(max(repl), ''), ? FROM events WHERE run = ? AND mark <> ''"
         with self._backend.writing() as db:
             db.change(f"INSERT INTO handles {begin}", (run, owner, run))
 
     def has(self, run: str, owner: str) -> bool:
         """Whether the run has begun, and has a result to give to this owner."""
-        begun = "EXISTS (SELECT 1 FROM events AS b WHERE b.run = h.run AND b.mark = 'b')"
+        begun = "EXISTS (SELECT 1 FROM events AS b WHERE b.run = h.run AND b.mark <> '')"
         with self._backend.reading() as db:
             return bool(db.rows(f"SELECT 1 FROM handles AS h WHERE run = ? AND owner = ? AND {begun}", (run, owner)))
 

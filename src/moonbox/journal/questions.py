@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 EXPIRED, WITHDRAWN = "expired", "withdrawn"
 _MOST_LISTED = 1_000
-_ENDED = "EXISTS (SELECT 1 FROM events AS e WHERE e.run = q.run AND e.mark = 'e')"
+_ENDED = "EXISTS (SELECT 1 FROM events AS e WHERE e.run = q.run AND e.mark <> '' AND e.mark IN ('e', 'be'))"
+_BEGIN = "(SELECT b.data FROM events AS b WHERE b.run = q.run AND b.mark <> '' AND b.mark IN ('b', 'be'))"
 
 
 class KeptQuestion(Struct, frozen=True):
@@ -102,7 +103,11 @@ def _answer(db: Transaction, id: str, decision: dict[str, Any], now: float) -> N
 
 
 def _read(db: Transaction, where: str, values: tuple[Any, ...], *, with_source: bool = False) -> list[KeptQuestion]:
-    begin = "(SELECT b.data FROM events AS b WHERE b.run = q.run AND b.mark = 'b')" if with_source else "NULL"
+    begin = (
+        "(SELECT b.data FROM events AS b WHERE b.run = q.run AND b.mark <> '' AND b.mark IN ('b', 'be'))"
+        if with_source
+        else "NULL"
+    )
     columns = f"q.id, q.question, q.asked, q.expires, q.decision, {_ENDED}, {begin}"
     kept = []
     for id, question, asked, expires, decision, ended, begun in db.rows(
