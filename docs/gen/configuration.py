@@ -16,6 +16,7 @@ from moonbox.config.reader import schema
 from moonbox.config.sections import (
     AuditSettings,
     CodeModeSettings,
+    JournalSettings,
     OAuthSettings,
     SandboxSettings,
     ScriptTable,
@@ -89,6 +90,7 @@ def page() -> str:
         "sandbox": lambda: _settings("sandbox", schema(SandboxSettings)),
         "limits": _limits,
         "audit": lambda: _settings("audit", schema(AuditSettings)),
+        "journal": lambda: _settings("journal", schema(JournalSettings)),
         "tools": _tools,
         "codemode": lambda: _settings("codemode", schema(CodeModeSettings)),
         "knowledge": _knowledge,

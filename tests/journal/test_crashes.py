@@ -38,6 +38,16 @@ def check(told: list[dict[str, Any]]) -> None:
         assert max(made.values()) <= 2, each  # read-only: once more where its answer was not on file
 
 
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_an_answered_question_is_not_asked_again(side: str, tmp_path: Path) -> None:
+    told = crashes("journal.db", "lua", "approved", side, tmp_path)
+    check(told)
+    for each in told:
+        asked = Counter(line for line in each["world"] if line.startswith("ask"))
+        assert len(asked) == 2, each  # one question for each payment, under the same id after a crash
+        assert sum(asked.values()) <= 3, each  # once more where the answer was not on file
+
+
 EVERY = list(product(("lua", "rhai"), ("sync", "async"), ("before", "after")))
 SOME = [("lua", "sync", "before"), ("rhai", "async", "after")]
 

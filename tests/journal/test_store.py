@@ -282,3 +282,23 @@ def test_a_full_disk_is_an_error_that_says_so(tmp_path: Path) -> None:
 def test_a_place_that_is_none(place: object) -> None:
     with pytest.raises((UsageError, JournalError)):
         open_journal(place)
+
+
+def test_old_repls_are_deleted_by_themselves(place: str) -> None:
+    opened = open_journal(place, max_days=1)
+    old, cut_off, used = new_id(), new_id(), new_id()
+    for repl in (old, cut_off, used):
+        held = opened.create(repl, "lua", {})
+        opened.append(held, 0, repl, [begin(repl)])
+        if repl != cut_off:
+            opened.append(held, 1, repl, [End(run=repl, outcome="ok")])
+        if repl != used:
+            opened.release(held)
+    with opened.backend.writing() as db:
+        for repl in (old, cut_off, used):
+            db.change("UPDATE repls SET created = created - 100000 WHERE id = ?", (repl,))
+            db.change("UPDATE events SET at = at - 100000 WHERE repl = ?", (repl,))
+    opened.prune()
+    left = {repl.id for repl in opened.repls()}
+    opened.close()
+    assert (old in left, cut_off in left, used in left) == (False, True, True)

@@ -269,6 +269,15 @@ class CodeMode:
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
 
+    async def aresume(self, run_id: str, in_flight: Any = None, *, options: RunOptions) -> Reply:
+        """Continue a run of the journal, with the tools that scripts reach here; see `Sandbox.resume`."""
+        self._current()
+
+        def make(repl_id: str) -> Repl:
+            return self.sandbox.make_repl(options, 30.0, self._routes.hidden, self._explain, repl_id=repl_id)
+
+        return self._answer(await self.sandbox.aresume(run_id, in_flight, make=make))
+
     def conversation(self, name: str = "", **options: Unpack[RunOptions]) -> Conversation:
         """One conversation whose calls all have these options, such as the `context` and `labels` of a user."""
         return Conversation(self, name, options)

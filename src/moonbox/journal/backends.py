@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _SCHEMA = replace(
     SCHEMA, name="journal", error=JournalError, repair="restore it from a copy; nothing was changed in it"
 )
-_VERSION = 2
-"""In version 1 one event could not both begin and end a run; the tables are the same."""
+_VERSION = 3
+"""In version 1 one event could not both begin and end a run; versions 1 and 2 have no table `handles`, the last one."""
 
 
 class Transaction(Protocol):
@@ -200,4 +200,5 @@ def _create(db: Transaction, **types: str) -> None:
     elif found[0][0] > _VERSION:
         raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")
     elif found[0][0] < _VERSION:
+        db.change(TABLES[-1].format(**types))
         db.change("UPDATE moonbox_journal SET version = ?", (_VERSION,))

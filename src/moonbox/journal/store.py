@@ -8,7 +8,7 @@ import secrets
 import threading
 import weakref
 from contextlib import suppress
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -30,6 +30,7 @@ _MOST_LISTED = 10_000
 # events only where a statement says that the mark is not empty.
 _BEGINS = "b.mark <> '' AND b.mark IN ('b', 'be')"
 _ENDS = "e.run = b.run AND e.mark <> '' AND e.mark IN ('e', 'be')"
+_PRUNE_SECONDS = 3600.0
 
 
 class KnownRepl(Struct, frozen=True, kw_only=True):
@@ -67,8 +68,12 @@ class Held(Struct, frozen=True, kw_only=True):
 class Journal:
     """Open it with `open_journal`. Thread-safe; shared by all Repls of a Sandbox."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, *, max_days: float = 0) -> None:
         self.backend = backend
+        self.suspended: set[str] = set()
+        """Runs that this process stops but does not end: they stay interrupted, and another process resumes them."""
+        self.max_days = max_days
+        """Repls that were not used for so long are deleted; 0 keeps everything."""
         self.name = backend.name
         self._holder = this_process(secrets.token_hex(4))
         self._pid = os.getpid()
@@ -224,6 +229,28 @@ class Journal:
                     raise UsageError(f"the Repl {repl!r} is in use by {in_words(found[0][0])}; close it there first")
             return sum(_delete(db, repl) for repl in repls)
 
+    def unused(self, before: float, *, interrupted: bool = False) -> list[str]:
+        """The Repls that nobody has used since then; on request also those with an interrupted run."""
+        now = self.backend.now()
+        unended = (
+            f"EXISTS (SELECT 1 FROM events AS b WHERE b.repl = r.id AND {_BEGINS} "
+            f"AND NOT EXISTS (SELECT 1 FROM events AS e WHERE {_ENDS}))"
+        )
+        with self.backend.reading() as db:
+            rows = db.rows(
+                "SELECT r.id, r.holder, r.expires FROM repls AS r WHERE r.created < ? "
+                "AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.repl = r.id AND e.at >= ?)"
+                + ("" if interrupted else f" AND NOT {unended}"),
+                (before, before),
+            )
+        return [repl for repl, holder, expires in rows if not is_held(holder, expires, now)]
+
+    def prune(self) -> None:
+        """Delete what is older than `max_days`."""
+        for repl in self.unused(self.backend.now() - self.max_days * 86_400) if self.max_days else ():
+            with suppress(UsageError):  # a process has taken it in the meantime
+                self.delete([repl])
+
     def close(self) -> None:
         """Release what this process holds, and close the database."""
         self._closing.set()
@@ -232,29 +259,35 @@ class Journal:
             self.backend.close()
 
 
-def open_journal(place: Any, *, durability: str = "process", create: bool = True) -> Journal:
+def open_journal(place: Any, *, durability: str = "process", create: bool = True, max_days: float = 0) -> Journal:
     """The journal that `Sandbox(journal=…)` names: a path, `postgresql://…`, or a Journal."""
     if isinstance(place, Journal):
         return place
     if durability not in DURABILITIES:
         raise UsageError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
     if isinstance(place, str) and place.partition("://")[0] in ("postgresql", "postgres"):
-        return Journal(PostgresBackend(place))
+        return Journal(PostgresBackend(place), max_days=max_days)
     if not isinstance(place, str | os.PathLike) or not str(place):
         raise UsageError(f"journal must be a path or a postgresql:// address, not {place!r}")
-    return Journal(SqliteBackend(os.fspath(place), machine=durability == "machine", create=create))
+    backend = SqliteBackend(os.fspath(place), machine=durability == "machine", create=create)
+    return Journal(backend, max_days=max_days)
 
 
 def _delete(db: Transaction, repl: str) -> int:
-    for table in ("events", "questions"):
+    for table in ("events", "questions", "handles"):
         db.change(f"DELETE FROM {table} WHERE repl = ?", (repl,))
     return db.change("DELETE FROM repls WHERE id = ?", (repl,))
 
 
 def _renew(journal: weakref.ref[Journal], closing: threading.Event) -> None:
-    while not closing.wait(LEASE_SECONDS / 4):
-        if (living := journal()) is None:
-            return
+    pruned = 0.0
+    while (living := journal()) is not None:
         with suppress(JournalError):  # tried again soon; who takes the Repl in the meantime has a higher fence
-            living.renew()
+            if pruned:
+                living.renew()
+            if not pruned or monotonic() - pruned >= _PRUNE_SECONDS:
+                pruned = monotonic()
+                living.prune()
         del living
+        if closing.wait(LEASE_SECONDS / 4):
+            return

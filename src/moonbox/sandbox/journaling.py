@@ -246,9 +246,11 @@ class RunJournal:
         if self.replaying:
             self._compare(end)
             return True
-        self._add(end)
+        suspended = run.id in self._repl.journal.suspended
+        if not suspended:
+            self._add(end)
         self.put(self.take())
-        if lost:
+        if lost and not suspended:
             self._repl.reset()
         return False
 

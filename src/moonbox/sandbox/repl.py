@@ -403,7 +403,7 @@ class Repl:
         from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
 
         if self._journal is None:
-            labels = self._options.get("labels") or {}
+            labels = self._options.get("labels") or record.labels  # those of its first run say for whom it is
             self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, setup.language.name, labels))
         elif self._worker.loss_unseen:
             self._journal.reset()

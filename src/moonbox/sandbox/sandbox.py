@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.check.checker import Checker
-from moonbox.errors import ClosedError
+from moonbox.errors import ClosedError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
@@ -69,6 +69,7 @@ class Sandbox(DurableRuns):
     require        layers of the jail without which it does not start, such as ("seccomp", "landlock")
     journal        where runs are taken down so that they outlive their process: a path, or postgresql://…
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
+    approval_seconds  how long a question to a person stays open in the journal
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
@@ -96,6 +97,7 @@ class Sandbox(DurableRuns):
         require: Collection[str] = (),
         journal: Journal | str | os.PathLike[str] | None = None,
         durability: Literal["process", "machine"] = "process",
+        approval_seconds: float = 86_400.0,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
@@ -115,6 +117,8 @@ class Sandbox(DurableRuns):
             max_workers=max_workers,
         )
         check_required(require, isolation)
+        if not isinstance(approval_seconds, int | float) or not 0 < approval_seconds < float("inf"):
+            raise UsageError(f"approval_seconds must be a positive number, not {approval_seconds!r}")
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
         check_context({} if context is None else context)
         limits = limits or Limits()
@@ -134,6 +138,7 @@ class Sandbox(DurableRuns):
             redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
             journal=None if journal is None else _open_journal(journal, durability),
+            approval_seconds=approval_seconds,
             check=bool(check),
         )
         for name, value in (globals or {}).items():
