@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, ServeSettings, read_limits
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, UsageError
+from moonbox.project.sources import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -147,8 +148,10 @@ READERS: dict[str, Callable[[Config], Any]] = {
     "knowledge": read_knowledge,
     "limits": read_limits,
     "mcp": read_servers,
+    "openapi": lambda config: read_sources(config, "openapi"),
     "sandbox": read_sandbox,
     "serve": ServeSettings.from_config,
+    "sql": lambda config: read_sources(config, "sql"),
     "tools": read_tools,
 }
 

@@ -53,6 +53,8 @@ class Toolbox:
     def __init__(self, tools: ToolSource = ()) -> None:
         self.library: Any = None
         """The ScriptLibrary behind `from_scripts`."""
+        self.problems: tuple[str, ...] = ()
+        """What of a specification or a database cannot be used, and why."""
         self.learned = LearnedShapes()
         """The shapes of what its tools have returned."""
         self._lock = threading.Lock()
@@ -94,6 +96,30 @@ class Toolbox:
         library = import_module("moonbox.project.assembly").script_library(config, **options)
         box: Toolbox = library.toolbox
         box.library = library
+        return box
+
+    @classmethod
+    def from_openapi(cls, spec: Any, *, namespace: str | None = None, **options: Any) -> Toolbox:
+        """A tool for each operation of an OpenAPI specification (3.0, 3.1): a dict, a JSON or YAML file, or a URL.
+
+        `options` are the settings of [openapi.<name>]: `base_url`, `auth`, `include`, `exclude`, `policy` and others.
+        What cannot be used is in `toolbox.problems`, operation by operation.
+        """
+        from importlib import import_module
+
+        # By name, as above: a call of such a tool waits no longer than its run may, which the sandbox knows.
+        box: Toolbox = import_module("moonbox.sources.openapi").from_openapi(spec, namespace=namespace, **options)
+        return box
+
+    @classmethod
+    def from_sql(cls, url: str, *, namespace: str | None = None, **options: Any) -> Toolbox:
+        """The tools `query` and `tables` of a SQLite, DuckDB or PostgreSQL database: read-only, and bounded.
+
+        `options` are the settings of [sql.<name>]: `execute`, `folders`, `timeout`, `max_rows` and others.
+        """
+        from importlib import import_module
+
+        box: Toolbox = import_module("moonbox.sources.sql").from_sql(url, namespace=namespace, **options)
         return box
 
     def __iter__(self) -> Iterator[Tool]:
