@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.loopback_servers import Request, Server
 
-SECRET = "s3cret-of-the-test"
+SECRET = "s3cret:of-the-test"
 
 
 def operation(**more: Any) -> dict[str, Any]:
@@ -257,7 +257,8 @@ def test_waits_are_bounded_by_the_run(
 
 
 def test_a_service_that_is_busy_for_a_moment(serve: Callable[..., Server]) -> None:
-    server = serve({"/a": lambda _: Answer.json(1) if len(server.requests) > 2 else Answer(429, b"", {})})
+    answers = [Answer.json(1), Answer(429), Answer(429)]
+    server: Server = serve({"/a": lambda _: answers.pop()})
     tools = Toolbox.from_openapi(
         spec({"/a": {"post": operation(operationId="a")}}), base_url=server.url, policy={"*": "auto"}
     )

@@ -31,7 +31,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         address: str = request.getfixturevalue("postgres")
         with psycopg.connect(address) as db:
             for statement in statements:
-                db.execute(statement)  # type: ignore[arg-type]  # a text, not a literal
+                db.execute(statement)
         return address
     if request.param == "sqlite":
         with sqlite3.connect(folder / "shop.db") as file:
@@ -83,7 +83,7 @@ def test_queries(box: Sandbox, script: str, value: Any) -> None:
 def test_the_catalog_has_the_columns_of_the_tables(box: Sandbox) -> None:
     with CodeMode(box, approvals=True) as mode:
         catalog = mode.definitions("mcp")[0]["description"].lower()
-    assert "- query(sql: string, params?: array|object) -> object[]" in catalog
+    assert "- query(sql: string, params?: " in catalog
     assert '- tables() -> {orders?: {id?: "integer", customer?: "' in catalog
 
 
@@ -93,6 +93,10 @@ def test_a_change_needs_approval(url: str, box: Sandbox) -> None:
     assert box.run("return tools.query('SELECT customer AS c FROM orders WHERE id = 1')[1].c").value == "Anne"
     assert box.run(script.replace("Anne", "Ann")).error is None
     assert "execute" not in Toolbox.from_sql(url)
+    for attack in ("CREATE FUNCTION f() RETURNS int AS 'x'", "SELECT 1", "DELETE FROM orders; DROP TABLE orders"):
+        refused = box.run("tools.execute(sql)", inputs={"sql": attack})
+        assert refused.error is not None
+        assert refused.error.code == "invalid", attack
     with Sandbox(Toolbox.from_sql(url, execute=True), approve=lambda *_: False) as other:
         run = other.run(script)
     assert run.error is not None
@@ -123,6 +127,8 @@ def test_duckdb_reads_files_of_granted_folders(tmp_path: Path, suffix: str) -> N
         assert run.value == [{"id": 1, "total": 12.5}]
         run = box.run(f"return tools.query([[SELECT * FROM read_{suffix}('{tmp_path}/data/*.{suffix}')]])")
         assert run.value == [{"id": 1, "total": 12.5}]
+        run = box.run(f"return tools.query([[SELECT 'sales.{suffix}' AS name FROM read_{suffix}('sales.{suffix}')]])")
+        assert run.value == [{"name": f"sales.{suffix}"}]
 
 
 @pytest.mark.parametrize(

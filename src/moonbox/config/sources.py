@@ -131,7 +131,7 @@ class SqlSettings:
             positive(name, getattr(self, name))
 
 
-def tables_of(config: Config, section: str) -> dict[str, Mapping[str, Any]]:
+def tables_of(config: Config, section: str) -> dict[str, dict[str, Any]]:
     """The tables of one of the sections, by name."""
     with config.naming_file():
         tables = {name: table(data, f"{section}.{name}") for name, data in config.section(section).items()}

@@ -184,7 +184,7 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     checks += [Check("variable", False, problem) for problem in unset]
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
-    checks += _sources(config, wrong)
+    checks += [] if "openapi" in wrong else _sources(config)
     if powers(config) and not TrustStore.default().is_trusted(config):
         detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
     return (Check(config.path.name, True, detail), *checks)
@@ -205,17 +205,13 @@ def _tool_scripts(config: Config) -> list[Check]:
         return [Check("[tools]", False, str(problem))]
 
 
-def _sources(config: Config, wrong: Mapping[str, str]) -> list[Check]:
+def _sources(config: Config) -> list[Check]:
     """What cannot be used of the specifications that are files; nothing is connected to."""
     from moonbox.project.sources import open_source
 
-    specs = {} if "openapi" in wrong else config.section("openapi")
-    local = [name for name, spec in specs.items() if "://" not in spec["spec"]]
-    return [
-        Check(f"[openapi.{name}]", False, problem)
-        for name in local
-        for problem in open_source(config, "openapi", name).problems[:_MOST_PROBLEMS]
-    ]
+    local = [name for name, spec in config.section("openapi").items() if "://" not in str(spec.get("spec"))]
+    found = [(name, problem) for name in local for problem in open_source(config, "openapi", name).problems[:20]]
+    return [Check(f"[openapi.{name}]", False, problem) for name, problem in found]
 
 
 def _packages() -> tuple[Package, ...]:
@@ -232,7 +228,6 @@ def _packages() -> tuple[Package, ...]:
     return tuple(packages.values())
 
 
-_MOST_PROBLEMS = 20
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)""")
 

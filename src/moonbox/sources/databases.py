@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import re
+import functools
 import sqlite3
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MissingExtra, UsageError
 
@@ -27,21 +27,11 @@ _MOST_LENGTH = 10_000_000
 _STEPS = 10_000
 
 
-class Database(Protocol):
-    """One database, of which every call opens a connection."""
+def open_database(url: str, folder: Path, folders: Sequence[str]) -> _Sqlite | _DuckDB | _Postgres:
+    """The database of an address. Its `run` gives a cursor with the result of a statement, for the block.
 
-    dialect: str
-    failure: type[Exception]
-    columns: str
-    """A statement that gives table, column and type of every column."""
-
-    def run(
-        self, statement: Statement, seconds: float, *, write: bool = False, trusted: bool = False
-    ) -> contextlib.AbstractContextManager[Any]:
-        """A cursor with the result; a change is kept when the block ends."""
-
-
-def open_database(url: str, folder: Path, folders: Sequence[str]) -> Database:
+    `columns` is a statement that gives table, column and type of every column; `failure` is what its errors are.
+    """
     kind, _, rest = url.partition("://")
     if folders and kind != "duckdb":
         raise UsageError("only DuckDB reads files: folders need a url that begins with duckdb://")
@@ -51,7 +41,7 @@ def open_database(url: str, folder: Path, folders: Sequence[str]) -> Database:
     if kind == "sqlite" and path is not None:
         return _Sqlite(path)
     if kind == "duckdb" and (path is not None or not rest):
-        return _DuckDB(path, [folder / name for name in folders])
+        return _DuckDB(path, folders)
     raise UsageError(
         "the url of a database must be sqlite:///file, duckdb:///file, duckdb:// or postgresql://…; "
         "an absolute path has one slash more"
@@ -59,7 +49,7 @@ def open_database(url: str, folder: Path, folders: Sequence[str]) -> Database:
 
 
 class _Sqlite:
-    dialect, failure, columns = "sqlite", sqlite3.Error, _SQLITE_COLUMNS
+    name, dialect, failure, columns = "SQLite", "sqlite", sqlite3.Error, _SQLITE_COLUMNS
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -74,7 +64,7 @@ class _Sqlite:
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_LENGTH)
             db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             if not trusted:
-                db.set_authorizer(_may_write if write else _may_read)
+                db.set_authorizer(functools.partial(_authorize, write))
             yield db.execute(statement.text, statement.values)
 
 
@@ -82,31 +72,26 @@ _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
 _NEVER = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA)
 
 
-def _may_read(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    allowed = action in _READING and (second or "").lower() != "load_extension"
-    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
-
-
-def _may_write(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    refused = action in _NEVER or (second or "").lower() == "load_extension"
-    return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+def _authorize(write: bool, action: int, _: str | None, second: str | None, *__: str | None) -> int:
+    allowed = action not in _NEVER if write else action in _READING
+    return sqlite3.SQLITE_OK if allowed and (second or "").lower() != "load_extension" else sqlite3.SQLITE_DENY
 
 
 class _DuckDB:
-    dialect, columns = "duckdb", _COLUMNS
+    name, dialect, columns = "DuckDB", "duckdb", _COLUMNS
 
-    def __init__(self, path: Path | None, folders: Sequence[Path]) -> None:
+    def __init__(self, path: Path | None, folders: Sequence[str]) -> None:
         try:
             import duckdb
         except ImportError:
             raise MissingExtra("duckdb", "duckdb", "a DuckDB database") from None
         self._duckdb, self.failure, self._path = duckdb, duckdb.Error, path
-        self._folders = [str(folder.expanduser().resolve()) for folder in folders]
+        self._folders = folders
         self._lock = threading.Lock()  # a file is open either to be read or to be written
 
     @contextlib.contextmanager
     def run(self, statement: Statement, seconds: float, *, write: bool = False, trusted: bool = False) -> Iterator[Any]:
-        options = {"memory_limit": _MOST_MEMORY, "threads": "2", "temp_directory": ""}
+        options: dict[str, Any] = {"memory_limit": _MOST_MEMORY, "threads": "2", "temp_directory": ""}
         options |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         read_only = self._path is not None and not write
         with self._lock, self._duckdb.connect(str(self._path or ":memory:"), read_only, options) as db:
@@ -117,19 +102,13 @@ class _DuckDB:
             timer = threading.Timer(seconds, db.interrupt)
             timer.start()
             try:
-                yield db.execute(self._with_paths(statement.text), statement.values or None)
+                yield db.execute(statement.text, statement.values or None)
             finally:
                 timer.cancel()
 
-    def _with_paths(self, text: str) -> str:
-        """A file that is named relative to a granted folder gets its whole path; the database checks all of them."""
-        for folder in self._folders:
-            text = re.sub(r"""(?<=['"])(?!/)(?=[^'"]*\.(csv|tsv|parquet|json|jsonl)(\.gz)?['"])""", f"{folder}/", text)
-        return text
-
 
 class _Postgres:
-    dialect, columns = "postgres", _COLUMNS
+    name, dialect, columns = "PostgreSQL", "postgres", _COLUMNS
 
     def __init__(self, url: str) -> None:
         try:

@@ -106,7 +106,9 @@ def _tools(
             if tool.path in tools:
                 tool = tool.with_(name=_name(operation, by_path=True))
                 problems.append(f"{operation.where}: the name '{name}' is taken; it is offered as '{tool.name}'")
-            tools.setdefault(tool.path, tool)
+            if tool.path in tools:
+                raise ToolDefinitionError(f"the name '{tool.path}' is taken too")
+            tools[tool.path] = tool
         except (ToolDefinitionError, RecursionError) as problem:
             problems.append(f"{operation.where}: {one_line(str(problem), 300)}")
     return list(tools.values())

@@ -121,8 +121,9 @@ class _Credentials:
         self._settings, self._redact, self._timeout = settings, redact, timeout
         self._lock = threading.Lock()
         self._token, self._expires = "", 0.0
-        for name in ("bearer", "basic", "api_key", "client_secret"):
-            redact.add(name, (getattr(settings, name) or "").partition(":")[2 if name == "basic" else 0])
+        redact.add("password", (settings.basic or "").partition(":")[2])
+        for name in ("bearer", "api_key", "client_secret"):
+            redact.add(name, getattr(settings, name) or "")
         if settings.token_url is not None:
             self._endpoint = parse_target(settings.token_url)
             self._client = client(Origin(self._endpoint, [self._endpoint]))
@@ -132,9 +133,7 @@ class _Credentials:
         """Change the headers, or return the target with a query parameter more."""
         settings = self._settings
         if settings.api_key is None:
-            value = (
-                f"Basic {_base64(settings.basic)}" if settings.basic else f"Bearer {settings.bearer or self._current()}"
-            )
+            value = _basic(settings.basic) if settings.basic else f"Bearer {settings.bearer or self._current()}"
             headers["authorization"] = header_value("authorization", value)
             return target
         place, _, name = (settings.api_key_in or "").partition(":")
@@ -159,8 +158,8 @@ class _Credentials:
 
     def _request_token(self, settings: ApiCredentials) -> None:
         form = {"grant_type": "client_credentials", **({"scope": " ".join(settings.scopes)} if settings.scopes else {})}
-        basic = _base64(f"{settings.client_id}:{settings.client_secret}")
-        headers = (("authorization", f"Basic {basic}".encode()), ("content-type", b"application/x-www-form-urlencoded"))
+        basic = _basic(f"{settings.client_id}:{settings.client_secret}").encode()
+        headers = (("authorization", basic), ("content-type", b"application/x-www-form-urlencoded"))
         request = Request(self._endpoint, "POST", headers, urlencode(form).encode())
         response = self._client.send(request, timeout=self._timeout, max_bytes=65_536, redirects=0)
         answer = parse_json(response.body)
@@ -178,8 +177,8 @@ def client(policy: Origin) -> Client:
     return Client(policy, extra="openapi", purpose="the service of an OpenAPI specification")
 
 
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+def _basic(user_and_password: str) -> str:
+    return "Basic " + base64.b64encode(user_and_password.encode()).decode()
 
 
 def latest(until: float) -> float:

@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MOST_TABLES, _MOST_COLUMNS, _MOST_LISTED = 200, 100, 5000
-_NAMES = {"sqlite": "SQLite", "duckdb": "DuckDB", "postgres": "PostgreSQL"}
-_PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "sql": {"type": "string", "description": "One statement, with ? or :name in place of values."},
-        "params": {"type": ["array", "object"], "description": "The values: a list for ?, or an object for :name."},
-    },
-    "required": ["sql"],
-}
 _EXACT = (str, bytes, float, bool, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
 
@@ -41,39 +32,22 @@ def from_sql(url: str, *, namespace: str | None = None, folder: Path = Path(), *
     """The tools of a database. Paths start from `folder`."""
     source = _Source(read(SqlSettings, {"url": url, **options}, ""), folder)
     try:
-        tables = source.tables({})
+        tables = source.tables()
     except ToolError as problem:
         raise UsageError(f"the database cannot be used: {problem.message}") from None
-    system = _NAMES[source.dialect]
-    shape = {
+    properties = {
         name: {"type": "object", "properties": {column: {"const": kind} for column, kind in columns.items()}}
         for name, columns in tables.items()
     }
-    rows = {"type": "array", "items": {"type": "object"}}
-    changed = {"type": "object", "properties": {"changed": {"type": "integer"}, "rows": rows}}
-    made: list[tuple[Any, str, Any, Any]] = [
-        (source.query, f"Read the {system} database with one SELECT. Gives rows as objects.", _PARAMETERS, rows),
-        (
-            source.tables,
-            f"The tables of the {system} database with the type of each column.",
-            {},
-            {"type": "object", "properties": shape},
-        ),
+    shape, read_only = {"type": "object", "properties": properties}, {"read_only": True}
+    about = f"One statement in the SQL of {source.database.name}, with ? or :name for values."
+    tools: list[Tool] = [
+        Tool.from_function(source.query, description=f"Read rows with SELECT. {about}", hints=read_only),
+        Tool.from_function(source.tables, returns=shape, hints=read_only),
     ]
     if source.settings.execute:
-        made.append((source.execute, f"Change the {system} database with one {CHANGES}.", _PARAMETERS, changed))
-    tools = [
-        Tool.from_schema(
-            name=call.__name__,
-            description=text,
-            parameters=parameters,
-            returns=returns,
-            call=call,
-            policy="approve" if call == source.execute else "auto",
-            hints={"read_only": call != source.execute},
-        )
-        for call, text, parameters, returns in made
-    ]
+        text = f"Change data with {CHANGES}. {about}"
+        tools.append(Tool.from_function(source.execute, description=text, policy="approve"))
     return Toolbox().merge(tools, namespace=namespace)
 
 
@@ -82,30 +56,30 @@ class _Source:
 
     def __init__(self, settings: SqlSettings, folder: Path) -> None:
         self.settings = settings
-        self._database = open_database(settings.url, folder, settings.folders)
-        self.dialect = self._database.dialect
+        self._folders = [str((folder / name).expanduser().resolve()) for name in settings.folders]
+        self.database = open_database(settings.url, folder, self._folders)
         self._redact = SecretRedactor({"password": urlsplit(settings.url).password or ""})
 
-    def query(self, given: dict[str, Any]) -> list[dict[str, Any]]:
-        return self._run(self._checked(given, write=False))[0]
+    def query(self, sql: str, params: list[Any] | dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        return self._run(self._checked(sql, params))[0]
 
-    def execute(self, given: dict[str, Any]) -> dict[str, Any]:
-        rows, changed = self._run(self._checked(given, write=True), write=True)
+    def execute(self, sql: str, params: list[Any] | dict[str, Any] | None = None) -> dict[str, Any]:
+        rows, changed = self._run(self._checked(sql, params, write=True), write=True)
         return {"changed": changed, "rows": rows}
 
-    def tables(self, _: dict[str, Any]) -> dict[str, dict[str, str]]:
+    def tables(self) -> dict[str, dict[str, str]]:
+        """The tables, with the type of each column."""
         tables: dict[str, dict[str, str]] = {}
-        statement = Statement(self._database.columns, [], streams=True)
-        for row in self._run(statement, trusted=True)[0]:
+        for row in self._run(Statement(self.database.columns, [], streams=True), trusted=True)[0]:
             table, column, kind = (one_line(str(value), 100) for value in row.values())
             columns = tables.setdefault(table, {}) if len(tables) < _MOST_TABLES else tables.get(table, {})
             if len(columns) < _MOST_COLUMNS:
                 columns[column] = kind
         return tables
 
-    def _checked(self, given: dict[str, Any], *, write: bool) -> Statement:
-        functions, files = self.settings.functions, bool(self.settings.folders)
-        return check(given["sql"], given.get("params"), self.dialect, functions=functions, files=files, write=write)
+    def _checked(self, sql: str, params: Any, *, write: bool = False) -> Statement:
+        functions, folders = self.settings.functions, self._folders
+        return check(sql, params, self.database.dialect, functions=functions, folders=folders, write=write)
 
     def _run(self, statement: Statement, **how: bool) -> tuple[list[dict[str, Any]], int]:
         began = time.monotonic()
@@ -114,9 +88,9 @@ class _Source:
             bounds = _MOST_LISTED, _MOST_LISTED * 1000
         seconds = max(0.05, latest(began + self.settings.timeout) - began)
         try:
-            with self._database.run(statement, seconds, **how) as cursor:
+            with self.database.run(statement, seconds, **how) as cursor:
                 return list(self._rows(cursor, *bounds)), max(0, cursor.rowcount if hasattr(cursor, "rowcount") else 0)
-        except (self._database.failure, ValueError, OverflowError, TypeError) as problem:
+        except (self.database.failure, ValueError, OverflowError, TypeError) as problem:
             # The database's words are bounded and in quotes, so that nobody takes them for ours.
             words = one_line(str(self._redact(str(problem))), 300).replace('"', "'")
             late = time.monotonic() - began >= seconds * 0.95
@@ -131,15 +105,11 @@ class _Source:
         while names and (page := cursor.fetchmany(200)):
             for row in page:
                 values = [_plain(value) for value in row]
-                count, size = (
-                    count + 1,
-                    size + sum(len(value) if isinstance(value, str | bytes) else 8 for value in values),
-                )
+                count += 1
+                size += sum(len(value) if isinstance(value, str | bytes) else len(str(value)) for value in values)
                 if count > most_rows or size > most_bytes:
-                    bounds = f"{most_rows:,} rows or {most_bytes:,} bytes"
-                    raise ToolError(
-                        f"the result has more than {bounds}; aggregate, or use LIMIT", code="result_too_large"
-                    )
+                    message = f"the result has more than {most_rows:,} rows or {most_bytes:,} bytes; use LIMIT"
+                    raise ToolError(message, code="result_too_large")
                 yield dict(zip(names, values, strict=True))
 
 
@@ -149,7 +119,5 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    is_large = isinstance(value, int) and not -(2**63) <= value < 2**63
-    return (
-        value if value is None or isinstance(value, _EXACT) or (isinstance(value, int) and not is_large) else str(value)
-    )
+    is_exact = isinstance(value, _EXACT) or (isinstance(value, int) and -(2**63) <= value < 2**63)
+    return value if value is None or is_exact else str(value)

@@ -102,25 +102,17 @@ class Toolbox:
     def from_openapi(cls, spec: Any, *, namespace: str | None = None, **options: Any) -> Toolbox:
         """A tool for each operation of an OpenAPI specification (3.0, 3.1): a dict, a JSON or YAML file, or a URL.
 
-        `options` are the settings of [openapi.<name>]: `base_url`, `auth`, `include`, `exclude`, `policy` and others.
-        What cannot be used is in `toolbox.problems`, operation by operation.
+        `options` are the settings of [openapi.<name>]. What cannot be used is in `toolbox.problems`.
         """
-        from importlib import import_module
-
-        # By name, as above: a call of such a tool waits no longer than its run may, which the sandbox knows.
-        box: Toolbox = import_module("moonbox.sources.openapi").from_openapi(spec, namespace=namespace, **options)
-        return box
+        return _source("openapi").from_openapi(spec, namespace=namespace, **options)  # type: ignore[no-any-return]
 
     @classmethod
     def from_sql(cls, url: str, *, namespace: str | None = None, **options: Any) -> Toolbox:
         """The tools `query` and `tables` of a SQLite, DuckDB or PostgreSQL database: read-only, and bounded.
 
-        `options` are the settings of [sql.<name>]: `execute`, `folders`, `timeout`, `max_rows` and others.
+        `options` are the settings of [sql.<name>].
         """
-        from importlib import import_module
-
-        box: Toolbox = import_module("moonbox.sources.sql").from_sql(url, namespace=namespace, **options)
-        return box
+        return _source("sql").from_sql(url, namespace=namespace, **options)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(tuple(self._contents.tools.values()))
@@ -317,6 +309,12 @@ class Toolbox:
         # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.
         for listener in tuple(self._listeners):
             listener(self)
+
+
+def _source(name: str) -> Any:
+    from importlib import import_module
+
+    return import_module(f"moonbox.sources.{name}")  # by name: calls wait as long as their run may, which is above
 
 
 def _importers() -> Any:
