@@ -5,6 +5,7 @@
 [tools]                          tool scripts
 [knowledge]                      the tools search, get and sources
 [mcp.servers.<name>]             MCP servers
+[openapi.<name>]  [sql.<name>]   tools of specifications and databases
 [codemode]                       what the model is shown
 [serve]                          how it is served
 """
@@ -33,6 +34,7 @@ from moonbox.project.sections import (
     read_tools,
     used_servers,
 )
+from moonbox.project.sources import add_sources
 from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
@@ -191,6 +193,7 @@ def _add_own_tools(
     """Everything but the MCP servers."""
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
+    add_sources(config, toolbox)
     knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
         toolbox.add(built_in)
