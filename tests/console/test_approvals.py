@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
@@ -93,6 +93,29 @@ def test_arguments_are_edited_and_checked(inbox: Page, console: Console, visitor
     field.fill('{"order_id": 8, "amount": 1}')
     inbox.get_by_role("button", name="Allow with these").click()
     assert script.result().value == "refunded 1.00 for order 8"
+
+
+def test_an_edit_keeps_the_numbers_that_were_not_edited(visitor: Visitor) -> None:
+    got: dict[str, Any] = {}
+
+    @tool(policy="approve")
+    def pay(employee_id: int, cents: int, rates: list[Any]) -> str:
+        """Pay someone."""
+        got.update(employee_id=employee_id, cents=cents, rates=rates)
+        return "paid"
+
+    source = "return tools.pay{employee_id = 9007199254740993, cents = 5, rates = {1.0, -0.0, '\\xff', 1e22}}"
+    with running_console([pay]) as console:
+        page = visitor.enter(console, "approvals")
+        script = Started(console, source)
+        expect(page.locator(".question .tree")).to_contain_text("9007199254740993")
+        page.get_by_role("button", name="Edit…").click()
+        field = page.get_by_label("Arguments, as JSON")
+        field.fill(field.input_value().replace('"cents": 5', '"cents": 7'))
+        page.get_by_role("button", name="Allow with these").click()
+        assert script.result().value == "paid"
+        assert repr(got) == "{'employee_id': 9007199254740993, 'cents': 7, 'rates': [1.0, -0.0, b'\\xff', 1e+22]}"
+        visitor.leave()
 
 
 def test_always_holds_for_the_session(inbox: Page, console: Console) -> None:

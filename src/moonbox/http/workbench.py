@@ -29,6 +29,7 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.media import MediaStore
 from moonbox.sandbox.approvals import Answered, Approvals, Question
 from moonbox.sandbox.decisions import Decision
+from moonbox.values import from_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -284,11 +285,14 @@ class _Api:
         if kind == "edit" and not isinstance(arguments, dict):
             raise Refused(400, "invalid", "arguments must be a JSON object")
         try:
-            self._bench.approvals.answer(request.path_params["id"], Decision(kind, reason[:500], arguments, _BY))
+            edited = None if arguments is None else from_jsonable(arguments)
+            self._bench.approvals.answer(request.path_params["id"], Decision(kind, reason[:500], edited, _BY))
         except ArgumentError as problem:
             raise Refused(400, "invalid", problem.message) from None
         except UsageError as problem:
             raise Refused(404, "unknown_approval", str(problem)) from None
+        except (TypeError, ValueError):
+            raise Refused(400, "invalid", "arguments contain an invalid $bytes, $float or $pairs") from None
         return JSONResponse({"ok": True})
 
     async def search(self, request: Request) -> Response:

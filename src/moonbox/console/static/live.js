@@ -1,5 +1,7 @@
 // Live events. One stream for each visible tab: a hidden tab lets go of its connection and catches up later.
 
+import { parse } from "./json.js";
+
 export class Live {
   constructor(handlers) {
     this.handlers = handlers;
@@ -32,7 +34,7 @@ export class Live {
       if (name === "opened") continue;
       this.source.addEventListener(name, (event) => {
         if (event.lastEventId) this.after = Math.max(this.after, Number(event.lastEventId));
-        handler(JSON.parse(event.data));
+        handler(parse(event.data));
       });
     }
   }

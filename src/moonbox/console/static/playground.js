@@ -3,13 +3,14 @@
 import { get, path, post, request } from "./api.js";
 import { $, $$, count, h, pageData, plural, seconds, toast } from "./dom.js";
 import { Editor } from "./editor.js";
+import { number, parse } from "./json.js";
 import { key } from "./keys.js";
 import { questionCard, questionKeys } from "./question.js";
 import { shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
 import { gallery, runView, tree } from "./value.js";
 
-const page = pageData("#playground");
+const page = pageData($("#playground"));
 const status = $("#status");
 const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
@@ -33,7 +34,7 @@ const language = () => $("#language").value;
 
 function limits() {
   const chosen = { preset: $("#preset").value };
-  for (const input of $$("#limits input")) if (input.value !== "") chosen[input.name] = Number(input.value);
+  for (const input of $$("#limits input")) if (input.value !== "") chosen[input.name] = number(input.value) ?? Number(input.value);
   return chosen;
 }
 
@@ -189,7 +190,7 @@ function pausedCall({ id, tool, arguments: given }) {
     if (choice.value === "run") return { id, kind: "run" };
     if (choice.value === "error") return { id, kind: "error", message: own.value || "it failed" };
     try {
-      return { id, kind: "value", value: JSON.parse(own.value) };
+      return { id, kind: "value", value: parse(own.value) };
     } catch {
       return { id, kind: "value", value: own.value };
     }

@@ -2,6 +2,7 @@
 
 import { path, post } from "./api.js";
 import { h, toast, when } from "./dom.js";
+import { parse, stringify } from "./json.js";
 import { key } from "./keys.js";
 import { colouredLines } from "./highlight.js";
 import { tree } from "./value.js";
@@ -12,7 +13,7 @@ const AROUND = 2;
 export function questionCard(question, done = () => {}) {
   const reason = h("input", { type: "text", id: `reason-${question.id}`, maxlength: 500, autocomplete: "off" });
   const edited = h("textarea", { id: `edit-${question.id}`, rows: 6, spellcheck: "false", class: "code" });
-  edited.value = JSON.stringify(question.arguments, null, 2);
+  edited.value = stringify(question.arguments, { indent: "  " });
   const problem = h("p", { class: "bad-text", role: "alert" });
   const panels = {
     deny: h("div", { class: "row", hidden: true }, h("label", { for: reason.id }, "Reason for the script"), reason, button("Deny", "bad", () => send({ decision: "deny", reason: reason.value }))),
@@ -52,7 +53,7 @@ export function questionCard(question, done = () => {}) {
   function sendEdited() {
     let given;
     try {
-      given = JSON.parse(edited.value);
+      given = parse(edited.value);
     } catch (wrong) {
       problem.textContent = `The arguments are not valid JSON: ${wrong.message}`;
       return;

@@ -1,16 +1,17 @@
 // The pages Tools and one tool: a form made from the schema, and the call's result.
 
 import { post } from "./api.js";
-import { $, $$, h } from "./dom.js";
+import { $, $$, h, pageData } from "./dom.js";
+import { number, parse, stringify } from "./json.js";
 import { key } from "./keys.js";
 import { shell } from "./shell.js";
 import { tree, valueView } from "./value.js";
 
-for (const place of $$("[data-schema]")) place.replaceChildren(tree(JSON.parse(place.dataset.schema), place.dataset.name));
+for (const place of $$("[data-schema]")) place.replaceChildren(tree(pageData(place, "schema"), place.dataset.name));
 
 const form = $("#call");
 if (form) {
-  const schema = JSON.parse(form.dataset.parameters);
+  const schema = pageData(form, "parameters");
   const fields = Object.entries(schema.properties ?? {}).map(([name, part]) => field(name, part, (schema.required ?? []).includes(name)));
   $("#fields").replaceChildren(...(fields.length ? fields.map((item) => item.element) : [h("p", { class: "dim" }, "This tool has no parameters.")]));
   form.addEventListener("submit", (event) => {
@@ -19,7 +20,7 @@ if (form) {
   });
 }
 
-/** An input for one parameter. Whatever is not plain text, a number or a choice is written as JSON. */
+/** An input for one parameter. Whatever is not plain text, a number or a choice is JSON. */
 function field(name, part, required) {
   const id = `field-${name}`;
   const type = part.type;
@@ -33,15 +34,15 @@ function field(name, part, required) {
     read = () => (input.value === "" ? undefined : input.value === "true");
   } else if (type === "integer" || type === "number") {
     input = h("input", { id, type: "number", step: type === "integer" ? "1" : "any", required });
-    read = () => (input.value === "" ? undefined : Number(input.value));
+    read = () => (input.value === "" ? undefined : (number(input.value) ?? Number(input.value)));
   } else if (type === "string") {
     input = h("textarea", { id, rows: 1, spellcheck: "false" });
     read = () => (input.value === "" && !required ? undefined : input.value);
   } else {
     input = h("textarea", { id, rows: 3, class: "code", spellcheck: "false", placeholder: "JSON" });
-    read = () => (input.value.trim() === "" ? undefined : JSON.parse(input.value));
+    read = () => (input.value.trim() === "" ? undefined : parse(input.value));
   }
-  if (part.default !== undefined && part.default !== null) input.setAttribute("placeholder", JSON.stringify(part.default));
+  if (part.default !== undefined && part.default !== null) input.setAttribute("placeholder", stringify(part.default));
   const note = [part.description, required ? "required" : null].filter(Boolean).join(" · ");
   return { name, read, element: h("div", { class: "field" }, h("label", { for: id }, name), input, note ? h("p", { class: "dim" }, note) : null) };
 }
