@@ -49,6 +49,21 @@ def test_output_comes_while_the_script_goes_on(page: Page) -> None:
     expect(page.locator("#status")).to_contain_text("waiting for you · 1 call")
 
 
+def test_waiting_together_counts_once(page: Page, console: Console) -> None:
+    write(page, "parallel.map({1, 2, 3, 4}, function(n) return tools.refund{order_id = n, amount = 1} end)")
+    page.click("#run")
+    questions = page.locator("#questions .question")
+    expect(questions).to_have_count(4)
+    for left in range(3, -1, -1):
+        page.keyboard.press("j")
+        page.keyboard.press("a")
+        expect(questions).to_have_count(left)
+    expect(page.locator("#status")).to_contain_text("waiting for you · 4 calls")
+    number, unit = re.findall(r"([\d.]+) (ms|s) waiting", page.locator("#status").inner_text())[0]
+    calls = console.trail.get(console.trail.list(1)[0].id).calls
+    assert float(number) / (1000 if unit == "ms" else 1) < 0.8 * sum(call.queued for call in calls)
+
+
 def test_the_timeline_follows_the_script(page: Page) -> None:
     run(page, "tools.list_orders{customer = 'ada'}")
     expect(page.locator("#timeline .tl-row")).to_have_count(1)

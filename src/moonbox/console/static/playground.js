@@ -5,7 +5,7 @@ import { $, $$, count, h, pageData, plural, seconds, toast } from "./dom.js";
 import { Editor } from "./editor.js";
 import { number, parse } from "./json.js";
 import { key } from "./keys.js";
-import { questionCard, questionKeys } from "./question.js";
+import { questionCard, questionKeys, removeQuestion } from "./question.js";
 import { shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
 import { gallery, runView, tree } from "./value.js";
@@ -69,7 +69,7 @@ async function attach(found) {
 }
 
 function compareQuestions({ pending }) {
-  for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) card.remove();
+  for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) removeQuestion($("#questions"), card.dataset.question);
   pending.forEach(ask);
 }
 
@@ -201,7 +201,7 @@ function pausedCall({ id, tool, arguments: given }) {
 function done({ run, report }) {
   setState("idle");
   const error = run.error;
-  const waited = report.timeline.calls.reduce((sum, call) => sum + (call.approval ? call.queued : 0), 0);
+  const waited = waitedFor(report.timeline.calls.filter((call) => call.approval));
   const facts = [seconds(run.usage.wall), waited ? `${seconds(waited)} waiting for you` : "", plural(run.calls, "call")].filter(Boolean);
   if (error) say(`${error.kind}${error.limit ? ` (${error.limit})` : ""} · ${facts.join(" · ")}`, "bad");
   else say(`ok · ${facts.join(" · ")}`, "good");
@@ -214,6 +214,16 @@ function done({ run, report }) {
   $("#record").href = `/console/runs/${encodeURIComponent(run.id)}`;
   $("#share").hidden = false;
   showGlobals();
+}
+
+/** Seconds in which at least one of the calls waited for a person: together, not one after the other. */
+function waitedFor(calls) {
+  let [sum, until] = [0, 0];
+  for (const [start, end] of calls.map(({ started, queued }) => [Number(started), started + queued]).sort(([a], [b]) => a - b)) {
+    sum += Math.max(0, end - Math.max(start, until));
+    until = Math.max(until, end);
+  }
+  return sum;
 }
 
 function lost({ message }) {
@@ -313,7 +323,7 @@ function ask(question) {
 }
 
 function settled({ id }) {
-  $(`#questions [data-question="${CSS.escape(id)}"]`)?.remove();
+  removeQuestion($("#questions"), id);
   if (state === "running" && !$("#questions .question")) say("running…");
 }
 
