@@ -103,6 +103,23 @@ def test_numbers_are_plotted_and_trees_unfold(page: Page) -> None:
     expect(page.locator("#values")).to_contain_text("here")
 
 
+def test_rows_are_sorted_and_exported(page: Page) -> None:
+    rows = """{id = 9007199254740993, t = '=1+1'}, {id = 9007199254740992, t = 'a,"b'}, {id = 2.5, t = {1}}"""
+    run(page, f"return {{{rows}}}")
+    page.get_by_role("button", name="id", exact=True).click()
+    expect(page.locator("#values tbody tr:not(.gap) td:first-child")).to_have_text(
+        ["2.5", "9007199254740992", "9007199254740993"]
+    )
+    expect(page.locator("#values th").first).to_have_attribute("aria-sort", "ascending")
+    saved = {}
+    for kind in ("CSV", "JSON"):
+        with page.expect_download() as told:
+            page.locator("#values").get_by_role("button", name=kind).click()
+        saved[kind] = told.value.path().read_text(encoding="utf-8")
+    assert saved["CSV"] == 'id,t\n2.5,[1]\n9007199254740992,"a,""b"\n9007199254740993,\'=1+1\n'
+    assert '"id": 9007199254740993' in saved["JSON"]
+
+
 def test_media_are_shown_as_media(page: Page) -> None:
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     run(page, f"return {{mimeType = 'image/png', data = '{pixel}'}}")
@@ -114,6 +131,8 @@ def test_media_are_shown_as_media(page: Page) -> None:
 def test_an_error_is_marked_at_its_line_with_its_hint(page: Page) -> None:
     run(page, "local x = 1\nreturn tools.list_ordres{customer = 'ada'}")
     expect(page.locator("#status")).to_have_class(re.compile("bad"))
+    expect(page.locator("#status")).to_contain_text("failed: ")
+    expect(page.locator("#values")).to_contain_text(", line 2: ")
     expect(page.locator("#problems")).to_contain_text("line 2")
     expect(page.locator("#problems")).to_contain_text("list_orders")
     expect(page.locator(".gutter .number.error")).to_have_text("2")
@@ -367,8 +386,19 @@ def test_a_large_script_value_and_timeline_stay_usable(page: Page) -> None:
         "local rows = {} for n = 1, 20000 do rows[n] = {id = n, name = 'row ' .. n} end return rows",
     )
     expect(page.locator("#status")).to_contain_text("1,000 calls")
-    expect(page.locator("#values tbody tr")).to_have_count(500)
-    expect(page.locator("#values")).to_contain_text("500 of 20,000 rows")
+    expect(page.locator("#values")).to_contain_text("20,000 rows")
+    rows = page.locator("#values tbody tr:not(.gap)")
+    assert 10 < rows.count() < 100
+    assert page.locator("#values").evaluate("place => place.offsetHeight") < 1000
+    page.get_by_role("region", name="Rows").evaluate("place => { place.scrollTop = place.scrollHeight; }")
+    expect(rows.last).to_contain_text("row 20000")
+    page.get_by_role("button", name="id", exact=True).click()
+    page.get_by_role("button", name="id", exact=True).click()
+    expect(rows.first).to_contain_text("row 20000")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("20,000 rows in the clipboard.")
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert (len(lines), lines[0], lines[1]) == (20_001, "id\tname", "20000\trow 20000")
     expect(page.locator("#timeline .tl-row")).to_have_count(400)
     page.get_by_role("button", name="later calls").click()
     expect(page.locator(".tl-pages")).to_contain_text("calls 401 to 800 of 1,000")

@@ -203,7 +203,7 @@ function done({ run, report }) {
   const error = run.error;
   const waited = waitedFor(report.timeline.calls.filter((call) => call.approval));
   const facts = [seconds(run.usage.wall), waited ? `${seconds(waited)} waiting for you` : "", plural(run.calls, "call")].filter(Boolean);
-  if (error) say(`${error.kind}${error.limit ? ` (${error.limit})` : ""} · ${facts.join(" · ")}`, "bad");
+  if (error) say(`${failed(error)} · ${facts.join(" · ")}`, "bad");
   else say(`ok · ${facts.join(" · ")}`, "good");
   if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
   showValues(run);
@@ -231,22 +231,29 @@ function lost({ message }) {
   say(message, "bad");
 }
 
+/** That it failed, and why: a kind alone, such as "tool", does not say so. */
+const failed = ({ kind, limit }) => (kind === "cancelled" ? kind : `failed: ${kind}${limit ? ` (${limit})` : ""}`);
+
 function showValues(run) {
   $("#values").replaceChildren(...runView(run.values, run.media));
+  if (run.error) $("#values").prepend(h("p", { class: "bad-text" }, h("b", {}, `${failed(run.error)}${run.error.line ? `, line ${run.error.line}` : ""}: `), messageOf(run.error)));
   if (run.large) $("#values").append(h("p", { class: "dim" }, "The value is too large for this page; its record has it."));
   else if (!run.values.length && !run.error) $("#values").append(h("p", { class: "dim" }, "no value returned"));
 }
 
+const isDenial = ({ kind, code }) => kind === "denied" && code === "approval_denied";
+
 /** To the person who denied a call; the tab "Model sees" shows what a model is told. */
-function denial({ tool, message }) {
-  const at = message.indexOf(": ");
-  return `the call of ${tool} was denied${at < 0 ? "" : message.slice(at)}`;
+function messageOf(error) {
+  if (!isDenial(error)) return error.message;
+  const at = error.message.indexOf(": ");
+  return `the call of ${error.tool} was denied${at < 0 ? "" : error.message.slice(at)}`;
 }
 
 function showError(error, stateLost) {
   if (!error) return editor.mark([]);
-  const denied = error.kind === "denied" && error.code === "approval_denied";
-  const message = denied ? denial(error) : error.message;
+  const denied = isDenial(error);
+  const message = messageOf(error);
   editor.mark([{ line: error.line, severity: "error", message }]);
   const parts = [
     h("p", { class: "bad-text" }, h("b", {}, error.line ? `line ${error.line}: ` : ""), message),

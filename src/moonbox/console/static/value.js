@@ -2,9 +2,9 @@
 
 import { bytes, count, h, plural, s } from "./dom.js";
 import { isNumber, stringify } from "./json.js";
+import { table } from "./table.js";
 
 const FIRST = ["id", "key", "name", "title"];
-const MOST_ROWS = 500;
 const MOST_CHILDREN = 200;
 const MOST_COLUMNS = 30;
 const MOST_POINTS = 2000;
@@ -16,16 +16,16 @@ const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
 
 /** The value in the ways that fit it, as tabs where there are several. */
 export function valueView(value, name = "value") {
-  const views = [["tree", "Tree", () => tree(value, name)]];
+  const views = [["tree", "Tree", () => h("div", { class: "scroll rows", tabindex: "0", role: "region", "aria-label": "Value" }, tree(value, name))]];
   const rows = asRows(value);
-  if (rows) views.unshift(["table", "Table", () => table(rows)]);
+  if (rows) views.unshift(["table", "Table", () => table(rows, cell)]);
   const series = asSeries(value);
   if (series) views.push(["plot", "Plot", () => plot(series)]);
   const medium = asMedium(value);
   if (medium) views.unshift(["media", "Media", () => media(medium)]);
   const items = asGallery(value);
   if (items) views.unshift(["media", "Media", () => h("div", { class: "gallery" }, items.map(media))]);
-  if (views.length === 1) return tree(value, name);
+  if (views.length === 1) return views[0][2]();
   const panel = h("div", { class: "view" });
   const show = (key) => {
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.view === key));
@@ -149,23 +149,12 @@ function asRows(value) {
   return columns.length <= MOST_COLUMNS ? { columns: columns.sort(byName), rows: value } : null;
 }
 
-function table({ columns, rows }) {
-  const shown = rows.slice(0, MOST_ROWS);
-  const numeric = columns.map((name) => shown.every((row) => row?.[name] === undefined || isNumber(row[name])));
-  const align = (index) => (numeric[index] ? "right" : null);
-  const head = h("tr", {}, columns.map((name, index) => h("th", { scope: "col", class: align(index) }, name)));
-  const body = shown.map((row) =>
-    h("tr", {}, columns.map((name, index) => h("td", { class: align(index) }, cell(row?.[name])))),
-  );
-  const note = rows.length > shown.length ? h("p", { class: "dim" }, `${count(shown.length)} of ${plural(rows.length, "row")}`) : null;
-  const grid = h("table", {}, h("thead", {}, head), h("tbody", {}, body));
-  return h("div", {}, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows" }, grid), note);
-}
-
-function cell(value) {
+/** In a table whose rows have one height, a large value opens below it. */
+function cell(value, open) {
   if (value === undefined) return "";
-  if (isLeaf(value)) return leaf(value);
-  return node(null, value);
+  if (isLeaf(value) && (typeof value !== "string" || value.length < 40)) return leaf(value);
+  if (!open) return isLeaf(value) ? leaf(value) : node(null, value);
+  return h("button", { type: "button", class: "cell", onClick: () => open(tree(value, null)) }, isLeaf(value) ? value.slice(0, 200) : preview(value));
 }
 
 // Plots
