@@ -76,6 +76,7 @@ def running_console(
     script: str = "",
     knowledge: Any = None,
     diagnose: Any = None,
+    port: int = 0,
 ) -> Iterator[Console]:
     """A console whose tools, trail and knowledge base are given."""
     bench = Workbench(timeout=600.0)
@@ -91,5 +92,5 @@ def running_console(
         browser = BrowserAccess(token, public=public)
         access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
-        with serving(app) as url, contextlib.closing(bench):  # which ends the streams that the server waits for
+        with serving(app, port) as url, contextlib.closing(bench):  # which ends the streams that the server waits for
             yield Console(url, service, browser, bench, kept)

@@ -260,6 +260,68 @@ def test_a_run_survives_a_visit_to_another_page(page: Page) -> None:
     assert re.search(r"/console/playground/[\w-]+$", page.url)
 
 
+def test_the_session_and_the_draft_survive_navigation(page: Page) -> None:
+    run(page, "answer = 42")
+    write(page, "return tools.refund{order_id = answer, amount = 2}")
+    page.click("#run")
+    expect(page.locator("#questions .question")).to_be_visible()
+    write(page, "-- not run yet\nreturn answer")
+    page.get_by_role("link", name="Runs").click()
+    expect(page.locator("h1")).to_have_text("Runs")
+    page.get_by_role("link", name="Playground").click()
+    expect(page.locator("#questions .question")).to_contain_text("refund waits for your approval")
+    expect(page.locator("#playground")).to_have_attribute("data-state", "running")
+    page.locator("#questions").get_by_role("button", name="Allow").click()
+    expect(page.locator("#values")).to_contain_text("refunded 2.00 for order 42")
+    expect(page.locator("#editor textarea")).to_have_value("-- not run yet\nreturn answer")
+    page.click("#run")
+    expect(page.locator("#values")).to_have_text("value42")
+
+
+def test_drafts_and_the_history_outlive_the_tab(page: Page, console: Console) -> None:
+    run(page, "return 'the first'")
+    page.get_by_text("Drafts and history").click()
+    page.get_by_role("button", name="New draft").click()
+    run(page, "return 'the second'")
+    with page.context.expect_page() as opened:
+        page.evaluate("open(location.origin + '/console/playground', '_blank', 'noopener')")
+    other = opened.value
+    expect(other.locator("#editor textarea")).to_have_value("return 'the second'")
+    other.get_by_text("Drafts and history").click()
+    expect(other.locator("#history-list li")).to_contain_text(["return 'the second'", "return 'the first'"])
+    other.locator("#draft-list").get_by_role("button", name="return 'the first'", exact=True).click()
+    expect(other.locator("#editor textarea")).to_have_value("return 'the first'")
+    other.get_by_role("button", name="Delete the draft return 'the second'").click()
+    expect(other.locator("#draft-list li")).to_have_count(1)
+    other.close()
+
+
+def test_a_restart_of_the_server_is_told_and_the_script_run_again(visitor: Visitor) -> None:
+    visitor.allowed = ("Failed to load resource", "ERR_")
+    source = "tools.refund{order_id = 1, amount = 1} return 'done'"
+    with running_console(public=True) as first:
+        page = visitor.enter(first)
+        page.set_viewport_size({"width": 390, "height": 844})
+        write(page, source)
+        page.click("#run")
+        expect(page.locator("#questions .question")).to_be_visible()
+    expect(page.locator("#banner")).to_contain_text("The server does not answer.")
+    expect(page.locator("#banner")).to_be_in_viewport()
+    with running_console(public=True, port=int(first.url.rpartition(":")[2])):
+        expect(page.locator("#banner")).to_contain_text("The session has ended: the server was restarted")
+        expect(page.locator("#status")).to_have_text("the session has ended")
+        page.get_by_role("button", name="Run again").click()
+        page.locator("#questions").get_by_role("button", name="Allow").click()
+        expect(page.locator("#values")).to_contain_text("done")
+        expect(page.locator("#banner")).to_be_hidden()
+        visitor.leave()
+    with running_console(port=int(first.url.rpartition(":")[2])):
+        expect(page.locator("#banner")).to_contain_text("your sign-in has ended")
+        page.get_by_role("button", name="Sign in again").click()
+        expect(page).to_have_title("Sign in · moonbox")
+        assert page.evaluate("localStorage.getItem('moonbox-drafts')").count("refund") == 1
+
+
 def test_globals_stay_until_a_new_session(page: Page) -> None:
     run(page, "answer = 42")
     page.get_by_role("tab", name="Globals").click()

@@ -53,13 +53,15 @@ class Page:
 async def playground(service: Service, request: Request, script: str) -> dict[str, Any]:
     bench = _bench(service)
     languages = bench.playground.languages
-    source, language = script or None, languages[0]
-    if id := request.query_params.get("run"):
+    source, language = None, languages[0]
+    if id := request.query_params.get("run", ""):
         run = await _run(service, id)
         source, language = run.source, run.language if run.language in languages else languages[0]
     data = {
         "session": request.path_params.get("session", ""),
+        "run": id,
         "source": source,
+        "script": script or None,
         "samples": {name: sample(name) for name in languages},
         "catalog": catalog_of(service),
     }

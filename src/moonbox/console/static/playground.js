@@ -1,12 +1,13 @@
 // The playground: write a script, run it or step through it, and see what it does while it does it.
 
 import { get, path, post, request } from "./api.js";
-import { $, $$, count, h, pageData, plural, seconds, toast } from "./dom.js";
+import { $, $$, count, h, pageData, plural, seconds, toast, when } from "./dom.js";
+import * as kept from "./drafts.js";
 import { Editor } from "./editor.js";
 import { number, parse } from "./json.js";
 import { key } from "./keys.js";
 import { questionCard, questionKeys, removeQuestion } from "./question.js";
-import { shell } from "./shell.js";
+import { banner, shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
 import { gallery, runView, tree } from "./value.js";
 
@@ -17,19 +18,27 @@ const timeline = new Timeline($("#timeline"));
 const live = shell({ started, output, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
 const names = catalogNames(page.catalog);
 let session = null;
+let shown = "";
 let state = "idle";
 
 const editor = new Editor($("#editor"), {
   names: (source) => [...names, ...localNames(source)],
   changed: () => {
-    sessionStorage.setItem(draft(), editor.source);
+    keep();
     check();
   },
 });
 
+/** What was shown and not changed is no draft. */
+function keep() {
+  if (editor.source !== shown) kept.save(language(), (shown = editor.source));
+}
+addEventListener("pagehide", keep);
+
 // The session
 
-const draft = () => `moonbox-draft-${language()}`;
+const SESSION = "moonbox-session";
+const RUN_NOW = "moonbox-run-now";
 const language = () => $("#language").value;
 
 function limits() {
@@ -38,23 +47,36 @@ function limits() {
   return chosen;
 }
 
+/** The session and the draft of this tab, as they were left; what the address asks for comes before them. */
 async function open() {
-  if (page.session) {
-    try {
-      return await attach(await get(path("sessions", page.session)));
-    } catch {
-      toast("That session has ended; this is a new one.");
-      history.replaceState(null, "", "/console/playground");
-    }
+  const wanted = page.session || (page.source === null ? sessionStorage.getItem(SESSION) : null);
+  if (page.source === null) showDraft();
+  else {
+    kept.choose(language());
+    editor.source = page.source;
   }
-  editor.source = page.source ?? sessionStorage.getItem(draft()) ?? page.samples[language()] ?? "";
+  if (wanted) {
+    const found = await get(path("sessions", wanted)).catch((problem) => problem);
+    if (found.id) return attach(found);
+    if (found.status === 404) sessionLost();
+  }
   check();
+  if (page.run && sessionStorage.getItem(RUN_NOW) === page.run) {
+    sessionStorage.removeItem(RUN_NOW); // only the list of runs sets it: an address alone runs nothing
+    run();
+  }
+}
+
+function showDraft() {
+  editor.source = kept.draft(language()) ?? page.script ?? kept.latest(language()) ?? page.samples[language()] ?? "";
+  shown = editor.source;
 }
 
 async function begin() {
   if (session) return;
   const made = await post("/sessions", { language: language() });
   session = made.id;
+  sessionStorage.setItem(SESSION, session);
   history.replaceState(null, "", `/console/playground/${encodeURIComponent(session)}`);
   live.follow(session, 0);
 }
@@ -63,7 +85,13 @@ async function attach(found) {
   session = found.id;
   $("#language").value = found.language;
   editor.language = found.language;
-  editor.source = page.source ?? found.source ?? sessionStorage.getItem(draft()) ?? "";
+  if (sessionStorage.getItem(SESSION) === session) showDraft();
+  else {
+    kept.choose(language()); // a session of somebody else, or of another tab
+    editor.source = found.source;
+  }
+  sessionStorage.setItem(SESSION, session);
+  history.replaceState(null, "", `/console/playground/${encodeURIComponent(session)}`);
   live.follow(session, 0); // the latest run is told again from its start
   showGlobals();
 }
@@ -71,17 +99,34 @@ async function attach(found) {
 function compareQuestions({ pending }) {
   for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) removeQuestion($("#questions"), card.dataset.question);
   pending.forEach(ask);
+  if (session) get(path("sessions", session)).catch(({ status }) => status === 404 && sessionLost());
 }
 
 async function forget() {
   if (!session) return;
   await request("DELETE", path("sessions", session)).catch(() => null);
+  leave();
+}
+
+function leave() {
   session = ran = null;
+  sessionStorage.removeItem(SESSION);
   live.follow("", 0);
   history.replaceState(null, "", "/console/playground");
-  for (const card of $$("#questions .question")) card.remove();
+  $("#questions").replaceChildren();
   setState("idle");
   showGlobals();
+}
+
+function sessionLost() {
+  leave();
+  say("the session has ended", "bad");
+  banner(
+    "lost",
+    "The session has ended: the server was restarted, or nobody used it for an hour. Its globals are lost, and so is a script that ran.",
+    ["Run again", () => run()],
+    ["Close", () => banner("", "")],
+  );
 }
 
 // Running
@@ -91,6 +136,10 @@ async function run(step = false) {
   if (state !== "idle") return;
   setState("starting");
   say("starting…");
+  banner("", "");
+  kept.save(language(), editor.source);
+  kept.remember(language(), editor.source);
+  showScripts();
   problems.replaceChildren();
   checks++; // what is being checked is not of interest any more
   ran = editor.source;
@@ -100,10 +149,7 @@ async function run(step = false) {
   } catch (problem) {
     setState("idle");
     ran = null;
-    if (problem.status === 404) {
-      session = null;
-      return run(step);
-    }
+    if (problem.status === 404) return sessionLost();
     say(problem.message, "bad");
   }
 }
@@ -386,9 +432,34 @@ $("#reset").addEventListener("click", forget);
 $("#language").addEventListener("change", async () => {
   await forget();
   editor.language = language();
-  editor.source = sessionStorage.getItem(draft()) ?? page.samples[language()] ?? "";
+  showDraft();
+  showScripts();
   check();
 });
+$("#drafts").addEventListener("toggle", showScripts);
+$("#new-draft").addEventListener("click", () => use({ source: "" }));
+
+/** Show a draft, or a script of the history as a new draft. */
+function use({ id, source }) {
+  keep();
+  kept.choose(language(), id);
+  editor.source = shown = source;
+  check();
+  showScripts();
+  editor.text.focus();
+}
+
+function showScripts() {
+  if (!$("#drafts").open) return;
+  const title = ({ source }) => source.split("\n").find((line) => line.trim() && !/^\s*(--|\/\/)/.test(line))?.trim().slice(0, 80) ?? source.trim().slice(0, 80);
+  const row = (item, ...more) => h("li", {}, h("button", { type: "button", class: "cell", onClick: () => use(item) }, title(item)), h("span", { class: "dim" }, when(item.at / 1000)), more);
+  const nothing = (text) => [h("li", { class: "dim" }, text)];
+  const drafts = kept.drafts(language()).map((item) => row(item, h("button", { type: "button", class: "chip", "aria-label": `Delete the draft ${title(item)}`, onClick: () => { kept.remove(item.id); showScripts(); } }, "Delete")));
+  const history = kept.history(language()).map((item) => row(item));
+  $("#draft-list").replaceChildren(...(drafts.length ? drafts : nothing("No drafts yet.")));
+  $("#history-list").replaceChildren(...(history.length ? history : nothing("No script was run yet.")));
+}
+
 $("#share").addEventListener("click", async () => {
   const address = new URL($("#record").href, location.href).href;
   try {
