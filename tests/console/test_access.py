@@ -65,11 +65,8 @@ def test_the_page_of_a_run_shows_its_state_and_the_tracebacks_of_tools(public: C
         page = anybody.get("/console/runs/going").text
         assert '<span class="state warn">running</span>' in page
         assert "What the model saw" not in page
-        listed = anybody.get("/console/runs").text
-        assert "2 (1 failed, 1 in doubt)" in listed
-        assert "1 (1 running)" in listed
         listed = anybody.get("/console/runs?state=running").text
-        assert 'data-run="going" data-state="running"' in listed
+        assert "&#34;id&#34;:&#34;going&#34;" in listed
         assert "traced" not in listed
     with running_console(TOOLS, token=TOKEN, trail=public.trail) as guarded, client(guarded) as stranger:
         assert "bank.py" not in stranger.get("/console/runs/traced").text

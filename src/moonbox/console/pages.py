@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from time import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
-from moonbox.audit.query import RunFilter, RunSummary, labels_of
+from moonbox.audit.query import RunFilter, RunSummary, labels_of, moment
 from moonbox.audit.records import RUN_STATES
 from moonbox.audit.reports import compare, tracebacks
 from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
@@ -87,11 +88,14 @@ async def runs(service: Service, request: Request, _: str) -> dict[str, Any]:
         repl=given["repl"] or None,
         language=given["language"] or None,
         labels=labels_of([given["label"]] if given["label"] else []),
+        since=moment(given["since"], time()) if given["since"] else None,
+        until=moment(given["until"], time()) if given["until"] else None,
     )
     page = await asyncio.to_thread(service.page, _PAGE, given["before"] or None, where)
     return {
         "title": "Runs",
-        "page": page,
+        "page": as_json({"runs": [run.to_dict() for run in page.runs], "next": page.next}),
+        "empty": not page.runs and page.next is None,
         "filters": given,
         "filtered": any(given.values()),
         "kinds": _KINDS,
@@ -332,7 +336,7 @@ _FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "bytes_out": ("bytes from the script", size),
     "output": ("printed characters", _whole),
 }
-_RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "label", "before")
+_RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "label", "since", "until", "before")
 _MEANINGS = {
     "process": "Each session runs in a process of its own: a crash or a break-out stays there.",
     "fork": "A new process starts in about a millisecond, from one that has everything loaded.",

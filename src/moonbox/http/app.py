@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -13,10 +14,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
-from moonbox.audit.query import RunFilter, labels_of
+from moonbox.audit.query import RunFilter, RunSummary, labels_of, moment
 from moonbox.audit.records import RUN_STATES
-from moonbox.audit.reports import compare
+from moonbox.audit.reports import compare, economy_of
 from moonbox.audit.sinks import MemorySink
+from moonbox.codemode.catalog import rough_tokens
 from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
@@ -92,13 +94,27 @@ class Service:
     def page(self, limit: int, before: str | None, where: RunFilter) -> RunPage:
         """A page of runs; UsageError when `before` is not the id of a run."""
         page: RunPage = self.readable.page(limit, before=before, where=where)
-        return page
+        known = {run.id for run in page.runs}
+        going = [RunSummary.of(run) for run in self.going() if before is None and where.accepts(run)]
+        return replace(page, runs=(*(run for run in going if run.id not in known), *page.runs))
+
+    def going(self) -> list[Run]:
+        """Runs of the playground that are not in the trail yet."""
+        return [] if self.workbench is None else self.workbench.playground.going()
+
+    def details(self, id: str) -> dict[str, Any]:
+        """What a listing of runs does not have: labels, and the tokens that the run spared a model."""
+        run = self.find(id)
+        if run is None:
+            return {}
+        spared = None if run.running else economy_of(run, run.for_model(), rough_tokens).spared
+        return {"labels": dict(run.labels), "spared": spared}
 
     def find(self, run: str) -> Run | None:
         try:
             record: Run = self.readable.get(run)
         except (AuditError, UsageError):
-            return None
+            return next((going for going in self.going() if going.id == run), None)
         return record
 
     def _remember(self, run: Run) -> Run:
@@ -187,6 +203,9 @@ class _Api:
         where |= {"ok": flag(request, "ok"), "state": choice(request, "state", RUN_STATES), "text": text(request, "q")}
         try:
             where["labels"] = labels_of(request.query_params.getlist("label"))
+            for name in ("since", "until"):
+                given = text(request, name)
+                where[name] = None if given is None else moment(given, time())
         except UsageError as problem:
             raise Refused(400, "invalid", str(problem)) from None
         before = text(request, "before")
@@ -197,12 +216,14 @@ class _Api:
             page = await asyncio.to_thread(self._service.page, limit, before, RunFilter(**where))
         except UsageError:
             raise Refused(404, "unknown_run", "before must be the id of a run") from None
+        rows = [run.to_dict() for run in page.runs]
+        total = None
+        if flag(request, "details"):
+            rows = await asyncio.to_thread(lambda: [{**row, **self._service.details(row["id"])} for row in rows])
+            if where["text"] is None and not where["labels"]:  # which would read every record
+                total = await asyncio.to_thread(self._service.readable.count, RunFilter(**where))
         return JSONResponse(
-            {
-                "runs": [run.to_dict() for run in page.runs],
-                "next": page.next,
-                "searched_back_to": page.searched_back_to,
-            }
+            {"runs": rows, "next": page.next, "searched_back_to": page.searched_back_to, "total": total}
         )
 
     async def get_run(self, request: Request) -> Response:

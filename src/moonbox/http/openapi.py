@@ -52,7 +52,7 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[st
 
 
 def _api() -> dict[str, Any]:
-    filters = [_text(name) for name in ("kind", "tool", "repl", "language", "q", "before")]
+    filters = [_text(name) for name in ("kind", "tool", "repl", "language", "q", "since", "until", "details", "before")]
     label = {"type": "string", "pattern": "^[A-Za-z0-9_./-]{1,64}=", "examples": ["user=ann"]}
     filters.append({"name": "label", "in": "query", "required": False, "schema": label})
     states = {"name": "state", "in": "query", "required": False, "schema": {"enum": list(RUN_STATES)}}

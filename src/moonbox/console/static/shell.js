@@ -22,7 +22,10 @@ let open = Number($("#approvals-badge").dataset.count);
 export function shell(handlers = {}) {
   for (const [letter, page, name] of PLACES) key(`g ${letter}`, `Go to ${name}`, () => location.assign(`/console/${page}`));
   key("?", "Show these shortcuts", showHelp);
-  key("/", "Search", () => $("[data-search]")?.focus() ?? false);
+  key("/", "Search", () => {
+    $("[data-search]")?.focus();
+    return Boolean($("[data-search]"));
+  });
   key("Escape", "Close, or leave a field", () => {
     if ($("dialog[open]")) return false;
     document.activeElement?.blur?.();
