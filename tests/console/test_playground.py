@@ -213,13 +213,16 @@ def test_a_stepped_run_stops_before_each_batch(page: Page) -> None:
     page.click("#step")
     paused = page.locator("#paused")
     expect(paused).to_contain_text("The script waits for 1 call")
+    expect(page.locator(".gutter .number.next")).to_have_text("1")
     paused.get_by_role("button", name="Go on").click()
-    expect(paused).to_contain_text("arguments")
+    expect(page.locator(".gutter .number.next")).to_have_text("2")
+    expect(page.locator(".behind .next")).to_contain_text("'bob'")
     paused.get_by_label("Answer of list_orders").select_option("value")
     paused.get_by_label("Value or message for list_orders").fill("[1, 2, 3, 4, 5]")
     paused.get_by_role("button", name="Go on").click()
     expect(page.locator("#status")).to_contain_text("ok")
     expect(page.locator("#values")).to_contain_text("8")
+    expect(page.locator(".gutter .number.next")).to_have_count(0)
 
 
 def test_a_running_script_is_stopped(page: Page) -> None:
@@ -356,12 +359,36 @@ def test_tools_and_fields_are_completed(page: Page) -> None:
     page.locator("#editor textarea").press_sequentially("return tools.list_o")
     expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
     page.keyboard.press("Tab")
-    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders")
-    page.keyboard.type("{custo")
-    expect(page.locator("#choices li").first).to_contain_text("customer")
+    editor = page.locator("#editor textarea")
+    expect(editor).to_have_value("return tools.list_orders{}")
+    expect(page.locator("#choices li")).to_have_text(["customerstring · required", "limitinteger · optional"])
+    page.keyboard.type("cu")
+    page.keyboard.press("Tab")
+    page.keyboard.type("'a, b = {', ")
+    expect(page.locator("#choices li")).to_have_text(["limitinteger · optional"])
     page.keyboard.press("Escape")
     expect(page.locator("#choices")).to_be_hidden()
+    expect(editor).to_have_value("return tools.list_orders{customer = 'a, b = {', }")
     assert page.locator("#editor .paper").evaluate("paper => paper.scrollLeft") == 0, "the text stays where it is"
+
+
+def test_tab_indents_and_leaves_after_escape(page: Page) -> None:
+    editor = page.locator("#editor textarea")
+    write(page, "local a = 1\nlocal b = 2")
+    editor.press("Tab")
+    expect(editor).to_have_value("local a = 1\nlocal b = 2  ")
+    editor.press("Control+a")
+    editor.press("Tab")
+    expect(editor).to_have_value("  local a = 1\n  local b = 2  ")
+    editor.press("Shift+Tab")
+    editor.press("Control+/")
+    expect(editor).to_have_value("-- local a = 1\n-- local b = 2  ")
+    editor.press("Control+/")
+    expect(editor).to_have_value("local a = 1\nlocal b = 2  ")
+    editor.press("Escape")
+    editor.press("Tab")
+    expect(editor).not_to_be_focused()
+    expect(editor).to_have_value("local a = 1\nlocal b = 2  ")
 
 
 def press_before_the_next_frame(page: Page, text: str, key: str) -> None:
@@ -381,7 +408,7 @@ def press_before_the_next_frame(page: Page, text: str, key: str) -> None:
 
 def test_a_key_that_comes_before_the_next_frame_completes_the_whole_word(page: Page) -> None:
     press_before_the_next_frame(page, "ols.list_o", "Tab")
-    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders")
+    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders{}")
 
 
 def test_a_list_that_is_closed_before_the_next_frame_stays_closed(page: Page) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -19,7 +21,7 @@ from moonbox.audit.records import RUN_STATES
 from moonbox.audit.reports import compare, economy_of
 from moonbox.audit.sinks import MemorySink
 from moonbox.codemode.catalog import rough_tokens
-from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
+from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
 from moonbox.http.playground import run_report
@@ -29,7 +31,7 @@ from moonbox.sandbox.approvals import hint_names
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 _MAX_LISTED_RUNS = 500
 _REMEMBERED_RUNS = 200
+_SHOWN_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -56,6 +59,8 @@ class Service:
     refresh: Callable[[], object] = field(default=lambda: None)
     """Called before tools are listed or called: picks up changed files."""
     recent: MemorySink = field(default_factory=lambda: MemorySink(_REMEMBERED_RUNS))
+    servers: Any = None
+    """The `Upstreams` whose tools there are, if any."""
     workbench: Workbench | None = None
     """Sessions, approvals and live events, for a person at a screen."""
 
@@ -132,10 +137,16 @@ def create_app(service: Service, access: Access | None = None, *, more: Sequence
     )
 
 
-def routes(service: Service) -> list[Route]:
+def routes(service: Service) -> list[BaseRoute]:
     """Only the routes, for an application that has others too."""
     api = _Api(service)
-    workbench = [] if service.workbench is None else workbench_routes(service.workbench)
+    workbench: list[BaseRoute] = [] if service.workbench is None else [*workbench_routes(service.workbench)]
+    if service.workbench is not None and service.servers is not None:
+        workbench += [
+            Route("/servers", api.servers, methods=["GET"]),
+            Route("/servers/{name}/retry", api.retry, methods=["POST"]),
+            Route("/servers/{name}/login", api.login, methods=["POST"]),
+        ]
     return [
         *workbench,
         Route("/health", api.health, methods=["GET"]),
@@ -155,6 +166,7 @@ def routes(service: Service) -> list[Route]:
 class _Api:
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._logins: set[asyncio.Future[Any]] = set()
 
     async def health(self, _: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__, "tools": len(self._service.sandbox.toolbox)})
@@ -249,6 +261,31 @@ class _Api:
         comparison = await asyncio.to_thread(compare, await self._find(first), await self._find(second))
         return JSONResponse(comparison.to_dict())
 
+    async def servers(self, _: Request) -> Response:
+        return JSONResponse({"servers": [status.to_dict() for status in self._service.servers.statuses()]})
+
+    async def retry(self, request: Request) -> Response:
+        await json_object(request)
+        with _known_server():
+            self._service.servers.retry(request.path_params["name"])
+        return JSONResponse({"ok": True}, 202)
+
+    async def login(self, request: Request) -> Response:
+        """Begin a login; the answer has the address that a person must open on the machine of this server."""
+        await json_object(request)
+        shown: Future[str] = Future()
+
+        async def show(address: str) -> None:  # on the servers' loop
+            shown.set_result(address)
+
+        task = asyncio.ensure_future(self._service.servers.log_in(request.path_params["name"], show))
+        self._logins.add(task)
+        task.add_done_callback(self._logins.discard)
+        address = asyncio.wrap_future(shown)
+        await asyncio.wait({task, address}, timeout=_SHOWN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        with _known_server():
+            return JSONResponse({"address": address.result() if address.done() else task.done() and task.result()}, 202)
+
     async def _find(self, id: str) -> Run:
         """A run as every client may see it: tracebacks of tools are on the console's page alone."""
         run = await asyncio.to_thread(self._service.find, id)
@@ -258,6 +295,14 @@ class _Api:
 
     async def openapi(self, _: Request) -> Response:
         return JSONResponse(document(self._service.tools(), workbench=self._service.workbench is not None))
+
+
+@contextlib.contextmanager
+def _known_server() -> Iterator[None]:
+    try:
+        yield
+    except (ToolError, UsageError) as problem:
+        raise Refused(404, "unavailable", str(problem)) from None
 
 
 async def _refused(_: Request, problem: Exception) -> Response:

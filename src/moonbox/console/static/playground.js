@@ -2,6 +2,7 @@
 
 import { get, path, post, request } from "./api.js";
 import { $, $$, count, h, pageData, plural, seconds, toast, when } from "./dom.js";
+import { callAt, signatureParameters } from "./complete.js";
 import * as kept from "./drafts.js";
 import { Editor } from "./editor.js";
 import { number, parse } from "./json.js";
@@ -12,17 +13,20 @@ import { Timeline } from "./timeline.js";
 import { gallery, runView, tree } from "./value.js";
 
 const page = pageData($("#playground"));
+const language = () => $("#language").value;
 const status = $("#status");
 const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
 const live = shell({ started, output, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
-const names = catalogNames(page.catalog);
+const tools = new Map(page.catalog.tools.map(({ call: name, signature }) => [name, signatureParameters(signature)]));
+let names = catalogNames(page.catalog);
 let session = null;
 let shown = "";
+let pointed = 0;
 let state = "idle";
 
 const editor = new Editor($("#editor"), {
-  names: (source) => [...names, ...localNames(source)],
+  names: (source, before) => completions(source, before),
   changed: () => {
     keep();
     check();
@@ -39,7 +43,6 @@ addEventListener("pagehide", keep);
 
 const SESSION = "moonbox-session";
 const RUN_NOW = "moonbox-run-now";
-const language = () => $("#language").value;
 
 function limits() {
   const chosen = { preset: $("#preset").value };
@@ -176,7 +179,17 @@ function setState(name) {
   $("#stop").disabled = name === "idle";
   $("#language").disabled = name !== "idle";
   $("#playground").dataset.state = name;
-  if (name !== "paused") $("#paused").replaceChildren();
+  if (name === "paused") return;
+  $("#paused").replaceChildren();
+  if (editor.here) editor.point(0);
+}
+
+/** Mark the line of the first call: the next one that names its tool, after the one that was marked last. */
+function pointAt([{ tool }]) {
+  const name = tool.slice(tool.lastIndexOf(".") + 1);
+  const named = editor.source.split("\n").flatMap((line, index) => (line.includes(name) ? [index + 1] : []));
+  pointed = named.find((line) => line > pointed) ?? named[0] ?? 0;
+  editor.point(pointed);
 }
 
 function say(text, kind = "") {
@@ -188,6 +201,7 @@ function say(text, kind = "") {
 
 function started(event) {
   setState("running");
+  pointed = 0;
   say("running…");
   $("#output").textContent = "";
   $("#values").replaceChildren();
@@ -213,6 +227,7 @@ function call(event) {
 
 function pause({ calls }) {
   setState("paused");
+  pointAt(calls);
   say(`paused before ${plural(calls.length, "call")}`);
   const rows = calls.map((item) => pausedCall(item));
   const go = h("button", { type: "button", class: "button good", onClick: () => resume(rows.map((row) => row.answer())) }, "Go on");
@@ -407,14 +422,31 @@ async function check() {
 
 // Completion
 
+/** A call with room for its arguments, and how far the caret goes back into it. */
+function callText(name, signature) {
+  const rhai = language() === "rhai";
+  const has = signatureParameters(signature).length > 0;
+  return { insert: name + (rhai ? "(#{})" : "{}"), back: has ? (rhai ? 2 : 1) : 0 };
+}
+
 function catalogNames(catalog) {
   const own = catalog.words.map((name) => ({ name, detail: "" }));
   const tools = catalog.tools.flatMap(({ call: name, signature, fields }) => [
-    { name, detail: signature, insert: name },
+    { name, detail: signature, ...callText(name, signature) },
     ...fields.map((field) => ({ name: field, detail: `field of ${name}` })),
   ]);
   const seen = new Set();
   return [...tools, ...own].filter(({ name }) => !seen.has(name) && seen.add(name));
+}
+
+/** Inside the table of a call its parameters that are not given yet, those that it needs first; elsewhere all names. */
+function completions(source, before) {
+  const place = callAt(before.slice(-20_000), editor.language);
+  const tool = place && place.key && tools.get(place.call);
+  if (!tool) return { words: [...names, ...localNames(source)], eager: false };
+  const sign = editor.language === "rhai" ? ": " : " = ";
+  const left = tool.filter(({ name }) => !place.given.has(name)).sort((a, b) => b.required - a.required);
+  return { words: left.map(({ name, type, required }) => ({ name, detail: `${type} · ${required ? "required" : "optional"}`, insert: name + sign })), eager: /[{,\s]$/.test(before) };
 }
 
 function localNames(source) {
@@ -432,6 +464,7 @@ $("#reset").addEventListener("click", forget);
 $("#language").addEventListener("change", async () => {
   await forget();
   editor.language = language();
+  names = catalogNames(page.catalog);
   showDraft();
   showScripts();
   check();

@@ -1,7 +1,7 @@
 // The page Runs: filtered in place, sorted and grouped, with new runs as they come.
 
 import { get, query } from "./api.js";
-import { $, $$, count, debounced, h, pageData, plural, seconds, toast, when } from "./dom.js";
+import { $, $$, count, debounced, h, plural, seconds, toast, when } from "./dom.js";
 import { stringify } from "./json.js";
 import { key } from "./keys.js";
 import { shell } from "./shell.js";
@@ -106,7 +106,7 @@ function offerGroups() {
 
 // Loading
 
-const fetchRuns = (cursor, limit = 50) => get("/runs" + query({ ...values(), before: cursor, limit, details: true }));
+const fetchRuns = (cursor, limit = 50, details = true) => get("/runs" + query({ ...values(), before: cursor, limit, details }));
 
 /** The runs of these filters instead of those that are shown. What is being typed stays as it is. */
 async function filter() {
@@ -122,11 +122,12 @@ async function load(cursor, mine) {
   place.setAttribute("aria-busy", "true");
   more.disabled = true;
   try {
-    const page = await fetchRuns(cursor);
+    const page = await fetchRuns(cursor, 50, false); // what takes longer comes after it
     if (mine !== loads) return; // other filters were chosen meanwhile
     page.runs.forEach((run) => keep(run));
     offer(page);
     if (page.next && runs.size === 0) return await load(page.next, mine);
+    complete();
   } catch (problem) {
     if (mine === loads) $("#searched").textContent = problem.message;
   } finally {
@@ -135,11 +136,10 @@ async function load(cursor, mine) {
   }
 }
 
-function offer({ next, searched_back_to: until, total }) {
+function offer({ next, searched_back_to: until }) {
   more.hidden = !next;
   more.dataset.cursor = next ?? "";
   $("#searched").textContent = next && until ? `Searched back to ${when(until)}.` : "";
-  if (total !== undefined) $("#total").textContent = total === null ? "" : plural(total, "run");
   offerGroups();
   draw();
 }
@@ -174,12 +174,12 @@ function arrived(run) {
 }
 
 /** What live events do not have: labels, tokens and the total. */
-const complete = debounced(500, async () => {
+const complete = debounced(100, async () => {
   const mine = loads;
   const page = await fetchRuns(before, Math.min(500, Math.max(50, runs.size))).catch(() => null);
   if (!page || mine !== loads) return;
   for (const run of page.runs) if (runs.has(run.id)) keep(run);
-  if (page.total !== null) $("#total").textContent = plural(page.total, "run");
+  $("#total").textContent = page.total === null ? "" : plural(page.total, "run");
   offerGroups();
   draw();
 });
@@ -262,9 +262,5 @@ key("k", "Previous run", () => move(-1));
 key("x", "Choose the run for a comparison", () => $('input[type="checkbox"]', document.activeElement?.closest?.("tr") ?? h("p"))?.click());
 key("c", "Compare the two chosen runs", compare);
 
-const first = pageData(place);
-first.runs.forEach((run) => keep(run));
-offer(first);
-if (first.next && !first.runs.length) load(first.next, loads);
-else complete();
 shell({ run: arrived, caughtUp });
+load(before, loads);
