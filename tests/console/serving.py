@@ -77,6 +77,7 @@ def running_console(
     knowledge: Any = None,
     diagnose: Any = None,
     port: int = 0,
+    servers: Any = None,
 ) -> Iterator[Console]:
     """A console whose tools, trail and knowledge base are given."""
     bench = Workbench(timeout=600.0)
@@ -88,7 +89,7 @@ def running_console(
 
     with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **bench.hooks) as box:
         bench.attach(box, trail=kept, make=make, languages=("lua", "rhai"), knowledge=knowledge, diagnose=diagnose)
-        service = Service(box, trail=kept, workbench=bench)
+        service = Service(box, trail=kept, workbench=bench, servers=servers)
         browser = BrowserAccess(token, public=public)
         access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
