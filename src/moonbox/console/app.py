@@ -60,6 +60,8 @@ def console_routes(service: Service, browser: BrowserAccess, *, script: str = ""
             routes=[
                 Route("/open", console.open, methods=["GET"]),
                 Route("/sign-in", console.sign_in, methods=["POST"]),
+                Route("/renew", console.renew, methods=["POST"]),
+                Route("/sign-out", console.sign_out, methods=["POST"]),
                 Mount("/static/{version}", static),
                 *(Route(path, console.page(page), methods=["GET"]) for path, page in PAGES.items()),
                 Route("/{rest:path}", console.missing, methods=["GET"]),
@@ -83,8 +85,7 @@ class _Console:
         return _signed_in(cookie, f"{PREFIX}/", request)
 
     async def sign_in(self, request: Request) -> Response:
-        origin = request.headers.get("origin", "")
-        if origin.partition("://")[2] != request.headers.get("host"):
+        if not _is_own_form(request):
             return self._sign_in_page("Sign in from this page.", status=403)
         form = _form(await request.body())
         cookie = self._browser.sign_in(form.get("token", ""), request.client.host if request.client else "")
@@ -92,6 +93,20 @@ class _Console:
             message = "That is not the server's token."
             return self._sign_in_page(message, target=_local(form.get("next", "")), status=403)
         return _signed_in(cookie, _local(form.get("next", "")), request)
+
+    async def renew(self, request: Request) -> Response:
+        """Print a new address where the server runs. Whoever asks learns nothing of it."""
+        if not _is_own_form(request):
+            return self._sign_in_page("Ask from this page.", status=403)
+        said = "A new address was printed" if self._browser.renew() else "An address was printed a moment ago"
+        return self._sign_in_page(note=f"{said}, in the terminal in which moonbox runs. Open it; it works once.")
+
+    async def sign_out(self, request: Request) -> Response:
+        if _is_own_form(request):
+            self._browser.sign_out(request.scope)
+        response = RedirectResponse(f"{PREFIX}/", 303)
+        response.delete_cookie(cookie_name(request.scope), path="/")
+        return response
 
     def page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         """The handler of a page: who may not see it is asked to sign in."""
@@ -130,13 +145,16 @@ class _Console:
         bench = self._service.workbench
         common = {
             "view": view,
+            "public": self._browser.public,
             "key": self._browser.page_key(request.scope),
             "waiting": len(bench.approvals.pending()) if bench is not None else 0,
         }
         return self._html(self._renderer.render(template, {**common, **values}), status)
 
-    def _sign_in_page(self, message: str = "", *, target: str = "", status: int = 401) -> Response:
-        values = {"message": message, "next": target, "with_token": self._browser.with_token}
+    def _sign_in_page(self, message: str = "", *, note: str = "", target: str = "", status: int = 401) -> Response:
+        browser = self._browser
+        values = {"message": message, "note": note, "next": target, "with_token": browser.with_token}
+        values["renewable"] = browser.on_renewal is not None
         return self._html(self._renderer.render("sign_in.html", values), status)
 
     def _html(self, text: str, status: int) -> Response:
@@ -154,6 +172,11 @@ def _signed_in(cookie: str, target: str, request: Request) -> Response:
     secure = request.url.scheme == "https"
     response.set_cookie(cookie_name(request.scope), cookie, httponly=True, samesite="lax", secure=secure, path="/")
     return response
+
+
+def _is_own_form(request: Request) -> bool:
+    """Whether a form was sent by a page of this server."""
+    return request.headers.get("origin", "").partition("://")[2] == request.headers.get("host")
 
 
 def _address(request: Request) -> str:

@@ -22,6 +22,7 @@ VIEWS = (
     ("runs", "Runs", "list"),
     ("approvals", "Approvals", "check"),
     ("tools", "Tools", "tool"),
+    ("mcp", "MCP", "plug"),
     ("knowledge", "Knowledge", "book"),
     ("doctor", "Doctor", "shield"),
 )
