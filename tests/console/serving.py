@@ -78,6 +78,7 @@ def running_console(
     diagnose: Any = None,
     port: int = 0,
     servers: Any = None,
+    journal: Any = None,
 ) -> Iterator[Console]:
     """A console whose tools, trail and knowledge base are given."""
     bench = Workbench(timeout=600.0)
@@ -87,7 +88,8 @@ def running_console(
     def make(language: str) -> Sandbox:
         return Sandbox(box.toolbox, limits=box.limits, language=language, audit=sink, min_workers=0, **bench.hooks)
 
-    with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **bench.hooks) as box:
+    options: Any = {**bench.hooks, "journal": journal}
+    with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **options) as box:
         bench.attach(box, trail=kept, make=make, languages=("lua", "rhai"), knowledge=knowledge, diagnose=diagnose)
         service = Service(box, trail=kept, workbench=bench, servers=servers)
         browser = BrowserAccess(token, public=public)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import asdict
 from starlette.exceptions import HTTPException
 
+from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import RUN_STATES
 from moonbox.audit.reports import compare, tracebacks
@@ -33,6 +35,7 @@ _PRESETS = ("default", "quick", "standard", "extended", "untrusted")
 _MODES = ("keyword", "semantic", "hybrid")
 _PATIENCE = 0.1
 """Seconds that a page may take before it comes without its slow part."""
+_MOST_REPLS = 500
 _ANSWER_CHARS = 20_000
 _DOCUMENT_CHARS = 20_000
 _MARKS = ("\ue000", "\ue001")
@@ -139,6 +142,22 @@ async def approvals(service: Service, _: Request, __: str) -> dict[str, Any]:
     return {"title": "Approvals"}
 
 
+async def durable(service: Service, _: Request, __: str) -> dict[str, Any]:
+    box = service.sandbox
+    values: dict[str, Any] = {"title": "Durable runs", "journal": box.has_journal, "interrupted": [], "repls": ()}
+    if box.has_journal:
+        found, repls = await asyncio.to_thread(lambda: (box.interrupted(), box.journal.repls()[:_MOST_REPLS]))
+        values["repls"] = repls
+        for each in found:
+            calls = [
+                {"tool": call.tool, "arguments": short(call.arguments, 500), "repeatable": call.repeatable}
+                for call in each.pending
+            ]
+            doubt = not all(call.repeatable for call in each.pending)
+            values["interrupted"].append({**asdict(each), "pending": calls, "in_doubt": doubt})
+    return values
+
+
 async def tools(service: Service, request: Request, _: str) -> dict[str, Any]:
     query = request.query_params.get("q", "")[:500]
     page = request.query_params.get("page", "1")
@@ -217,6 +236,7 @@ PAGES: dict[str, Page] = {
     "/runs/{id}": Page("run.html", "runs", "run.js", run),
     "/compare": Page("compare.html", "runs", "run.js", comparison),
     "/approvals": Page("approvals.html", "approvals", "approvals.js", approvals),
+    "/durable": Page("durable.html", "durable", "plain.js", durable),
     "/tools": Page("tools.html", "tools", "tools.js", tools),
     "/tools/{path:path}": Page("tool.html", "tools", "tools.js", tool),
     "/mcp": Page("mcp.html", "mcp", "mcp.js", servers),

@@ -21,6 +21,7 @@ VIEWS = (
     ("playground", "Playground", "play"),
     ("runs", "Runs", "list"),
     ("approvals", "Approvals", "check"),
+    ("durable", "Durable", "history"),
     ("tools", "Tools", "tool"),
     ("mcp", "MCP", "plug"),
     ("knowledge", "Knowledge", "book"),
