@@ -4,6 +4,9 @@ import { UsageError } from "./errors.js";
 import type { LimitFields } from "./limits.js";
 import { nearest } from "./suggest.js";
 
+export type LanguageName = "lua" | "rhai";
+export type LuaFeature = "coroutines" | "metatables";
+
 export interface Texts {
   name: string;
   parameter: string;
@@ -64,6 +67,10 @@ interface Bundle {
   version: string;
   /** Tells builds of one version apart. */
   build: string;
+  /** The worker's script. */
+  worker: string;
+  /** lua.wasm in base64. */
+  wasm: string;
   prelude: Record<string, string>;
   languages: Record<string, Language>;
   limits: { default: LimitFields } & Record<string, Partial<LimitFields>>;
@@ -86,6 +93,8 @@ const bundle = data as Bundle;
 export const version = bundle.version;
 export const build = bundle.build;
 export const prelude = bundle.prelude;
+export const workerScript = bundle.worker;
+export const wasmBase64 = bundle.wasm;
 /** The limits that each preset gives, and the defaults as "default". */
 export const presets = bundle.limits;
 /** What one run may spend on questions to `docs`. */

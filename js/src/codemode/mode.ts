@@ -15,7 +15,7 @@ import type { Tool } from "../tools/tool.js";
 import { choose, makeCatalog, roughTokens, type Catalog, type Choice, type CountTokens } from "./catalog.js";
 import { CodeTool } from "./code_tool.js";
 import {
-  findScript, fromTool, inFormat, parseArguments, providerNames, shorten, within, type Definition, type Format,
+  findScript, fromTool, inFormat, parseArguments, providerNames, shorten, within, type Definition, type Definitions, type Format,
 } from "./definitions.js";
 import { ClientWork, Paused, type Begin } from "./paused.js";
 import { explainMisdirected, Routes } from "./routing.js";
@@ -187,7 +187,7 @@ export class CodeMode {
   }
 
   /** The code tool and the direct tools in a provider's format. */
-  definitions(form: Format = "openai"): Record<string, unknown>[] {
+  definitions<Form extends Format = "openai">(form: Form = "openai" as Form): Definitions[Form] {
     const view = this.current();
     const direct = definitionsOf(view.direct);
     const shown = view.choice.code ? [view.code, ...direct] : direct;
