@@ -75,6 +75,7 @@ interface Bundle {
   languages: Record<string, Language>;
   limits: { default: LimitFields } & Record<string, Partial<LimitFields>>;
   discovery: number;
+  hints: { messages: [string, string][]; absent: Record<string, string>; loop: string };
   functions: { show: string; progress: string };
   paging: { parameters: Record<string, string[]>; only_with_limit: Record<string, string[]> };
   facts: {
@@ -103,6 +104,8 @@ export const discoveryBudget = bundle.discovery;
 export const functionDocs = bundle.functions;
 /** The usual names of parameters that tools are paged with. */
 export const pagingNames = bundle.paging;
+/** What is said about errors of Lua scripts. */
+export const luaHints = bundle.hints;
 export const searchWords = bundle.search;
 /** What descriptions of fields are searched for. */
 export const factPatterns = bundle.facts;

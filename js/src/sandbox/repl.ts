@@ -149,7 +149,7 @@ export class Repl {
       const link = await this.acquire();
       const done = await ask<Done>(link, "done", () => link.post({ kind: "check", source: new TextEncoder().encode(source) }));
       if (done.outcome === "ok") return null;
-      return explain(engineError(done, this.setup.allow_nan), new Map([["script", source]]), this.limits, this.setup.language);
+      return explain(engineError(done, this.setup.allow_nan), new Map([["script", source]]), this.limits, this.setup.language, []);
     });
   }
 
