@@ -27,3 +27,4 @@ export { type Answers, type Paused } from "./codemode/paused.js";
 export { results, type Answered } from "./codemode/results.js";
 export { type Catalog, type Choice } from "./codemode/catalog.js";
 export { type Definitions, type Format, type ObjectSchema } from "./codemode/definitions.js";
+export { aiTools, langchainTools, mcpTools, type AiTool, type McpClient } from "./adapters.js";
