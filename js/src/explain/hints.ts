@@ -43,9 +43,9 @@ export function columnOf(message: string, line: string): number | null {
     const loop = /\bfor\s+[\w\s,]{1,120}?\s+(?=in\b)/.exec(line);
     return loop === null ? null : loop.index + loop[0].length;
   }
-  const divided = /^attempt to (?:divide by zero|perform 'n(\/\/|%%?)0')$/.exec(message);
+  const divided = /^attempt to (?:divide by zero|perform 'n\/\/0')$/.test(message);
   const named = /\((?:global|field|local|upvalue|method) '(\w{1,80})'\)$|^bad argument #\d+ to '(\w{1,40})'/.exec(message);
-  const word = divided === null ? (named === null ? null : `\\b${named[1] ?? named[2]}\\b`) : divided[1]?.startsWith("%") ? "%" : "//";
+  const word = divided ? "//" : named === null ? null : `\\b${named[1] ?? named[2]}\\b`;
   const places = word === null ? [] : [...line.matchAll(new RegExp(word, "g"))];
   return places.length === 1 ? places[0]!.index : null;
 }
