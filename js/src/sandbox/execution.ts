@@ -392,8 +392,8 @@ export class Execution implements RunInfo {
   // The end
 
   private explain(error: EngineError): ScriptError {
-    const { limits, language } = this.calls.settings;
-    return explain(error, this.options.sources, limits, language);
+    const { limits, language, toolbox } = this.calls.settings;
+    return explain(error, this.options.sources, limits, language, [...toolbox].filter((tool) => tool.policy !== "direct").map((tool) => tool.path));
   }
 
   private record(): Run {
