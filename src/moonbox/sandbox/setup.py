@@ -159,10 +159,12 @@ class Setup:
 
     def config_for_workers(self) -> dict[str, Any]:
         """What every worker starts with."""
-        runtime = self.language.runtime() if self.language.runtime is not None else None
         return {
+            "engine": self.language.engine_for_workers(),
             "limits": self.limits_for_worker(self.limits),
-            "environment": describe_environment(self.toolbox, self.additions, self.features, runtime),
+            "environment": describe_environment(
+                self.toolbox, self.additions, self.features, self.language, with_runtime=True
+            ),
         }
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from moonbox.worker.jail import landlock, namespaces, process, rlimits, seccomp
 from moonbox.worker.jail.layers import Plan, Unavailable, attempt, plan
 from moonbox.worker.jail.libc import load_libc
+from moonbox.worker.jail.policy import ALLOWED
 
 TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class JailConfig:
     - `memory`: bytes that the script may hold; `memory_slack`: bytes of address space on top, for the control thread's
       stack, for frames and for values on their way in and out.
     - `cpu_seconds`: CPU time for the worker's whole life; None leaves time to the host's clock.
+    - `beside`: system calls that it needs besides; `used`: its address space, where /proc is out of reach by now.
     """
 
     __slots__ = ("after", "before", "cpu_seconds", "keep_fds", "memory", "memory_slack", "parent_pid")
@@ -135,6 +137,8 @@ class JailConfig:
         memory: int,
         memory_slack: int = 64 * MIB,
         cpu_seconds: int | None = None,
+        beside: tuple[str, ...] = (),
+        used: int | None = None,
     ) -> None:
         _check(keep_fds, memory, memory_slack, cpu_seconds)
         self.keep_fds = keep_fds
@@ -142,6 +146,7 @@ class JailConfig:
         self.memory = memory
         self.memory_slack = memory_slack
         self.cpu_seconds = cpu_seconds
+        filtered = prepared.filter if not beside else _or_reason(lambda: _wider(prepared, beside))
         # Landlock comes first because it uses a descriptor that is closed next.
         self.before = Plan(
             (
@@ -149,7 +154,7 @@ class JailConfig:
                 plan("landlock", lambda: landlock.restrict(prepared.linux(), prepared.made(prepared.ruleset))),
                 process.close_descriptors(prepared.libc, keep_fds),
                 plan("parent-death", lambda: process.die_with_parent(prepared.linux())),
-                plan("memory-limit", lambda: rlimits.limit_memory(memory + memory_slack)),
+                plan("memory-limit", lambda: rlimits.limit_memory(memory + memory_slack, used)),
                 plan("cpu-limit", lambda: rlimits.limit_cpu(cpu_seconds)),
                 rlimits.limit_files(len(keep_fds)),
             )
@@ -158,9 +163,13 @@ class JailConfig:
         self.after = Plan(
             (
                 rlimits.limit_processes(),
-                plan("seccomp", lambda: seccomp.filter_calls(prepared.linux(), prepared.made(prepared.filter))),
+                plan("seccomp", lambda: seccomp.filter_calls(prepared.linux(), prepared.made(filtered))),
             )
         )
+
+
+def _wider(prepared: Prepared, beside: tuple[str, ...]) -> seccomp.Filter:
+    return seccomp.build_filter(prepared.linux(), (*ALLOWED, *beside))
 
 
 def _check(keep_fds: tuple[int, ...], memory: int, memory_slack: int, cpu_seconds: int | None) -> None:

@@ -1,0 +1,52 @@
+"""What went wrong in a Python script, for the model that wrote it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from moonbox.languages.explanations import explain_translated
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from moonbox.errors import ScriptError
+    from moonbox.languages.language import EngineError
+    from moonbox.limits import Limits
+
+_INSIDE_CALLBACK = re.compile(r"external function '([\w.]{1,80})' cannot suspend")
+_NO_ATTRIBUTE = re.compile(r"'(\w{1,40})' object has no attribute '(\w{1,60})'")
+_NO_MODULE = re.compile(r"No module named '([\w.]{1,60})'")
+_NO_NAME = re.compile(r"name '(\w{1,60})' is not defined")
+_UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.{1,100})")
+_METHODS = {"dict": dict, "str": str, "list": list, "set": set, "tuple": tuple}
+
+
+def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
+    """The error with its line, a caret, and what to write instead."""
+    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
+    if (match := _UNSUPPORTED.search(explained.message)) is not None:
+        explained = explained.with_(message=f"scripts cannot use {match[1]}")
+    hint = _hint(explained.message, tools) if explained.hint is None else None
+    return explained if hint is None else explained.with_(hint=hint)
+
+
+def _hint(message: str, tools: Collection[str]) -> str | None:
+    from moonbox.suggest import did_you_mean, nearest
+
+    if match := _INSIDE_CALLBACK.search(message):
+        return (
+            f"sorted, map, filter and other functions that call back cannot call a tool: call {match[1]} first, "
+            "in a list comprehension, and keep the results"
+        )
+    if match := _NO_ATTRIBUTE.search(message):
+        kind, name = match.groups()
+        if kind in _METHODS and hasattr(_METHODS[kind], name):
+            return f"a method is not a value here: write a lambda, as in lambda *a: x.{name}(*a)"
+        if kind == "dict":
+            return f'results are dicts: write x["{name}"]'
+    if match := _NO_MODULE.search(message):
+        return f"there is no module {match[1]} here; see the code tool's description for those that there are"
+    if match := _NO_NAME.search(message):
+        return did_you_mean(nearest(match[1], [tool.rpartition(".")[2] for tool in tools]))
+    return None
