@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.errors import ScriptError
+    from moonbox.findings import Finding
     from moonbox.languages.program import Program, Vocabulary
 
 RESERVED_WORDS = frozenset(
@@ -193,6 +194,9 @@ class Language(Struct, frozen=True, kw_only=True):
     """Reads a script for the checker; None for a script that it cannot follow."""
     vocabulary: Callable[[], Vocabulary] | None = None
     """The words that the checker knows."""
+    look: Callable[..., tuple[tuple[Finding, ...], frozenset[str] | None]] | None = None
+    """(source, view, names, open_names): checks a script instead of `program`; the findings, and the globals that it
+    sets, None where these are not known. `names` are globals that exist; with `open_names` there may be more."""
     runtime: Callable[[], str] | None = None
     """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
     engine: str = DEFAULT_ENGINE

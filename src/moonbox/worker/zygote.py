@@ -326,7 +326,7 @@ class _Zygote:
         of_program = companion.enter()
         pid = self._vm.start(companion.path)
         of_program += companion.confine(pid, self._limits["max_memory"])
-        return self._jail_config(companion.kept(), used=used + companion.SLACK, beside=companion.CALLS), of_program
+        return self._jail_config(companion.kept(), used=used + companion.SLACK, beside=pid), of_program
 
     def _go_on_in_python(self, state: Any) -> None:
         """In a worker that the native part has forked, where it needs Python; never returns."""

@@ -32,6 +32,8 @@ class Calls:
         """Errors of tools in this run, by the text that the script's exception has."""
         self.waiting = False
         """The script waits for the host."""
+        self.refused = False
+        """No further call is made: the script has printed too much."""
         self._parameters: Mapping[str, list[str]] = {}
         self._forms: dict[str, Any] = {}
         self._encoder: Encoder = None  # type: ignore[assignment]
@@ -68,6 +70,7 @@ class Calls:
     def begin(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self.failures = {}
+        self.refused = False
         self._queue, self._numbers, self._arrived = [], {}, {}
 
     def end(self) -> None:
@@ -91,6 +94,8 @@ class Calls:
         arguments = self._arguments(name, target, args, kwargs)
         if isinstance(arguments, str):
             return {"exception": TypeError(arguments)}
+        if self.refused:
+            raise Stopped
         number = self._enter(target, arguments)
         if not awaited:
             return self._outcome(*self._wait_for(number))

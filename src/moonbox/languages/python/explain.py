@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from moonbox.languages.explanations import explain_translated
+from moonbox.languages.facts import unknown_tool
+from moonbox.languages.python.language import PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 _INSIDE_CALLBACK = re.compile(r"external function '([\w.]{1,80})' cannot suspend")
 _NO_ATTRIBUTE = re.compile(r"'(\w{1,40})' object has no attribute '(\w{1,60})'")
 _NO_MODULE = re.compile(r"No module named '([\w.]{1,60})'")
+_NO_TOOL = re.compile(r"module 'tools[\w.]{0,80}' has no attribute '(\w{1,60})'")
 _NO_NAME = re.compile(r"name '(\w{1,60})' is not defined")
 _UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.{1,100})")
 _METHODS = {"dict": dict, "str": str, "list": list, "set": set, "tuple": tuple}
@@ -41,12 +44,14 @@ def _hint(message: str, tools: Collection[str]) -> str | None:
         )
     if match := _NO_ATTRIBUTE.search(message):
         kind, name = match.groups()
-        if kind in _METHODS and hasattr(_METHODS[kind], name):
+        if kind in _METHODS and hasattr(_METHODS[kind], name) and not name.startswith("__"):
             return f"a method is not a value here: write a lambda, as in lambda *a: x.{name}(*a)"
         if kind == "dict":
             return f'results are dicts: write x["{name}"]'
     if match := _NO_MODULE.search(message):
         return f"there is no module {match[1]} here; see the code tool's description for those that there are"
+    if match := _NO_TOOL.search(message):
+        return unknown_tool(match[1], tools, PYTHON.tool_name, 'docs.search("words")')
     if match := _NO_NAME.search(message):
         return did_you_mean(nearest(match[1], [tool.rpartition(".")[2] for tool in tools]))
     return None

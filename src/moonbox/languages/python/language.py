@@ -51,5 +51,7 @@ PYTHON = Language(
     completeness=_completeness,
     keywords=frozenset(keyword.kwlist),
     parameter_aliases=frozenset({"python", "python_code", "py"}),
+    look=on_first_use("python.check", "look"),
+    vocabulary=on_first_use("python.check", "vocabulary"),
     describe=on_first_use("python.stubs", "describe"),
 )

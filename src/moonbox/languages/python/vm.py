@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 import os
+import re
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ _REASONS = {0: "", 1: "time", 2: "cancelled", 3: "calls", 4: "memory"}
 _PART = "\x1f"  # separates the parts of a name
 _KEPT_FROM, _KEPT_SHARE = 500, 16  # bytes; share of max_memory: see lua/prelude/kept.lua
 _MOST_FRAMES = 20
-_PATIENCE = 0.3  # seconds for Monty's own limit to stop what the host has interrupted
+_PATIENCE = 0.8  # seconds for Monty's own limit to stop what the host has interrupted
 _UNLIMITED = 2**31 - 1
 _SIGKILL = 9
 _RESOURCES = (
@@ -47,13 +48,17 @@ class MontyVM:
     """No script that a zygote could run: the session begins in the worker."""
 
     def __init__(self, native: Any = None) -> None:
+        import collections  # noqa: F401 - Monty's client imports these when it first meets such values
+        import decimal  # noqa: F401
+        import pathlib  # noqa: F401
+        import uuid  # noqa: F401
+
         import pydantic_monty
 
         self._monty = pydantic_monty
         self._pool: Any = None
         self._session: Any = None
         self._modules: dict[str, Any] = {}
-        self._loaded: set[str] = set()
         self._ours = {name[:-6] for name in os.listdir(PRELUDE) if name.endswith(".monty")} - {"functions", "pages"}  # noqa: PTH208
         self._sources = {name: _read(name) for name in ("functions", "pages", *self._ours)}
         self._limits: Mapping[str, Any] = {}
@@ -66,6 +71,9 @@ class MontyVM:
         self._printed = 0
         self._output: list[str] = []
         self._run_number = self._reason = 0
+        self._overflow = 0.0
+        self._ended = False
+        self._chunk = ""
         self._defined: dict[str, None] = {}
 
     # The host's requests
@@ -109,8 +117,7 @@ class MontyVM:
         return int(max(0, self._printed - self._limits["max_output"]))
 
     def interrupt(self, number: int, reason: int) -> bool:
-        """From another thread: stop that run. Nothing interrupts Monty: what its own limit does not stop, the end of
-        this process does, and the host says so."""
+        """From another thread: stop that run. Nothing interrupts Monty: what its own limit does not stop, is killed."""
         if self._run_number != number:
             return False
         self._reason = reason
@@ -120,11 +127,10 @@ class MontyVM:
         return True
 
     def _end(self) -> None:
-        """End Monty's process; from a jail, which lets no signal out, by ending this one."""
-        try:
+        """End Monty's process; the run then ends too."""
+        with suppress(OSError):
+            self._ended = True
             os.kill(self._pid, _SIGKILL)
-        except PermissionError:
-            os._exit(0)
 
     def interrupt_any(self, reason: int) -> None:
         if self._run_number:
@@ -140,6 +146,7 @@ class MontyVM:
         """Run one script to its end."""
         report = EngineReport()
         self._run_number, self._reason, self._printed, self._used = number, 0, 0, True
+        self._chunk = "script" if number == 1 else f"script#{number}"
         self._output = []
         began = time.thread_time()
         text = source.decode("utf-8", "replace")
@@ -148,40 +155,46 @@ class MontyVM:
         try:
             value = self._execute(text, number, seed)
             self._run_number = 0
+            if self._calls.refused:
+                raise Stopped
             report.values = b"[]" if value is None else b"[" + encoder.encode(value, "value") + b"]"
             report.kept = self._keep(number, value, len(report.values))
         except Stopped:
-            report.kind, report.limit = "stop", _REASONS.get(self._reason, "")
+            report.kind, report.limit = "stop", self._stop()
         except TooLarge as problem:
             report.kind, report.limit, report.message = "stop", problem.limit, str(problem).encode()
         except Refused as problem:
             report.kind, report.message = "runtime", str(problem).encode()
         except self._monty.MontyCrashedError:
-            if not self._reason:
+            if not self._stop():
                 raise EngineLost from None
-            report.kind, report.limit, report.last = "stop", _REASONS[self._reason], True
-            report.extra = b'{"lost":true}'
+            report.kind, report.limit, self._ended = "stop", self._stop(), True
         except self._monty.MontyError as problem:
             self._fail(report, problem)
         finally:
             self._run_number = 0
+        if self._ended:
+            report.last, report.extra = True, json.dumps({**json.loads(report.extra), "lost": True}).encode()
         self._calls.end()
         report.cpu = time.thread_time() - began
         return report
 
+    def _stop(self) -> str:
+        """Why the run has to end; empty where it has not."""
+        return "output" if self._calls.refused else _REASONS.get(self._reason, "")
+
     def _execute(self, text: str, number: int, seed: int) -> Any:
         script = rewrite(text, self._calls.is_tool, self._ours, number)
         for module in script.modules:
-            self._load(module)
+            self._feed(self._sources[module])
         if "random" in text:
             self._feed(f"import random as _random\n_random.seed({seed})")
-        chunk = "script" if number == 1 else f"script#{number}"
         for definition in script.before:
-            self._feed(definition.text, chunk, definition)
+            self._feed(definition.text, self._chunk, definition)
         inputs = dict(self._inputs)
         self._inputs = []
         try:
-            return self._feed(script.text, chunk, script, inputs)
+            return self._feed(script.text, self._chunk, script, inputs)
         finally:
             if inputs:
                 self._forget(inputs)
@@ -260,8 +273,10 @@ class MontyVM:
         self._output.append(text)
         if room > 0:
             self._calls.wire.emit(data if len(data) <= room else data[:room])
-        if len(data) > room:
-            raise RuntimeError("max_output")
+        if len(data) > room and not self._calls.refused:
+            self._calls.refused, self._overflow = True, time.monotonic()
+        elif self._calls.refused and time.monotonic() - self._overflow > _PATIENCE:
+            self._end()
 
     # How it ends
 
@@ -271,13 +286,12 @@ class MontyVM:
         frames, column = self._frames(problem.traceback() if hasattr(problem, "traceback") else [])
         report.frames = json.dumps(frames).encode()
         extra: dict[str, Any] = {"column": column} if column else {}
-        if frames:
-            extra["line"] = frames[0][1]
+        lines = [line for chunk, line, _ in frames if chunk == self._chunk]
+        if lines:
+            extra["line"] = lines[0]
         failed = self._calls.failures.get(text.removeprefix("RuntimeError: "))
-        if self._printed > self._limits["max_output"]:
-            report.kind, report.limit, report.message = "stop", "output", b""
-        elif self._reason:
-            report.kind, report.limit, report.message = "stop", _REASONS[self._reason], b""
+        if self._stop():
+            report.kind, report.limit, report.message = "stop", self._stop(), b""
         elif isinstance(problem, monty.MontySyntaxError):
             report.kind = "syntax"
         elif failed is not None and text.startswith("RuntimeError: "):
@@ -286,9 +300,7 @@ class MontyVM:
         for limit, beginning in _RESOURCES:
             if report.kind == "runtime" and text.startswith(beginning):
                 report.kind, report.limit, report.message = "stop", limit, b""
-                report.last = not self._is_usable()
-        if report.last:
-            extra["lost"] = True
+                self._ended = not self._is_usable()
         report.extra = json.dumps(extra).encode()
 
     def _is_usable(self) -> bool:
@@ -300,14 +312,14 @@ class MontyVM:
         return True
 
     def _frames(self, traceback: list[Any]) -> tuple[list[tuple[str, int, str]], int]:
-        """Of the scripts only, innermost first; and the column of the first."""
+        """Of the scripts only, innermost first; and the column of the first that is in this run's script."""
         frames, column = [], 0
         for frame in reversed(traceback):
             at = frame.filename.removeprefix("<python-input-").rstrip(">")
             chunk, script = self._feeds[int(at)] if at.isdigit() and int(at) < len(self._feeds) else ("", None)
             if not chunk:
                 continue
-            if not frames:
+            if not column and chunk == self._chunk:
                 column = script.column(frame.line, frame.column) if script is not None else frame.column
             frames.append((chunk, frame.line, frame.function_name or "<module>"))
         return frames[:_MOST_FRAMES], column
@@ -341,9 +353,11 @@ class MontyVM:
             external_modules=self._modules,
             os_policy={"datetime": "call_host", "sleep": "call_host", "random_start": {"seed": 0}},
         ).__enter__()
-        self._feeds, self._loaded = [], set()
+        self._feeds = []
         self._printed = 0
-        self._feed(self._sources["functions"])
+        functions = Rewritten(self._sources["functions"])
+        functions.awaited = {match.span(1) for match in re.finditer(r"r = (f\(x\))", functions.text)}
+        self._feed(functions.text, "", functions)
         self._feed(self._sources["pages"])
         self._define()
 
@@ -378,11 +392,6 @@ class MontyVM:
             if not keyword.iskeyword(name)
         }
         return self._monty.ExternalModule(attributes)
-
-    def _load(self, module: str) -> None:
-        if module not in self._loaded:
-            self._feed(self._sources[module])
-            self._loaded.add(module)
 
     def _forget(self, inputs: Mapping[str, Any]) -> None:
         with suppress(self._monty.MontyError, RuntimeError):

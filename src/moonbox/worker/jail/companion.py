@@ -17,7 +17,6 @@ from moonbox.worker.jail import landlock, seccomp
 from moonbox.worker.jail.layers import Layer, Plan, Step, enforce, plan
 from moonbox.worker.jail.policy import (
     ALLOWED,
-    BESIDE_A_PROGRAM,
     CHECKED,
     COMPANION,
     COMPANION_REPLACES,
@@ -45,7 +44,6 @@ _ABOVE, _MOST_DESCRIPTORS = 100, 1024
 class Companion:
     """A program that workers of one zygote start. Make it before the zygote gives up its user."""
 
-    CALLS = BESIDE_A_PROGRAM
     SLACK = 64 * 1024 * 1024
     """Bytes of address space for the threads that speak with it."""
 
@@ -59,6 +57,8 @@ class Companion:
 
     def prepare(self, prepared: Prepared) -> None:
         """Plan what every worker does before the start; in the zygote."""
+        if not isinstance(prepared.ruleset, str):
+            prepared.beside = landlock.make_ruleset(prepared.linux(), signals=True)
         self._plan = Plan(
             (
                 plan("landlock", lambda: self._landlock(prepared.linux())),

@@ -42,6 +42,7 @@ MADV_DONTNEED, MADV_FREE = 4, 8
 FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_WAIT_BITSET, FUTEX_FLAGS = 0, 1, 3, 9, 0x180
 MSG_PEEK, MSG_DONTWAIT, MSG_WAITALL, MSG_NOSIGNAL = 0x2, 0x40, 0x100, 0x4000
 FIONBIO = 0x5421
+SIGKILL = 9
 NO_EXEC = Check(2, 0, mask=PROT_EXEC)
 OWN_CLOCK = Check(0, 0, mask=ALL_BITS & ~0xF)  # larger numbers name other processes' clocks and devices
 
@@ -90,6 +91,12 @@ ALLOWED = (
     "rt_sigprocmask", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
 )  # fmt: skip
 
+
+def end_of(pid: int) -> Checked:
+    """The right to kill that process, and no other."""
+    return Checked("kill", Check(0, pid), Check(1, SIGKILL))
+
+
 # What a worker needs besides to speak with a program that its engine has started: see companion.py.
 BESIDE_A_PROGRAM = ("epoll_wait", "epoll_pwait", "epoll_ctl", "sigaltstack", "sched_getaffinity", "wait4", "waitid")
 
@@ -97,6 +104,7 @@ BESIDE_A_PROGRAM = ("epoll_wait", "epoll_pwait", "epoll_ctl", "sigaltstack", "sc
 # leaves it nothing else to execute or read, and its resource limits no descriptor, thread or process to make.
 COMPANION = (
     *BESIDE_A_PROGRAM,
+    "kill",
     "execve", "clone", "clone3", "vfork", "pipe2", "dup2", "dup3", "fcntl",
     "openat", "fstat", "newfstatat", "statx", "pread64", "lseek", "access", "faccessat", "readlink", "readlinkat",
     "arch_prctl", "prctl", "set_tid_address", "set_robust_list", "rseq", "rt_sigaction",
@@ -195,6 +203,7 @@ _TABLE: dict[str, tuple[int, int | None]] = {
     "restart_syscall": (219, 128),
     "exit": (60, 93),
     "exit_group": (231, 94),
+    "kill": (62, 129),
     "epoll_wait": (232, None),
     "epoll_pwait": (281, 22),
     "epoll_ctl": (233, 21),
