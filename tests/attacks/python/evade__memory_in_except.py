@@ -1,5 +1,5 @@
 # attack: catches the end of its memory
-# limits: {"max_memory": 8000000, "timeout": 5}
+# limits: {"max_memory": 8000000, "timeout": 60}
 # error: limit memory
 # message: the script needed more memory than max_memory = 8000000 bytes
 # hint: process the data in parts and keep only what is needed

@@ -28,7 +28,7 @@ MOST_CHARACTERS = 200_000
 class Rewritten:
     """A script as it is run."""
 
-    __slots__ = ("awaited", "before", "edits", "modules", "text")
+    __slots__ = ("awaited", "before", "caught", "changed", "has_tools", "modules", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -38,15 +38,11 @@ class Rewritten:
         """Modules of ours that it imports."""
         self.awaited: set[tuple[int, int]] = set()
         """Where the calls of tools begin and end, in bytes, whose results are awaited."""
-        self.edits: list[tuple[int, int, int, int]] = []
-        """(line, column behind the change, column behind it in the original, width that was added before)."""
-
-    def column(self, line: int, column: int) -> int:
-        """A column of the text in the original script."""
-        for at, behind, original, start in reversed(self.edits):
-            if at == line and column > start:
-                return max(original, column - behind + original) if column > behind else original
-        return column
+        self.changed: set[int] = set()
+        """Lines whose columns are not those of the original."""
+        self.caught: set[int] = set()
+        """Lines whose errors the script catches."""
+        self.has_tools = False
 
 
 def rewrite(source: str, is_tool: Callable[[str], bool], modules: Collection[str], number: int) -> Rewritten:
@@ -54,11 +50,13 @@ def rewrite(source: str, is_tool: Callable[[str], bool], modules: Collection[str
     tree = parsed(source)
     if tree is None:
         return Rewritten(source)
-    rewriter = _Rewriter(source, tree, is_tool, modules, number)
-    done = rewriter.rewritten()
-    tree = parsed(done.text) if rewriter.edits else tree
+    done = _Rewriter(source, tree, is_tool, modules, number).rewritten()
+    tree = tree if done.text == source else parsed(done.text)
     if tree is not None:
         done.awaited = _awaited_places(done.text, tree, is_tool)
+        done.has_tools = any(is_tool(dotted(call.func)) for call in _calls(tree))
+        tries = [node.body for node in ast.walk(tree) if isinstance(node, ast.Try)]
+        done.caught = {line for body in tries for line in range(body[0].lineno, (body[-1].end_lineno or 0) + 1)}
     return done
 
 
@@ -121,19 +119,11 @@ class _Rewriter:
     def rewritten(self) -> Rewritten:
         data, done = self._lines.data, self._done
         parts, at = [], 0
-        shift, line = 0, 0
         for start, end, text in sorted(self.edits, key=lambda edit: edit[:2]):
-            if start < at:
-                continue  # inside of what was replaced
-            parts += (data[at:start], text)
-            at = end
-            first = data.count(b"\n", 0, end) + 1
-            begin = data.rfind(b"\n", 0, end) + 1
-            shift = shift if first == line else 0
-            line = first
-            old_start = max(start, begin) - begin + shift + 1
-            shift += len(text) - text.count(b"\n") - (end - max(start, begin))
-            done.edits.append((line, end - begin + shift + 1, end - begin + 1, old_start))
+            if start >= at:  # not inside of what was replaced
+                parts += (data[at:start], text)
+                at = end
+                done.changed.add(data.count(b"\n", 0, start) + 1)
         done.text = (b"".join(parts) + data[at:]).decode("utf-8", "replace")
         return done
 
@@ -188,27 +178,18 @@ class _Rewriter:
             self._errors.pop()
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        if isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            if module == "tools" and node.level == 0:
-                given = [(alias.asname or alias.name, f"tools.{alias.name}") for alias in node.names]
-            elif module in self._modules and node.level == 0 and node.names[0].name != "*":
-                given = [(alias.asname or alias.name, f"_m_{module}.{alias.name}") for alias in node.names]
-                self._done.modules.append(module)
-            else:
-                return
-            self._replace(node, ";".join(f"{name}={value}" for name, value in given))
+        origin = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+        if origin and (node.names[0].name == "*" or (origin != "tools" and origin not in self._modules)):
             return
         parts = []
         for alias in node.names:
-            if alias.name in self._modules:
-                self._done.modules.append(alias.name)
-                parts.append(f"{alias.asname or alias.name}=_m_{alias.name}")
-            elif alias.name == "tools":
-                parts.append(f"{alias.asname}=tools" if alias.asname else "pass")
-            else:
-                parts.append(f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else ""))
-        if len(node.names) != sum(part.startswith("import ") for part in parts):
+            module, name = origin or alias.name, alias.asname or alias.name
+            found = "tools" if module == "tools" else f"_m_{module}" if module in self._modules else ""
+            self._done.modules += [module] if found.startswith("_m_") else []
+            value = f"{found}.{alias.name}" if origin else found
+            as_it_is = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
+            parts.append(f"{name}={value}" if found else as_it_is)
+        if any("=" in part for part in parts):
             self._replace(node, ";".join(parts))
 
     def _delete(self, node: ast.Delete) -> None:
@@ -249,14 +230,10 @@ class _Rewriter:
                 self._replace(function, f"(lambda *a: {text}(*a))")
 
     def _iterate(self, node: ast.Call) -> None:
+        """`next(x for …)` as `next(iter([x for …]))`: an expression of that kind is a list here."""
         start, end = _span(self._lines, node.args[0])
-        bare = self._lines.data[start:end]
-        if len(node.args) == 1 and not node.keywords:  # the parentheses of the call are those of the expression
-            end_of_call = _span(self._lines, node)[1]
-            start, end = (start, end_of_call) if not bare.startswith(b"(") else (start, end)
-            self.edits += [(start, start, b"(iter"), (end, end, b")")]
-        else:
-            self.edits += [(start, start, b"iter("), (end, end, b")")]
+        text = self._lines.data[start:end].strip(b"()") if len(node.args) > 1 else self._lines.data[start + 1 : end - 1]
+        self.edits.append((start, end, (b"(iter([%s]))" if len(node.args) == 1 else b"iter([%s])") % text))
 
     def _hoist(self, function: ast.Lambda) -> None:
         """A lambda at the top level as a coroutine of its own: it reads only globals."""

@@ -23,20 +23,27 @@ if TYPE_CHECKING:
     from moonbox.languages.engine import Wire
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - as in lua/vm.py
-_REASONS = {0: "", 1: "time", 2: "cancelled", 3: "calls", 4: "memory"}
+_REASONS = {0: "", 1: "time", 2: "cancelled", 3: "calls"}
 _PART = "\x1f"  # separates the parts of a name
 _KEPT_FROM, _KEPT_SHARE = 500, 16  # bytes; share of max_memory: see lua/prelude/kept.lua
-_MOST_FRAMES = 20
-_PATIENCE = 0.8  # seconds for Monty's own limit to stop what the host has interrupted
+_MOST_FRAMES, _MOST_ANSWERS = 20, 100
+_PATIENCE, _TO_STOP_PRINTING = 0.8, 3.0  # seconds for Monty's own limit, and for what prints too much, to end
 _UNLIMITED = 2**31 - 1
 _SIGKILL = 9
-_RESOURCES = (
-    ("memory", "MemoryError: memory limit exceeded"),
-    ("memory", "MemoryError: the worker exceeded its memory limit"),
-    ("time", "TimeoutError: feed time limit exceeded"),
-)
 _CLOCKS = frozenset({"time.monotonic", "time.perf_counter", "time.process_time"})
 _NO_SLEEP = "scripts cannot sleep: go on, and look again in a later run"
+_MEMORY = ("MemoryError: memory limit exceeded", "MemoryError: the worker exceeded its memory limit")
+_TIME = "TimeoutError: feed time limit exceeded"
+_CERTAIN = frozenset(
+    {"unresolved-attribute", "unsupported-operator", "not-iterable", "call-non-callable", "invalid-key"}
+)
+_NEVER_SET = "_never_set"
+_CHECKER, _CHECKED_FROM = 12 << 20, 16 << 20  # bytes: what the type checker holds; max_memory from which there is one
+_LEAST_TIME = 2  # seconds of timeout from which scripts are checked: a busy machine takes long for it
+
+
+class _WrongTypes(Exception):
+    """The type checker has found what cannot work."""
 
 
 class MontyVM:
@@ -45,7 +52,6 @@ class MontyVM:
     is_native = False
     polling = ""
     warm_up = None
-    """No script that a zygote could run: the session begins in the worker."""
 
     def __init__(self, native: Any = None) -> None:
         import collections  # noqa: F401 - Monty's client imports these when it first meets such values
@@ -56,36 +62,32 @@ class MontyVM:
         import pydantic_monty
 
         self._monty = pydantic_monty
+        names = {name.removesuffix(".monty") for name in os.listdir(PRELUDE)}  # noqa: PTH208 - as above
+        self._sources = {name: _read(name) for name in names}
+        self._ours = names - {"functions", "pages"}  # modules that Monty lacks
         self._pool: Any = None
         self._session: Any = None
         self._modules: dict[str, Any] = {}
-        self._ours = {name[:-6] for name in os.listdir(PRELUDE) if name.endswith(".monty")} - {"functions", "pages"}  # noqa: PTH208
-        self._sources = {name: _read(name) for name in ("functions", "pages", *self._ours)}
         self._limits: Mapping[str, Any] = {}
         self._environment: Mapping[str, Any] = {}
-        self._inputs: list[tuple[str, Any]] = []
+        self._inputs: dict[str, Any] = {}
         self._calls = Calls()
-        self._used = False
-        self._pid = 0
-        self._feeds: list[tuple[str, Rewritten | None]] = []
-        self._printed = 0
-        self._output: list[str] = []
-        self._run_number = self._reason = 0
+        self._feeds: list[tuple[str, Rewritten | None]] = []  # the chunk of each text that was fed; "" of our own
+        self._used = self._ended = False  # scripts have run here; Monty's process is gone
+        self._checks_types = False
+        self._pid = self._run_number = self._reason = self._printed = 0
         self._overflow = 0.0
-        self._ended = False
+        self._output: list[str] = []
         self._chunk = ""
-        self._defined: dict[str, None] = {}
 
     # The host's requests
 
     def start(self, program: str) -> int:
-        """Start Monty's process; its number."""
-        self._pool = self._monty.Monty(
-            binary_path=program,
-            max_processes=1,
-            feed_duration_limit_grace=None,  # the host's clock ends what does not stop
-            turn_duration_limit_grace=None,
-        ).__enter__()
+        grace: Any = {
+            "feed_duration_limit_grace": None,
+            "turn_duration_limit_grace": None,
+        }  # the host's clock does that
+        self._pool = self._monty.Monty(binary_path=program, max_processes=1, **grace).__enter__()
         self._open()
         self._pid = int(self._session.worker_pid)
         return self._pid
@@ -96,28 +98,26 @@ class MontyVM:
     def configure(self, config: Mapping[str, Any]) -> None:
         self._environment = config
         if self._pool is not None:
-            self._open() if not self._used else self._define()
+            self._define() if self._used else self._open()
 
     def set_limits(self, limits: Mapping[str, Any]) -> None:
+        """Monty's own limits are those that the first run has; the host enforces others."""
         self._limits = limits
         if self._pool is not None and not self._used:
             self._open()
 
     def set_inputs(self, inputs: list[tuple[str, Any]]) -> None:
-        """Globals of the next run, and of that run only."""
-        self._inputs = inputs
+        self._inputs = dict(inputs)
 
     def globals(self) -> bytes:
-        """JSON of [name, kind] pairs: what scripts have defined."""
-        return json.dumps([[name, "value"] for name in self._defined]).encode()
+        return b"[]"  # Monty does not tell
 
     @property
     def output_cut(self) -> int:
-        """Bytes printed past the limit in the last run."""
         return int(max(0, self._printed - self._limits["max_output"]))
 
     def interrupt(self, number: int, reason: int) -> bool:
-        """From another thread: stop that run. Nothing interrupts Monty: what its own limit does not stop, is killed."""
+        """Nothing interrupts Monty: what its own limit does not stop is killed."""
         if self._run_number != number:
             return False
         self._reason = reason
@@ -126,34 +126,36 @@ class MontyVM:
             self._end()
         return True
 
-    def _end(self) -> None:
-        """End Monty's process; the run then ends too."""
-        with suppress(OSError):
-            self._ended = True
-            os.kill(self._pid, _SIGKILL)
-
     def interrupt_any(self, reason: int) -> None:
         if self._run_number:
             self.interrupt(self._run_number, reason)
 
     def halt(self, reason: int) -> None:
-        """The run under way must stop for that reason."""
         self._reason = reason
+
+    def check(self, source: bytes) -> EngineReport:
+        """Python's own parser says what is wrong."""
+        report = EngineReport()
+        try:
+            compile(source, "script", "exec", flags=0x2000)  # top-level await
+        except SyntaxError as problem:
+            report.kind, report.message = "syntax", problem.msg.encode()
+            report.extra = json.dumps({"line": problem.lineno, "column": problem.offset}).encode()
+        except (ValueError, RecursionError, MemoryError) as problem:
+            report.kind, report.message = "syntax", str(problem).encode()
+        return report
 
     # One run
 
     def run(self, source: bytes, number: int, seed: int) -> EngineReport:
-        """Run one script to its end."""
-        report = EngineReport()
+        report, encoder = EngineReport(), Encoder(self._limits)
         self._run_number, self._reason, self._printed, self._used = number, 0, 0, True
         self._chunk = "script" if number == 1 else f"script#{number}"
         self._output = []
         began = time.thread_time()
-        text = source.decode("utf-8", "replace")
-        encoder = Encoder(self._limits)
         self._calls.begin(encoder)
         try:
-            value = self._execute(text, number, seed)
+            value = self._execute(source.decode("utf-8", "replace"), number, seed)
             self._run_number = 0
             if self._calls.refused:
                 raise Stopped
@@ -165,6 +167,8 @@ class MontyVM:
             report.kind, report.limit, report.message = "stop", problem.limit, str(problem).encode()
         except Refused as problem:
             report.kind, report.message = "runtime", str(problem).encode()
+        except _WrongTypes as problem:
+            report.kind, report.extra = "syntax", json.dumps({"data": [{"types": problem.args[0]}]}).encode()
         except self._monty.MontyCrashedError:
             if not self._stop():
                 raise EngineLost from None
@@ -185,32 +189,53 @@ class MontyVM:
 
     def _execute(self, text: str, number: int, seed: int) -> Any:
         script = rewrite(text, self._calls.is_tool, self._ours, number)
+        if script.has_tools and self._checks_types:
+            self._check_types(script)
         for module in script.modules:
             self._feed(self._sources[module])
         if "random" in text:
             self._feed(f"import random as _random\n_random.seed({seed})")
         for definition in script.before:
             self._feed(definition.text, self._chunk, definition)
-        inputs = dict(self._inputs)
-        self._inputs = []
+        inputs, self._inputs = self._inputs, {}
         try:
             return self._feed(script.text, self._chunk, script, inputs)
         finally:
             if inputs:
-                self._forget(inputs)
+                with suppress(self._monty.MontyError, RuntimeError):
+                    self._feed(";".join(f"{name}=None" for name in inputs))
+
+    def _check_types(self, script: Rewritten) -> None:
+        """Raise what Monty's type checker finds that is certain to fail. The line before it keeps it from running."""
+        monty = self._monty
+        try:
+            step = self._session.feed_start(f"{_NEVER_SET}\n{script.text}")
+            while getattr(step, "function_name", None) == "import":  # it asks for the stubs of a module
+                step = step.resume_auto()
+            self._abandon(step)
+        except monty.MontyTypingError as problem:
+            found = [each for each in json.loads(problem.display()) if each["code"] in _CERTAIN]
+            places = [(each["location"]["row"] - 1, each["location"]["column"], each["message"]) for each in found]
+            certain = [place for place in places if place[0] not in script.caught]
+            if certain:
+                raise _WrongTypes(certain[:_MOST_FRAMES]) from None
+        except monty.MontyCrashedError:
+            raise
+        except (monty.MontyError, RuntimeError):
+            return  # the run says what is wrong
 
     def _feed(self, text: str, chunk: str = "", script: Rewritten | None = None, inputs: Any = None) -> Any:
         """Feed a text to Monty and answer what it asks until it is done."""
         monty = self._monty
         self._feeds.append((chunk, script))
-        options: Any = {"inputs": inputs} if inputs else {}
-        step = self._session.feed_start(text, print_callback=self._print, skip_type_check=True, **options)
+        step = self._session.feed_start(text, inputs=inputs, print_callback=self._print, skip_type_check=True)
         while not isinstance(step, monty.MontyComplete):
             try:
                 if isinstance(step, monty.FutureSnapshot):
                     step = step.resume(self._calls.settled(step.pending_call_ids))
                 elif isinstance(step, monty.NameLookupSnapshot):
-                    step = self._name(step)
+                    function = self._calls.function(step.variable_name)
+                    step = step.resume() if function is None else step.resume(value=function)
                 elif step.is_os_function:
                     step = self._system(step)
                 else:
@@ -222,32 +247,26 @@ class MontyVM:
 
     def _abandon(self, step: Any) -> None:
         """End a script that waits: it gets an error that `except Exception` does not catch."""
-        monty = self._monty
-        for _ in range(100):
+        monty, stop = self._monty, {"exception": KeyboardInterrupt()}
+        for _ in range(_MOST_ANSWERS):
             if isinstance(step, monty.MontyComplete):
                 return
             try:
-                if isinstance(step, monty.FutureSnapshot):
-                    step = step.resume({call: {"exception": KeyboardInterrupt()} for call in step.pending_call_ids})
-                elif isinstance(step, monty.NameLookupSnapshot):
-                    step = step.resume()
-                else:
-                    step = step.resume({"exception": KeyboardInterrupt()})
+                is_future = isinstance(step, monty.FutureSnapshot)
+                step = step.resume(dict.fromkeys(step.pending_call_ids, stop) if is_future else stop)
             except monty.MontyCrashedError:
                 raise
-            except monty.MontyError:
+            except (monty.MontyError, TypeError):
                 return
         self._end()
 
-    def _is_awaited(self, step: Any) -> bool:
-        place = step.position
-        at = place.filename.removeprefix("<python-input-").rstrip(">")
-        script = self._feeds[int(at)][1] if at.isdigit() and int(at) < len(self._feeds) else None
-        return bool(step.allow_eager_await) or (script is not None and (place.start, place.end) in script.awaited)
+    def _fed(self, filename: str) -> tuple[str, Rewritten | None]:
+        at = filename.removeprefix("<python-input-").rstrip(">")
+        return self._feeds[int(at)] if at.isdigit() and int(at) < len(self._feeds) else ("", None)
 
-    def _name(self, step: Any) -> Any:
-        function = self._calls.function(step.variable_name)
-        return step.resume() if function is None else step.resume(value=function)
+    def _is_awaited(self, step: Any) -> bool:
+        place, script = step.position, self._fed(step.position.filename)[1]
+        return bool(step.allow_eager_await) or (script is not None and (place.start, place.end) in script.awaited)
 
     def _system(self, step: Any) -> Any:
         """The clock is the host's; nothing else of a system is there."""
@@ -272,72 +291,68 @@ class MontyVM:
         self._printed += len(data)
         self._output.append(text)
         if room > 0:
-            self._calls.wire.emit(data if len(data) <= room else data[:room])
+            self._calls.wire.emit(data[:room])
         if len(data) > room and not self._calls.refused:
             self._calls.refused, self._overflow = True, time.monotonic()
-        elif self._calls.refused and time.monotonic() - self._overflow > _PATIENCE:
+        elif self._calls.refused and time.monotonic() - self._overflow > _TO_STOP_PRINTING:
             self._end()
 
     # How it ends
 
+    def _end(self) -> None:
+        """End Monty's process; the run then ends too."""
+        self._ended = True
+        with suppress(OSError):
+            os.kill(self._pid, _SIGKILL)
+
     def _fail(self, report: EngineReport, problem: Any) -> None:
-        monty, text = self._monty, str(problem)
+        text = str(problem)
         report.kind, report.message = "runtime", text.encode("utf-8", "replace")
-        frames, column = self._frames(problem.traceback() if hasattr(problem, "traceback") else [])
+        frames, extra = self._frames(problem.traceback() if hasattr(problem, "traceback") else [])
         report.frames = json.dumps(frames).encode()
-        extra: dict[str, Any] = {"column": column} if column else {}
-        lines = [line for chunk, line, _ in frames if chunk == self._chunk]
-        if lines:
-            extra["line"] = lines[0]
         failed = self._calls.failures.get(text.removeprefix("RuntimeError: "))
         if self._stop():
             report.kind, report.limit, report.message = "stop", self._stop(), b""
-        elif isinstance(problem, monty.MontySyntaxError):
+        elif text.startswith((*_MEMORY, _TIME)):
+            report.kind, report.limit, report.message = "stop", "time" if text.startswith(_TIME) else "memory", b""
+            try:  # what filled the memory may still be there
+                self._feed("None")
+            except (self._monty.MontyError, RuntimeError):
+                self._ended = True
+        elif isinstance(problem, self._monty.MontySyntaxError):
             report.kind = "syntax"
-        elif failed is not None and text.startswith("RuntimeError: "):
+        elif failed is not None:
             report.kind, report.message = "tool", str(failed.get("message")).encode("utf-8", "replace")
             extra["data"] = [failed]
-        for limit, beginning in _RESOURCES:
-            if report.kind == "runtime" and text.startswith(beginning):
-                report.kind, report.limit, report.message = "stop", limit, b""
-                self._ended = not self._is_usable()
         report.extra = json.dumps(extra).encode()
 
-    def _is_usable(self) -> bool:
-        """Whether the session can go on: what filled its memory may still be there."""
-        try:
-            self._feed("None")
-        except (self._monty.MontyError, RuntimeError):
-            return False
-        return True
-
-    def _frames(self, traceback: list[Any]) -> tuple[list[tuple[str, int, str]], int]:
-        """Of the scripts only, innermost first; and the column of the first that is in this run's script."""
-        frames, column = [], 0
+    def _frames(self, traceback: list[Any]) -> tuple[list[tuple[str, int, str]], dict[str, Any]]:
+        """Of the scripts only, innermost first; and the line and column of the first in this run's script."""
+        frames: list[tuple[str, int, str]] = []
+        place: dict[str, Any] = {}
         for frame in reversed(traceback):
-            at = frame.filename.removeprefix("<python-input-").rstrip(">")
-            chunk, script = self._feeds[int(at)] if at.isdigit() and int(at) < len(self._feeds) else ("", None)
-            if not chunk:
-                continue
-            if not column and chunk == self._chunk:
-                column = script.column(frame.line, frame.column) if script is not None else frame.column
-            frames.append((chunk, frame.line, frame.function_name or "<module>"))
-        return frames[:_MOST_FRAMES], column
+            chunk, script = self._fed(frame.filename)
+            if chunk:
+                frames.append((chunk, frame.line, frame.function_name or "<module>"))
+            if chunk == self._chunk and not place:
+                place["line"] = frame.line
+                if script is None or frame.line not in script.changed:
+                    place["column"] = frame.column
+        return frames[:_MOST_FRAMES], place
 
     def _keep(self, number: int, value: Any, size: int) -> int:
         """Keep a large value, and a large output, under a name for later runs; which of them were kept."""
         kept: dict[str, Any] = {}
-        if size >= _KEPT_FROM and size <= self._limits["max_memory"] // _KEPT_SHARE:
+        if _KEPT_FROM <= size <= self._limits["max_memory"] // _KEPT_SHARE:
             kept[f"_{number}"] = kept["_"] = value
         if self._printed >= _KEPT_FROM:
             kept[f"_{number}_printed"] = "".join(self._output)
         if not kept:
             return 0
-        try:
+        with suppress(self._monty.MontyError, RuntimeError):
             self._feed("None", inputs=kept)
-        except (self._monty.MontyError, RuntimeError):
-            return 0
-        return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
+            return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
+        return 0
 
     # The session
 
@@ -345,16 +360,21 @@ class MontyVM:
         """Begin a new session, with the limits and the environment as they are."""
         if self._session is not None:
             self._session.__exit__(None, None, None)
-        limits: dict[str, Any] = {"max_suspensions": _UNLIMITED, "max_memory": self._limits["max_memory"]}
-        if self._limits["timeout"] is not None:
-            limits["max_feed_duration_secs"] = float(self._limits["timeout"])
+        memory, timeout = self._limits["max_memory"], self._limits["timeout"]
+        stubs = self._environment.get("stubs", "")
+        self._checks_types = bool(stubs) and memory >= _CHECKED_FROM and (timeout is None or timeout >= _LEAST_TIME)
+        limits: dict[str, Any] = {"max_suspensions": _UNLIMITED, "max_memory": memory + _CHECKER * self._checks_types}
+        if timeout is not None:
+            limits["max_feed_duration_secs"] = float(timeout)
         self._session = self._pool.checkout(
             limits=limits,
+            type_check=self._checks_types,
+            type_check_stubs=stubs,
+            type_check_format="json",
             external_modules=self._modules,
             os_policy={"datetime": "call_host", "sleep": "call_host", "random_start": {"seed": 0}},
         ).__enter__()
         self._feeds = []
-        self._printed = 0
         functions = Rewritten(self._sources["functions"])
         functions.awaited = {match.span(1) for match in re.finditer(r"r = (f\(x\))", functions.text)}
         self._feed(functions.text, "", functions)
@@ -363,39 +383,25 @@ class MontyVM:
 
     def _define(self) -> None:
         """Make tools, functions and values known to the session."""
-        environment = self._environment
+        self._calls.configure(self._environment)
+        values = [(name.replace(_PART, "."), value) for name, value in self._environment["values"]]
         tree: dict[str, Any] = {}
-        self._calls.configure(environment)
-        for name, target in self._calls.targets.items():
+        for name, item in (*((name, _stand_in) for name in self._calls.targets), *values):
             *spaces, last = name.split(".")
             place = tree
             for space in spaces:
-                inner = place.get(space)
-                place[space] = place = inner if isinstance(inner, dict) else {}
-            place.setdefault(last, target)
-        values = {}
-        for name, value in environment["values"]:
-            root, _, rest = name.partition(_PART)
-            if not rest:
-                values[name] = value
-            else:
-                tree.setdefault(root, {})[rest] = value
-        roots = {name: inner for name, inner in tree.items() if isinstance(inner, dict)}
+                place = place.setdefault(space, {}) if not callable(place.get(space)) else {}
+            if not keyword.iskeyword(last):
+                place.setdefault(last, item)
+        roots = [name for name, inner in tree.items() if isinstance(inner, dict) and (name, inner) not in values]
         self._modules.clear()
-        self._modules.update((name, self._module(inner)) for name, inner in roots.items())
-        self._feed("\n".join(["pass", *(f"import {name}" for name in roots)]), inputs=values)
+        self._modules.update((name, self._module(tree[name])) for name in roots)
+        plain = {name: value for name, value in values if "." not in name}
+        self._feed("\n".join(["pass", *(f"import {name}" for name in roots)]), inputs=plain)
 
     def _module(self, members: dict[str, Any]) -> Any:
-        attributes = {
-            name: self._module(item) if isinstance(item, dict) else _stand_in if isinstance(item, str) else item
-            for name, item in members.items()
-            if not keyword.iskeyword(name)
-        }
-        return self._monty.ExternalModule(attributes)
-
-    def _forget(self, inputs: Mapping[str, Any]) -> None:
-        with suppress(self._monty.MontyError, RuntimeError):
-            self._feed(";".join(f"{name}=None" for name in inputs))
+        inner = {name: self._module(item) if isinstance(item, dict) else item for name, item in members.items()}
+        return self._monty.ExternalModule(inner)
 
 
 def _stand_in(*_: Any) -> None:

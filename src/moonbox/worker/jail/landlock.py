@@ -82,7 +82,7 @@ def restrict(libc: Libc, ruleset: Ruleset) -> Step:
 
 
 def handled_rights(abi: int, *, signals: bool = False) -> bytes:
-    """`struct landlock_ruleset_attr` with everything that the ABI can handle; without signals where they are allowed."""
+    """`struct landlock_ruleset_attr` with everything that the ABI can handle, but for `signals`."""
     scopes = _mask(SCOPES, abi) & ~(SIGNALS if signals else 0)
     masks = [_mask(FILE_RIGHTS, abi), _mask(NETWORK_RIGHTS, abi), scopes]
     while not masks[-1]:
