@@ -30,13 +30,13 @@ def box() -> Iterator[Sandbox]:
 
 TOGETHER = {
     "gather": "import asyncio\nawait asyncio.gather(*[get(id=i) for i in range(5)])",
-    "gather_of_a_variable": "import asyncio\ntasks = [get(id=i) for i in range(5)]\nr = await asyncio.gather(*tasks)\nr",
+    "gather_of_a_variable": "import asyncio\ntasks = [get(id=i) for i in range(5)]\nawait asyncio.gather(*tasks)",
     "a_tool": "parallel_map(get, range(5))",
     "a_lambda": 'parallel_map(lambda i: get(id=i)["twice"] + 1, range(5))',
     "a_function": "def f(i):\n    row = get(id=i)\n    return row['twice']\nparallel_map(f, range(5))",
     "a_lambda_in_a_function": "def go(n):\n    return parallel_map(lambda i: get(id=i), range(n))\ngo(5)",
     "settled": 'parallel_settle(lambda i: get(id=i)["twice"], range(5))',
-    "coroutines": "import asyncio\nasync def f(i):\n    return get(id=i)['id']\nawait asyncio.gather(*[f(i) for i in range(5)])",
+    "coroutines": "async def f(i):\n    return get(id=i)['id']\nawait asyncio.gather(*[f(i) for i in range(5)])",
 }
 
 

@@ -36,7 +36,6 @@ WRONG = {
     "rows(id=1)\nfor r in rows(id=1):\n    print(r.id)": (3, "object of type 'Rows' has no attribute 'id'"),
     "r = rows(id=1)\nr[0]['idd']": (2, "unknown key \"idd\" for TypedDict 'Rows'"),
     "x = 1\ntext(id=1) + 5": (2, "operator '+' is not supported between objects of type 'str' and 'Literal[5]'"),
-    "tools.text(id=1).rows": (1, "object of type 'str' has no attribute 'rows'"),
 }
 
 
@@ -52,7 +51,6 @@ def test_what_cannot_work_is_not_run(source: str, box: Sandbox) -> None:
 
 WORKS = [
     "[r['id'] for r in rows(id=1)]",
-    "rows(id='1')[0]['id']",  # the host converts it
     "loose(id=1)['b']",  # more than it declares
     "x = 1\nx = text(id=1)\nx.upper()",
     "try:\n    r = text(id=1).nothing\nexcept AttributeError:\n    r = 'caught'\nr",
@@ -76,7 +74,6 @@ def test_types_of_earlier_runs_do_not_count(box: Sandbox) -> None:
 
 
 def test_an_endless_script_is_only_checked_once(box: Sandbox) -> None:
-    run = box.run(
-        "while True:\n    try:\n        text(id=1)\n    except BaseException:\n        pass", max_tool_calls=3
-    )
+    source = "while True:\n    try:\n        text(id=1)\n    except BaseException:\n        pass"
+    run = box.run(source, limits=Limits(max_tool_calls=3, timeout=60))
     assert run.error is not None and run.error.limit == "calls" and len(run.calls) == 3
