@@ -38,8 +38,8 @@ def check(told: list[dict[str, Any]]) -> None:
         assert max(made.values()) <= 2, each  # read-only: once more where its answer was not on file
 
 
-EVERY = list(product(("lua", "rhai"), ("sync", "async"), ("before", "after")))
-SOME = [("lua", "sync", "before"), ("rhai", "async", "after")]
+EVERY = list(product(("lua", "rhai", "python"), ("sync", "async"), ("before", "after")))
+SOME = [("lua", "sync", "before"), ("rhai", "async", "after"), ("python", "sync", "after")]
 
 
 @pytest.mark.parametrize(("language", "mode", "side"), EVERY if LONG else SOME)

@@ -22,6 +22,7 @@ _NO_MODULE = re.compile(r"No module named '([\w.]{1,60})'")
 _NO_TOOL = re.compile(r"module 'tools[\w.]{0,80}' has no attribute '(\w{1,60})'")
 _NO_NAME = re.compile(r"name '(\w{1,60})' is not defined")
 _UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.{1,100})")
+_OF_PAGES = re.compile(r"(?:Runtime|Type)Error: (?=pages: )")
 _LONGEST = 500  # characters
 _METHODS = {"dict": dict, "str": str, "list": list, "set": set, "tuple": tuple}
 
@@ -33,6 +34,8 @@ def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
     if (match := _UNSUPPORTED.search(explained.message)) is not None:
         explained = explained.with_(message=f"scripts cannot use {match[1]}")
+    if (match := _OF_PAGES.match(explained.message)) is not None:
+        explained = explained.with_(message=explained.message[match.end() :])
     hint = _hint(explained.message, tools) if explained.hint is None else None
     return explained if hint is None else explained.with_(hint=hint)
 
