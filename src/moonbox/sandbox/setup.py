@@ -173,7 +173,13 @@ def check_options(
 ) -> None:
     """Raise UsageError where an option of a Sandbox is wrong."""
     check_limits(limits)
-    known = language_named(language).features
+    spoken = language_named(language)
+    known = spoken.features
+    if spoken.extra:
+        from importlib.util import find_spec
+
+        if find_spec(spoken.packages[0]) is None:
+            raise MissingExtra(spoken.packages[0].replace("_", "-"), spoken.extra, f"Sandbox(language={language!r})")
     if isolation not in ("process", "inline") and not hasattr(isolation, "spawn"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
     if features and not known:

@@ -283,7 +283,7 @@ def _boot(fd: int, notes: int, engine: dict[str, Any]) -> str:
     from importlib.util import find_spec
 
     specs = [find_spec(name) for name in ("moonbox", *engine["packages"])]
-    files = [(spec.submodule_search_locations or [spec.origin])[0] for spec in specs if spec is not None]
+    files = [(spec.submodule_search_locations or [spec.origin or ""])[0] for spec in specs if spec is not None]
     folders = list(dict.fromkeys(str(file).rpartition(os.sep)[0] for file in files))
     options = f"native={wanted()}, engine={engine['name']!r}, program={engine['program']!r}"
     start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, {options})"

@@ -208,8 +208,8 @@ class _Look(ast.NodeVisitor):
         if root == "asyncio" and rest and rest not in _ASYNCIO:
             self._error(node, f"there is no {name}", f"use {_TOGETHER}")
         elif name in ("asyncio.gather", "gather") and any(word.arg == "return_exceptions" for word in node.keywords):
-            hint = 'use parallel_settle(f, items), which gives {"ok", "value", "error"} each'
-            self._error(node, "asyncio.gather has no return_exceptions here", hint)
+            settle = 'use parallel_settle(f, items), which gives {"ok", "value", "error"} each'
+            self._error(node, "asyncio.gather has no return_exceptions here", settle)
         elif name in ("time.sleep", "asyncio.sleep"):
             self._error(node, "scripts cannot sleep", modules().instead["time_sleep"])
         tool = self._tool(name)

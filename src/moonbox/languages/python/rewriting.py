@@ -118,7 +118,8 @@ class _Rewriter:
 
     def rewritten(self) -> Rewritten:
         data, done = self._lines.data, self._done
-        parts, at = [], 0
+        parts: list[bytes] = []
+        at = 0
         for start, end, text in sorted(self.edits, key=lambda edit: edit[:2]):
             if start >= at:  # not inside of what was replaced
                 parts += (data[at:start], text)

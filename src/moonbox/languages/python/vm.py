@@ -9,6 +9,7 @@ import re
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from importlib import import_module
 
 from moonbox.languages.engine import EngineLost, EngineReport
 from moonbox.languages.python.answers import Calls, Stopped
@@ -28,8 +29,7 @@ _PART = "\x1f"  # separates the parts of a name
 _KEPT_FROM, _KEPT_SHARE = 500, 16  # bytes; share of max_memory: see lua/prelude/kept.lua
 _MOST_FRAMES, _MOST_ANSWERS = 20, 100
 _PATIENCE, _TO_STOP_PRINTING = 0.8, 3.0  # seconds for Monty's own limit, and for what prints too much, to end
-_UNLIMITED = 2**31 - 1
-_SIGKILL = 9
+_UNLIMITED, _SIGKILL, _TOP_LEVEL_AWAIT = 2**31 - 1, 9, 0x2000
 _CLOCKS = frozenset({"time.monotonic", "time.perf_counter", "time.process_time"})
 _NO_SLEEP = "scripts cannot sleep: go on, and look again in a later run"
 _MEMORY = ("MemoryError: memory limit exceeded", "MemoryError: the worker exceeded its memory limit")
@@ -54,16 +54,11 @@ class MontyVM:
     warm_up = None
 
     def __init__(self, native: Any = None) -> None:
-        import collections  # noqa: F401 - Monty's client imports these when it first meets such values
-        import decimal  # noqa: F401
-        import pathlib  # noqa: F401
-        import uuid  # noqa: F401
-
-        import pydantic_monty
-
-        self._monty = pydantic_monty
+        for name in ("collections", "decimal", "pathlib", "uuid"):  # Monty's client imports them when it needs them
+            import_module(name)
+        self._monty = import_module("pydantic_monty")
         names = {name.removesuffix(".monty") for name in os.listdir(PRELUDE)}  # noqa: PTH208 - as above
-        self._sources = {name: _read(name) for name in names}
+        self._sources = {name: _read(name) for name in sorted(names)}
         self._ours = names - {"functions", "pages"}  # modules that Monty lacks
         self._pool: Any = None
         self._session: Any = None
@@ -137,12 +132,10 @@ class MontyVM:
         """Python's own parser says what is wrong."""
         report = EngineReport()
         try:
-            compile(source, "script", "exec", flags=0x2000)  # top-level await
+            compile(source, "script", "exec", flags=_TOP_LEVEL_AWAIT)
         except SyntaxError as problem:
             report.kind, report.message = "syntax", problem.msg.encode()
             report.extra = json.dumps({"line": problem.lineno, "column": problem.offset}).encode()
-        except (ValueError, RecursionError, MemoryError) as problem:
-            report.kind, report.message = "syntax", str(problem).encode()
         return report
 
     # One run
