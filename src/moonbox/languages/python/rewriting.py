@@ -21,6 +21,8 @@ _TYPES = frozenset({"str", "dict", "list", "set", "tuple", "bytes", "int", "floa
 _OF_FAILURES = frozenset({"code", "message", "tool", "retryable", "data"})
 _PARALLEL = frozenset({"parallel_map", "parallel_settle"})
 _GATHERS = frozenset({"asyncio.gather", "gather"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 MOST_CHARACTERS = 200_000
 """Longer scripts are not rewritten."""
 
@@ -152,7 +154,7 @@ class _Rewriter:
         return {name for name in handed if uses[name] == 1 and defined.count(name) == 1}
 
     def _visit(self, node: ast.AST, inside: ast.AST | None) -> None:
-        """`inside` is the function around the node; None at the top."""
+        """`inside` is the function or comprehension around the node; None at the top."""
         if node in self._apart:
             return
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -172,7 +174,7 @@ class _Rewriter:
             self._insert_awaits(node.body)
         if isinstance(node, ast.ExceptHandler) and node.name:
             self._errors.append(node.name)
-        around = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) else inside
+        around = node if isinstance(node, _SCOPES) else inside
         for child in ast.iter_child_nodes(node):
             self._visit(child, around)
         if isinstance(node, ast.ExceptHandler) and node.name:
@@ -232,9 +234,8 @@ class _Rewriter:
 
     def _iterate(self, node: ast.Call) -> None:
         """`next(x for …)` as `next(iter([x for …]))`: an expression of that kind is a list here."""
-        start, end = _span(self._lines, node.args[0])
-        text = self._lines.data[start:end].strip(b"()") if len(node.args) > 1 else self._lines.data[start + 1 : end - 1]
-        self.edits.append((start, end, (b"(iter([%s]))" if len(node.args) == 1 else b"iter([%s])") % text))
+        start, end = _span(self._lines, node.args[0])  # with its parentheses, which may be those of the call
+        self.edits += [(start, start + 1, b"(iter(["), (end - 1, end, b"]))")]
 
     def _hoist(self, function: ast.Lambda) -> None:
         """A lambda at the top level as a coroutine of its own: it reads only globals."""
@@ -266,21 +267,12 @@ class _Rewriter:
         """In a coroutine, before calls of tools that nothing awaits."""
         module = ast.Module(body=body, type_ignores=[])
         awaited = {id(call) for call in _awaited(module, self._is_tool)}
-        nested = {
-            id(inner)
-            for node in _walk_statements(body)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            for inner in ast.walk(node)
-        }
+        functions = [node for node in ast.walk(module) if isinstance(node, _FUNCTIONS)]
+        nested = {id(inner) for function in functions for inner in ast.walk(function)}
         for call in _calls(module):
             if id(call) not in awaited and id(call) not in nested and self._is_tool(dotted(call.func)):
                 start, end = _span(self._lines, call)
                 self.edits += [(start, start, b"(await "), (end, end, b")")]
-
-
-def _walk_statements(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    for statement in body:
-        yield from ast.walk(statement)
 
 
 def _calls(tree: ast.AST) -> list[ast.Call]:
@@ -318,14 +310,6 @@ def _produced(node: ast.AST) -> Iterator[ast.Call]:
         yield node
     elif isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
         yield from _produced(node.elt)
-    elif isinstance(node, (ast.List, ast.Tuple)):
-        for element in node.elts:
-            yield from _produced(element)
-    elif isinstance(node, ast.IfExp):
-        yield from _produced(node.body)
-        yield from _produced(node.orelse)
-    elif isinstance(node, ast.Starred):
-        yield from _produced(node.value)
-    elif isinstance(node, ast.BinOp):
-        yield from _produced(node.left)
-        yield from _produced(node.right)
+    elif isinstance(node, (ast.List, ast.Tuple, ast.IfExp, ast.Starred, ast.BinOp)):
+        for part in ast.iter_child_nodes(node):
+            yield from _produced(part)

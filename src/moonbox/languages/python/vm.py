@@ -122,8 +122,7 @@ class MontyVM:
         return True
 
     def interrupt_any(self, reason: int) -> None:
-        if self._run_number:
-            self.interrupt(self._run_number, reason)
+        self.interrupt(self._run_number or -1, reason)
 
     def halt(self, reason: int) -> None:
         self._reason = reason
@@ -212,8 +211,6 @@ class MontyVM:
             certain = [place for place in places if place[0] not in script.caught]
             if certain:
                 raise _WrongTypes(certain[:_MOST_FRAMES]) from None
-        except monty.MontyCrashedError:
-            raise
         except (monty.MontyError, RuntimeError):
             return  # the run says what is wrong
 
@@ -247,10 +244,8 @@ class MontyVM:
             try:
                 is_future = isinstance(step, monty.FutureSnapshot)
                 step = step.resume(dict.fromkeys(step.pending_call_ids, stop) if is_future else stop)
-            except monty.MontyCrashedError:
-                raise
             except (monty.MontyError, TypeError):
-                return
+                return  # the next feed meets a process that has ended
         self._end()
 
     def _fed(self, filename: str) -> tuple[str, Rewritten | None]:
@@ -344,8 +339,7 @@ class MontyVM:
             return 0
         with suppress(self._monty.MontyError, RuntimeError):
             self._feed("None", inputs=kept)
-            return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
-        return 0
+        return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
 
     # The session
 
