@@ -12,10 +12,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tokens.bfcl import Leaderboard, Task  # noqa: E402
-from tokens.conversation import Failed  # noqa: E402
+from tokens.bfcl import Leaderboard, Task
+from tokens.conversation import Failed
 
-from moonbox import Limits, Sandbox  # noqa: E402
+from moonbox import Limits, Sandbox
 
 
 def script(calls: Any) -> str:
