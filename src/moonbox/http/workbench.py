@@ -184,7 +184,7 @@ class Workbench:
             self.events.publish(Event("approval", self.question(change)))
         else:
             self.events.publish(Event("answered", self.answered(change)))
-            known = {each.id for each in (*self.approvals.pending(), *self.approvals.answered())}
+            known = {each.id for each in self.approvals.pending()} | {each.id for each in self.approvals.answered()}
             self._asked = {id: asked for id, asked in self._asked.items() if id in known}
 
 
