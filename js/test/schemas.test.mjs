@@ -66,6 +66,19 @@ test("a person is not asked about arguments that the schema refuses", { skip }, 
   }
 });
 
+test("a script waits for the client's answer to arguments that the schema accepts", { skip }, async () => {
+  const box = new Sandbox({ tools: [tool({ name: "ask", ...LIBRARIES.zod() })] });
+  const mode = new CodeMode(box);
+  try {
+    const waits = await mode.reply("lua_repl", { source_code: "return tools.ask{count = 2, day = '2026-01-02'}" }, { pause: true });
+    assert.deepEqual(waits.paused.calls.map((call) => call.arguments), [{ count: 2, day: "2026-01-02" }]);
+    assert.equal((await waits.paused.resume(["yes"])).text, "yes");
+  } finally {
+    await mode.close();
+    await box.close();
+  }
+});
+
 test("what is no schema, or cannot be described, is refused", { skip }, () => {
   const { z } = need("zod");
   const v = need("valibot");

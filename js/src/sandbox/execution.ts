@@ -144,6 +144,7 @@ export class Execution implements RunInfo {
     if (client_calls === null) return null;
     return async (call) => {
       this.atClient += 1;
+      queueMicrotask(() => this.flush()); // validation may have kept the call until after its batch was looked at
       try {
         return await client_calls(call);
       } finally {
