@@ -45,14 +45,13 @@ export function table({ columns, rows }, cell) {
     const shown = order.slice(first, last).map((row, index) =>
       h("tr", { "aria-rowindex": first + index + 2 }, columns.map((name, at) => h("td", { class: align(at) }, cell(row?.[name], open && ((view) => open(name, view)))))),
     );
-    body.replaceChildren(gap(first), ...shown, gap(order.length - last));
+    body.replaceChildren(...gap(first), ...shown, ...gap(order.length - last));
   }
 
   function gap(number) {
-    const row = h("tr", { class: "gap", "aria-hidden": "true" }, number ? h("td", { colspan: columns.length }) : null);
-    row.hidden = number === 0;
+    const row = h("tr", { class: "gap", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
     row.style.height = `${number * ROW}px`;
-    return row;
+    return number ? [row] : [];
   }
 
   draw();
