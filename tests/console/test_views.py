@@ -14,6 +14,7 @@ from moonbox.audit.records import Call, Usage
 from moonbox.audit.sinks import MemorySink
 from moonbox.console.pages import PAGES
 from moonbox.errors import UsageError
+from moonbox.journal.store import open_journal
 from moonbox.knowledge import Item, KnowledgeBase
 from moonbox.mcp.upstreams.status import Status
 from moonbox.sandbox.decisions import Decision
@@ -53,6 +54,7 @@ ADDRESSES = {
     "/runs/{id}": "runs/{run}",
     "/compare": "compare?a={run}&b={other}",
     "/approvals": "approvals",
+    "/durable": "durable",
     "/tools": "tools",
     "/tools/{path:path}": "tools/{tool}",
     "/mcp": "mcp",
@@ -67,6 +69,7 @@ EXPECTED = {
         "/runs/{id}": (".tl-note", "1 call"),
         "/compare": (".diff ins", "another script"),
         "/approvals": (".question", "refund waits for your approval"),
+        "/durable": ("main tbody tr", "ada"),
         "/tools": (".tool-name", "list_orders"),
         "/tools/{path:path}": ("#fields", "customer"),
         "/mcp": (".server", "crm ready"),
@@ -80,6 +83,7 @@ EXPECTED = {
         "/runs/{id}": ("#values", "The script returned no value."),
         "/compare": ("main", "Neither run made a call."),
         "/approvals": ("#nothing", "Nothing waits for approval."),
+        "/durable": ("main", "This server keeps no journal"),
         "/tools": ("main", "There are no tools."),
         "/tools/{path:path}": ("main", "This tool has no parameters."),
         "/mcp": ("main", "No MCP servers are configured."),
@@ -93,6 +97,7 @@ EXPECTED = {
         "/runs/{id}": (".tl-pages", "calls 1 to 400 of 2,000"),
         "/compare": ("main", "more calls are the same or not shown"),
         "/approvals": (".question:nth-child(40)", "refund waits for your approval"),
+        "/durable": ("main tbody tr:nth-child(100)", "lua"),
         "/tools": ("main", "page 1 of 5"),
         "/tools/{path:path}": ("#fields .field:nth-child(200)", "field_199"),
         "/mcp": (".server:nth-child(100)", "server99"),
@@ -106,6 +111,7 @@ EXPECTED = {
         "/runs/{id}": ("pre.source", HOSTILE[:20]),
         "/compare": ("main", HOSTILE[:20]),
         "/approvals": (".question", HOSTILE[:20]),
+        "/durable": ("main tbody tr", HOSTILE[:20]),
         "/tools": (".tool-list", HOSTILE[:20]),
         "/tools/{path:path}": ("main", HOSTILE[:20]),
         "/mcp": (".server", HOSTILE[:20]),
@@ -179,7 +185,7 @@ def test_a_view(world: World, kind: str, view: str, visitor: Visitor) -> None:
 def normal(folder: Path) -> Iterator[World]:
     with (
         documents(folder, 20, "All about travel.") as base,
-        running(TOOLS, base, diagnosis(), Servers(Status("crm", "ready", tools=3))) as console,
+        running(TOOLS, base, diagnosis(), Servers(Status("crm", "ready", tools=3)), journal(folder, "ada")) as console,
         asking(console, "return tools.refund{order_id = 1, amount = 2}", 1),
     ):
         session = ran(console, "return tools.list_orders{customer = 'ada'}")
@@ -219,6 +225,7 @@ def large(folder: Path) -> Iterator[World]:
             base,
             diagnosis(ok=False, configuration=scripts),
             Servers(*(Status(f"server{n}", "failed", reason="r" * 500, said="said\n" * 200) for n in range(100))),
+            journal(folder, *("x" * 200 for _ in range(300))),
         ) as console,
     ):
         for number in range(300):
@@ -237,7 +244,11 @@ def large(folder: Path) -> Iterator[World]:
 def hostile(folder: Path) -> Iterator[World]:
     runs = hostile_runs()
     servers = Servers(*(Status(text, "failed", text, text, problems=(text,), said=text) for text in PAYLOADS.values()))
-    with hostile_knowledge(folder) as base, running(hostile_tools(), base, hostile_diagnosis(), servers) as console:
+    kept = journal(folder, *PAYLOADS.values())
+    with (
+        hostile_knowledge(folder) as base,
+        running(hostile_tools(), base, hostile_diagnosis(), servers, kept) as console,
+    ):
         for each in runs:
             console.trail.write(each)
         call = f"parallel.map({TABLE}, function(each) return tools['ask_' .. each[1]]{{}} end)"
@@ -251,10 +262,26 @@ WORLDS = {"normal": normal, "empty": empty, "large": large, "hostile": hostile}
 
 @contextlib.contextmanager
 def running(
-    tools: Any, base: KnowledgeBase, found: dict[str, Any], servers: Servers | None = None
+    tools: Any,
+    base: KnowledgeBase,
+    found: dict[str, Any],
+    servers: Servers | None = None,
+    journal: Path | None = None,
 ) -> Iterator[Console]:
-    with running_console(tools, trail=MemorySink(), knowledge=base, diagnose=lambda: found, servers=servers) as console:
+    with running_console(
+        tools, trail=MemorySink(), knowledge=base, diagnose=lambda: found, servers=servers, journal=journal
+    ) as console:
         yield console
+
+
+def journal(folder: Path, *users: str) -> Path:
+    """A journal with Repls of these users."""
+    place = folder / "journal.db"
+    kept = open_journal(place)
+    for number, user in enumerate(users):
+        kept.create(f"repl-{number}", "lua", {"user": user})
+    kept.close()
+    return place
 
 
 @contextlib.contextmanager
