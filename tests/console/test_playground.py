@@ -225,6 +225,14 @@ def test_a_stepped_run_stops_before_each_batch(page: Page) -> None:
     expect(page.locator(".gutter .number.next")).to_have_count(0)
 
 
+def test_a_script_tells_how_far_it_is(page: Page) -> None:
+    write(page, "progress(3, 10, 'rows') while true do end")
+    page.click("#run")
+    expect(page.locator("#status")).to_have_text("running… 3 of 10: rows")
+    page.click("#stop")
+    expect(page.locator("#status")).to_contain_text("cancelled")
+
+
 def test_a_running_script_is_stopped(page: Page) -> None:
     write(page, "kept = 1 while true do end")
     page.click("#run")

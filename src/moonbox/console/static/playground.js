@@ -17,7 +17,7 @@ const language = () => $("#language").value;
 const status = $("#status");
 const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
-const live = shell({ started, output, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
+const live = shell({ started, output, progress, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
 const tools = new Map(page.catalog.tools.map(({ call: name, signature }) => [name, signatureParameters(signature)]));
 let names = catalogNames(page.catalog);
 let session = null;
@@ -219,6 +219,10 @@ function output({ text }) {
   const below = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
   box.append(text);
   if (below) box.scrollTop = box.scrollHeight;
+}
+
+function progress({ done, total, text }) {
+  say(`running… ${count(done)}${total === null ? "" : ` of ${count(total)}`}${text ? `: ${text}` : ""}`);
 }
 
 function call(event) {
