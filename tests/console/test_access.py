@@ -227,14 +227,13 @@ def test_a_new_address_is_printed_and_never_sent_to_the_one_who_asks() -> None:
 
 
 def test_signing_out_ends_the_session(console: Console) -> None:
-    with signed_in(console) as browser:
-        cookies = dict(browser.cookies)
+    with signed_in(console) as browser, client(console, cookies=dict(browser.cookies)) as same:
         assert "Sign out" in browser.get("/console/runs").text
         browser.post("/console/sign-out", headers={"origin": "http://evil.invalid"})
-        assert client(console, cookies=cookies).get("/runs").status_code == 200
+        assert same.get("/runs").status_code == 200
         answer = browser.post("/console/sign-out", headers={"origin": console.url})
         assert (answer.status_code, answer.headers["location"]) == (303, "/console/")
-        assert client(console, cookies=cookies).get("/runs").status_code == 401
+        assert same.get("/runs").status_code == 401
         assert browser.get("/console/runs").status_code == 401
 
 

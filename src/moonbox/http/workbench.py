@@ -174,7 +174,8 @@ class Workbench:
             self.events.publish(Event("approval", self.question(change)))
         else:
             self.events.publish(Event("answered", self.answered(change)))
-            known = {each.id for each in (*self.approvals.pending(), *self.approvals.answered())}
+            open_or_answered: tuple[Question | Answered, ...] = (*self.approvals.pending(), *self.approvals.answered())
+            known = {each.id for each in open_or_answered}
             self._asked = {id: asked for id, asked in self._asked.items() if id in known}
 
 
