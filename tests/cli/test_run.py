@@ -167,6 +167,7 @@ def test_wrong_use_is_one_line_and_status_2(moonbox: Moonbox, tmp_path: Path, ar
     (tmp_path / "summary.lua").write_text("return 1")
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary.lua").write_bytes(b"ab\0cd")
+    (tmp_path / "kit.txt").touch()
     (tmp_path / "latin.lua").write_bytes(b"-- \xc3\xe9t\xe9"[:3] + b" \xe9")
     (tmp_path / "compiled.lua").write_bytes(b"\x1bLua\x54")
     done = moonbox("run", *args)

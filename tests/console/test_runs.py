@@ -213,6 +213,7 @@ def test_new_runs_appear_by_themselves(visitor: Visitor, console: Console) -> No
 
 def test_the_keyboard_moves_through_the_list(visitor: Visitor, console: Console) -> None:
     page = visitor.enter(console, "runs?state=failed")
+    expect(page.locator("td.title a").nth(1)).to_be_visible()
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("td.title a").nth(1)).to_be_focused()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moonbox.languages.language import Language, on_first_use
@@ -29,6 +28,8 @@ def _completeness() -> Callable[[str], bool]:
 
 def _binary() -> str:
     """Monty itself."""
+    from pathlib import Path
+
     from pydantic_monty._binary import find_monty_binary
 
     return str(Path(find_monty_binary()).resolve())
