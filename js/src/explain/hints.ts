@@ -75,5 +75,5 @@ function nearestTools(path: string, tools: readonly string[]): string[] {
 function loopHint(line: string): string {
   const [, names, value] = LOOP.exec(line) ?? [];
   const known = names !== undefined && value !== undefined && !value.startsWith("{");
-  return `${luaHints.loop}; write: ${known ? `for ${names} in pairs(${value}) do` : "for _, item in ipairs(list) do"}`;
+  return `${luaHints.loop}; write: ${known ? `for ${names} in ${/^_,/.test(names) ? "ipairs" : "pairs"}(${value}) do` : "for _, item in ipairs(list) do"}`;
 }

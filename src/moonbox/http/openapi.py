@@ -55,7 +55,7 @@ def _api() -> dict[str, Any]:
     filters = [_text(name) for name in ("kind", "tool", "repl", "language", "q", "before")]
     label = {"type": "string", "pattern": "^[A-Za-z0-9_./-]{1,64}=", "examples": ["user=ann"]}
     filters.append({"name": "label", "in": "query", "required": False, "schema": label})
-    age = {"type": "string", "pattern": "^[0-9]{1,4}[smhdw]$", "examples": ["45m", "7d"]}  # or a date in ISO 8601
+    age = {"type": "string", "pattern": "^([0-9]{1,4}[smhdw])?$", "examples": ["45m", "7d"]}  # or a date in ISO 8601
     filters += [{"name": name, "in": "query", "required": False, "schema": age} for name in ("since", "until")]
     states = {"name": "state", "in": "query", "required": False, "schema": {"enum": list(RUN_STATES)}}
     flags = [

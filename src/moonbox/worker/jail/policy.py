@@ -98,7 +98,11 @@ def end_of(pid: int) -> Checked:
 
 
 # What a worker needs besides to speak with a program that its engine has started: see companion.py.
-BESIDE_A_PROGRAM = ("epoll_wait", "epoll_pwait", "epoll_ctl", "sigaltstack", "sched_getaffinity", "wait4", "waitid")
+# A thread that speaks with it may still be starting: the C library ends the process where it cannot register one.
+BESIDE_A_PROGRAM = (
+    "epoll_wait", "epoll_pwait", "epoll_ctl", "sigaltstack", "sched_getaffinity", "wait4", "waitid",
+    "rseq", "set_robust_list",
+)  # fmt: skip
 
 # What it needs to start the program, and the program to load the C library. The program keeps these rights; Landlock
 # leaves it nothing else to execute or read, and its resource limits no descriptor, thread or process to make.
@@ -107,7 +111,7 @@ COMPANION = (
     "kill",
     "execve", "clone", "clone3", "vfork", "pipe2", "dup2", "dup3", "fcntl",
     "openat", "fstat", "newfstatat", "statx", "pread64", "lseek", "access", "faccessat", "readlink", "readlinkat",
-    "arch_prctl", "prctl", "set_tid_address", "set_robust_list", "rseq", "rt_sigaction",
+    "arch_prctl", "prctl", "set_tid_address", "rt_sigaction",
     "epoll_create1", "eventfd2", "socketpair", "uname", "getcwd", "getuid", "geteuid", "getgid", "getegid",
     "mmap", "mprotect", "madvise", "prlimit64", "seccomp", "setrlimit", "close_range", "landlock_restrict_self",
 )  # fmt: skip
