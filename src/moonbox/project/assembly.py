@@ -240,7 +240,8 @@ def _open_sandbox(
 
 
 def _open_sink(config: Config) -> Sink | None:
-    from moonbox.audit.sinks import Retention, default_path, open_sink
+    from moonbox.audit.retention import Retention
+    from moonbox.audit.sinks import default_path, open_sink
 
     settings = read_audit(config)
     if not settings.enabled:
