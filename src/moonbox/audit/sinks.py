@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run
 
+__all__ = [
+    "IntentSink",
+    "JsonLinesSink",
+    "MemorySink",
+    "Retention",
+    "Sink",
+    "Store",
+    "Trail",
+    "default_path",
+    "names_a_file",
+    "open_sink",
+    "open_trail",
+]
+
 
 DEFAULT_RETENTION = Retention()
 

@@ -132,7 +132,7 @@ class Setup:
     def write(self, run: Run) -> None:
         """Write the run's record to the trail, before its result is returned."""
         if self.sink is not None:
-            from moonbox.audit.failures import writing
+            from moonbox.sandbox.intents import writing
 
             with writing(run):
                 self.sink.write(run if self.redactor is None else self.redactor.redact(run))
