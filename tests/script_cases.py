@@ -13,6 +13,7 @@ counted from the step's first.
     -- hint: text                  the error's hint, word for word
     -- calls: add fail             the tools that were called, in order
     -- state: lost                 the worker does not survive
+    -- state: either               it may, which chance decides
 
 What is not named must not happen: no value, nothing printed, no error, no call, no loss. For the whole file, on top:
 
@@ -64,7 +65,8 @@ class Step:
 
     def seen(self, run: Run) -> dict[str, Any]:
         """What came of it, in the form of `wanted`."""
-        return _seen(run)
+        seen = _seen(run)
+        return {**seen, "state_lost": False} if self._text("state") == "either" else seen
 
     def wanted(self) -> dict[str, Any]:
         return {

@@ -3,7 +3,7 @@
 # error: limit memory
 # message: the script needed more memory than max_memory = 8000000 bytes
 # hint: process the data in parts and keep only what is needed
-# state: lost
+# state: either
 x = []
 while True:
     try:
