@@ -4,6 +4,10 @@
 # message: the script needed more memory than max_memory = 8000000 bytes
 # hint: process the data in parts and keep only what is needed
 # state: either
-x = []
-while True:
-    x.append([x, "y" * 100])
+def grow():
+    x = []
+    while True:
+        x.append(["y", "y" * 100])
+
+
+grow()
