@@ -99,7 +99,7 @@ class _Console:
         return _signed_in(cookie, _local(form.get("next", "")), request)
 
     async def renew(self, request: Request) -> Response:
-        """Print a new address where the server runs. Whoever asks learns nothing of it."""
+        """Print a new address in the terminal of the server. The response does not contain it."""
         if not _is_own_form(request):
             return self._sign_in_page("Ask from this page.", status=403)
         said = "A new address was printed" if self._browser.renew() else "An address was printed a moment ago"
