@@ -75,7 +75,7 @@ class BrowserAccess:
         return self._new_session()
 
     def renew(self) -> bool:
-        """Hand out a new one-time key, in place of those that nobody used; False shortly after the latest one."""
+        """Print a new one-time key and withdraw the unused ones. Returns False shortly after the latest one."""
         now = monotonic()
         with self._lock:
             if self.on_renewal is None or now - self._renewed < _RENEWAL:
