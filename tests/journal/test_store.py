@@ -9,6 +9,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import JournalError, UsageError
 from moonbox.journal import leases, store
+from moonbox.journal.questions import Questions
 from moonbox.journal.records import Begin, Calls, End
 from moonbox.journal.store import Journal, open_journal
 from tests.postgres import postgres  # noqa: F401 - a fixture
@@ -125,6 +128,19 @@ def test_a_dead_holder_does_not_profit_from_a_clock_that_goes_backwards() -> Non
     dead = " ".join([mine[0], str(2**22 + 1), *mine[2:]])
     assert not leases.is_held(dead, expires=1e12, now=0.0)
     assert leases.is_held(" ".join(mine), expires=1e12, now=0.0)
+
+
+def test_many_threads_share_a_few_connections(journal: Journal) -> None:
+    together = threading.Barrier(150)
+
+    def work(_: int) -> None:
+        together.wait()
+        for _ in range(3):
+            journal.release(journal.create(new_id(), "lua", {}))
+            Questions(journal.backend).pending()
+
+    with ThreadPoolExecutor(150) as threads:
+        list(threads.map(work, range(150)))
 
 
 def test_damage_is_refused_with_its_place(tmp_path: Path) -> None:
