@@ -130,6 +130,24 @@ def test_a_dead_holder_does_not_profit_from_a_clock_that_goes_backwards() -> Non
     assert leases.is_held(" ".join(mine), expires=1e12, now=0.0)
 
 
+@pytest.mark.skipif(shutil.which("unshare") is None or os.getuid() != 0, reason="needs root, to make a container")
+def test_a_process_of_another_container_is_not_taken_for_a_dead_one(place: str) -> None:
+    repl = new_id()
+    code = (
+        "import sys; from moonbox.journal.store import open_journal\n"
+        "open_journal(sys.argv[1]).create(sys.argv[2], 'lua', {}); print('held', flush=True); sys.stdin.readline()"
+    )
+    container = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code, place, repl]
+    with subprocess.Popen(container, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        journal = open_journal(place)
+        with pytest.raises(UsageError, match="in another container or machine; close it there first"):
+            journal.take(repl)
+        journal.close()
+        holder.communicate("\n", timeout=30)
+
+
 def test_many_threads_share_a_few_connections(journal: Journal) -> None:
     together = threading.Barrier(150)
 
