@@ -22,7 +22,7 @@ def test_the_demo_is_quick_and_its_story_holds() -> None:
 def test_every_command_option_and_limit_is_documented() -> None:
     from dataclasses import fields
 
-    from moonbox.cli.options import RunOptions
+    from moonbox.cli.run_options import RunOptions
     from moonbox.limits import Limits
 
     commands, lua = (ROOT / "docs" / "cli.md").read_text("utf-8"), (ROOT / "docs" / "lua.md").read_text("utf-8")
