@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from moonbox import CodeMode, Limits, Sandbox, Tool, tool
 from moonbox.codemode.catalog import rough_tokens
+from moonbox.config.reader import read
 from moonbox.config.sections import CodeModeSettings
 from moonbox.errors import ClosedError, ConfigError
 
@@ -562,7 +563,7 @@ def test_the_schema_has_every_setting_and_its_default() -> None:
     assert list(schema["properties"]) == [item.name for item in fields(CodeModeSettings)]
     assert schema["additionalProperties"] is False
     defaults = {name: part["default"] for name, part in schema["properties"].items()}
-    assert CodeModeSettings.from_dict(defaults) == CodeModeSettings()
+    assert read(CodeModeSettings, defaults, "codemode") == CodeModeSettings()
 
 
 values = st.one_of(
@@ -580,7 +581,7 @@ values = st.one_of(
 )
 def test_the_schema_and_the_contract_agree(data: dict[str, Any]) -> None:
     try:
-        CodeModeSettings.from_dict(data)
+        read(CodeModeSettings, data, "codemode")
         accepted = True
     except ConfigError:
         accepted = False

@@ -239,8 +239,7 @@ def _text(data: bytes, name: str, language: str | None) -> str:
     except UnicodeDecodeError as problem:
         byte = data[problem.start]
         raise UsageError(f"{name} is not UTF-8 (byte {problem.start:,} is 0x{byte:02x})") from None
-    if language is not None and text.startswith(
-        "#!"
-    ):  # the interpreter line becomes a comment, so that line numbers do not change
+    if language is not None and text.startswith("#!"):
+        # The interpreter line becomes a comment, so that line numbers do not change.
         text = language_named(language).comment + text[2:]
     return text

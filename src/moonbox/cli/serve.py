@@ -107,7 +107,7 @@ def serve(
         from moonbox.worker.jail import WHOLE_JAIL
 
         chosen = chosen.with_changes(sandbox={"require": list(WHOLE_JAIL)})
-    settings = ServeSettings.from_config(chosen)
+    settings = chosen.read(ServeSettings, "serve")
     formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 
     def load() -> Any:
