@@ -13,10 +13,9 @@ from moonbox import __version__
 from moonbox.cli.app import COMMANDS, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+    from .conftest import Moonbox
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
-
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+    from .conftest import Moonbox
 
 pytest.importorskip("mcp")
 pytestmark = pytest.mark.timeout(600)  # the first of them may have to install the servers
@@ -199,13 +196,13 @@ def test_install_refuses_a_broken_configuration(moonbox: Moonbox, tmp_path: Path
 
 
 @pytest.mark.parametrize("command", ["list", "call x.y", "doctor", "test x", "login x", "logout x"])
-def test_without_the_sdk_every_command_says_what_to_install(moonbox: Moonbox, tmp_path: Path, command: str) -> None:
+def test_without_the_sdk_every_command_says_what_to_install(process: Moonbox, tmp_path: Path, command: str) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['mcp'] = None\n")
     (tmp_path / "moonbox.toml").write_text('[mcp.servers.x]\ncommand = "true"\n')
     without = {"PYTHONPATH": str(tmp_path)}
-    done = moonbox("mcp", *command.split(), env=without)
+    done = process("mcp", *command.split(), env=without)
     assert (done.returncode, done.stderr) == (
         2,
         "error: talking to MCP servers needs the package 'mcp'; install it with: pip install 'moonbox[mcp]'\n",
     )
-    assert moonbox("mcp", "remove", "x", env=without).returncode == 0
+    assert process("mcp", "remove", "x", env=without).returncode == 0

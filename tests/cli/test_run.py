@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from .conftest import Moonbox
     from .terminal import Terminal
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
     Open = Callable[..., Terminal]
 
 
