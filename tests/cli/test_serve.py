@@ -153,26 +153,26 @@ def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) 
         (["--tools", "kti"], "error: --tools kti: the module 'kti' does not exist"),
     ],
 )
-def test_wrong_use_is_told_in_one_line(process: Moonbox, args: list[str], said: str) -> None:
-    done = process("serve", *args)
+def test_wrong_use_is_told_in_one_line(moonbox: Moonbox, args: list[str], said: str) -> None:
+    done = moonbox("serve", *args)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(said)
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_port_that_is_taken_is_told(process: Moonbox) -> None:
+def test_a_port_that_is_taken_is_told(moonbox: Moonbox) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = process("serve", "--http", "--port", port)
+        done = moonbox("serve", "--http", "--port", port)
     assert done.returncode == 2
     assert done.stderr == f"error: 127.0.0.1:{port} is in use; choose another port with --port\n"
 
 
-def test_a_setting_that_is_wrong_is_named(process: Moonbox, tmp_path: Path) -> None:
+def test_a_setting_that_is_wrong_is_named(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "moonbox.toml").write_text("[serve]\nprot = 1\n")
-    done = process("serve")
+    done = moonbox("serve")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: moonbox.toml: [serve] unknown key 'prot'; did you mean 'port'?\n"
 
@@ -342,8 +342,8 @@ def test_as_json_everything_on_standard_error_is_json(process: Moonbox, tmp_path
     assert line["level"] == "ERROR" and "nowhere" in line["message"]
 
 
-def test_a_log_format_that_is_unknown(process: Moonbox) -> None:
-    done = process("serve", "--log-format", "jsn", input="")
+def test_a_log_format_that_is_unknown(moonbox: Moonbox) -> None:
+    done = moonbox("serve", "--log-format", "jsn", input="")
     assert (done.returncode, done.stderr) == (2, "error: unknown log format 'jsn'; did you mean 'json'?\n")
 
 

@@ -39,12 +39,6 @@ def text(*tools: Tool, full_schemas: bool = False, budget: int | None = None) ->
         (made("now"), "- now()"),
         (made("add", schema(a={"type": "number"}, b_={"type": "string"})), "- add(a: number, b?: string)"),
         (made("late", schema(b_={"type": "string"}, a={"type": "number"})), "- late(a: number, b?: string)"),
-        (made("x", schema(v={"type": ["integer", "null"]})), "- x(v: integer|null)"),
-        (made("x", schema(v={"anyOf": [{"type": "string"}, {"type": "null"}]})), "- x(v: string|null)"),
-        (made("x", schema(v={"enum": ["a", "b", None]})), '- x(v: "a"|"b"|null)'),
-        (made("x", schema(v={"type": "string", "enum": [f"choice{n}" for n in range(50)]})), "- x(v: string)"),
-        (made("x", schema(v={})), "- x(v: any)"),
-        (made("x", schema(v={"type": "array", "items": {"type": ["string", "null"]}})), "- x(v: (string|null)[])"),
         (
             made("x", schema(v=schema(id={"type": "integer"}, inner=schema(deep={"type": "string"})))),
             "- x(v: {id: integer, inner: {deep: string}})",
@@ -59,9 +53,6 @@ def text(*tools: Tool, full_schemas: bool = False, budget: int | None = None) ->
         ),
         (made("x", schema(human_intent={"type": "string"}, a={"type": "integer"})), "- x(a: integer)"),
         (made("x", {}, "First one. Second one."), "- x() — First one."),
-        (made("x", {}, "Line\nbreaks\tand   spaces. More."), "- x() — Line breaks and spaces."),
-        (made("x", {}, "e.g. this is one sentence. And another."), "- x() — e.g. this is one sentence."),
-        (made("x", {}, "ä" * 200), f"- x() — {'ä' * 139}…"),
         (made("x", {}, "👩‍👩‍👧" * 60), f"- x() — {'👩‍👩‍👧' * 27}…"),
         (made("create-issue", {}, namespace="github"), "- github.create_issue()"),
         (made("end", schema(function={"type": "string"})), '- end_(["function"]: string)'),
@@ -96,7 +87,7 @@ def test_byte_for_byte_the_same_in_every_process() -> None:
     program = (
         "from moonbox import CodeMode, Sandbox, Tool\n"
         "tools = [Tool.from_schema(name=n, description='Does.', call=len, parameters={'type': 'object', 'properties':"
-        " {k: {'type': ['null', 'string']} for k in 'zyx'}, 'required': ['y']}) for n in ('b', 'a')]\n"
+        " {k: {'enum': [{'z': 1, 'a': 2}, k]} for k in 'zyx'}, 'required': ['y']}) for n in ('b', 'a')]\n"
         "with Sandbox(tools, isolation='inline') as box: print(CodeMode(box).definitions('openai'))"
     )
     seeds = ("0", "1", "2")
