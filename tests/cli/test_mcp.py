@@ -100,8 +100,6 @@ def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) ->
     (tmp_path / "a.txt").write_text("hello")
     read = moonbox("mcp", "call", "files.read_text_file", f"path={tmp_path}/a.txt", "head=1")
     assert (read.returncode, json.loads(read.stdout)) == (0, {"content": "hello"})
-    same = moonbox("mcp", "call", "files.read_text_file", json.dumps({"path": f"{tmp_path}/a.txt"}))
-    assert json.loads(same.stdout) == {"content": "hello"}
     failed = moonbox("mcp", "call", "files.read_text_file", "path=/etc/passwd")
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.startswith("error: Access denied - path outside allowed directories")
@@ -112,7 +110,6 @@ def test_call_says_what_is_wrong(moonbox: Moonbox, configured: Path) -> None:
         (["files.red_text_file"], "error: unknown tool 'files.red_text_file'; did you mean 'files.read_text_file'?"),
         (["files"], "error: write the tool as server.tool, not 'files'"),
         (["files.read_text_file", "path"], "error: ARGUMENT must be key=value or one JSON object, not 'path'"),
-        (["files.read_text_file", "{"], "error: ARGUMENT is not valid JSON"),
     ):
         done = moonbox("mcp", "call", *args)
         assert (done.returncode, done.stdout) == (2, "")

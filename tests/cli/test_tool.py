@@ -27,8 +27,8 @@ def test_a_new_tool_works_at_once_by_its_file_and_by_its_name(moonbox: Moonbox, 
     done = moonbox("tool", "test", "tools/hello.lua", "--param", "name=moon", "--param", "times=2", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["values"] == [{"text": "Hello, moon! Hello, moon!", "count": 2}]
-    done = moonbox("tool", "test", "hello", "--param", "name=42")
-    assert done.stdout.strip() == '{"count":1,"text":"Hello, 42!"}'
+    for given in ("name=42", '{"name": "42"}'):
+        assert moonbox("tool", "test", "hello", "--param", given).stdout == '{"count":1,"text":"Hello, 42!"}\n'
 
 
 WRONG = (
@@ -36,6 +36,7 @@ WRONG = (
     ("hello --param nam=x", "did you mean 'name'?"),
     ("hello --param name=x --param times=many", "times: expected integer"),
     ("hello --param name", "--param must be key=value or one JSON object, not 'name'"),
+    ("hello --param {", "--param is not valid JSON"),
     ("nothing", "unknown tool script 'nothing'; `moonbox tool list` lists the configured ones"),
     ("helo", "unknown tool script 'helo'; did you mean 'hello'?"),
     ("tools", "'tools' is a folder; name one of its scripts"),

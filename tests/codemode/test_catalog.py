@@ -90,7 +90,7 @@ def test_byte_for_byte_the_same_in_every_process() -> None:
         " {k: {'enum': [{'z': 1, 'a': 2}, k]} for k in 'zyx'}, 'required': ['y']}) for n in ('b', 'a')]\n"
         "with Sandbox(tools, isolation='inline') as box: print(CodeMode(box).definitions('openai'))"
     )
-    seeds = ("0", "1", "2")
+    seeds = ("0", "1")
     texts = {
         subprocess.run(
             [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
@@ -112,7 +112,7 @@ def test_the_catalog_shrinks_by_named_steps() -> None:
         for number in range(20)
     ]
     seen: dict[str, Catalog] = {}
-    for budget in range(3000, 0, -20):
+    for budget in (*range(3000, 100, -100), 50, 1):
         catalog = make_catalog(Toolbox(tools), TEXTS, full_schemas=True, budget=budget, count=rough_tokens)
         seen.setdefault(catalog.detail, catalog)
         assert catalog.tokens <= budget or catalog.detail == "search"
@@ -237,9 +237,9 @@ def test_endless_beginnings_end() -> None:
 
 
 def test_without_a_budget_nothing_is_left_out() -> None:
-    tools = [made(f"tool_{number}", {}, "Does a thing.") for number in range(3000)]
+    tools = [made(f"tool_{number}", {}, "Does a thing.") for number in range(1000)]
     catalog = make_catalog(Toolbox(tools), TEXTS, full_schemas=False, budget=None, count=rough_tokens)
-    assert (catalog.detail, len(catalog.text.splitlines())) == ("full", 3001)
+    assert (catalog.detail, len(catalog.text.splitlines())) == ("full", 1001)
 
 
 def test_what_the_small_catalogs_promise_is_there() -> None:
