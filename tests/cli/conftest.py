@@ -120,7 +120,7 @@ def called(args: Sequence[str], input: str | bytes, cwd: Path, env: Mapping[str,
         for name in set(sys.modules) - known:
             if str(getattr(sys.modules[name], "__file__", "")).startswith(str(cwd)):
                 del sys.modules[name]
-    said = [stream.buffer.getvalue().decode("utf-8", "surrogateescape") for stream in (out, err)]  # type: ignore[attr-defined]  # of BytesIO
+    said = [stream.buffer.getvalue().decode("utf-8", "surrogateescape") for stream in (out, err)]
     return subprocess.CompletedProcess(args, int(ended.value.code or 0), *said)
 
 

@@ -193,7 +193,7 @@ def test_install_refuses_a_broken_configuration(moonbox: Moonbox, tmp_path: Path
 def test_without_the_sdk_every_command_says_what_to_install(
     moonbox: Moonbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", None)  # type: ignore[arg-type]  # as Python marks what cannot be imported
+    monkeypatch.setitem(sys.modules, "mcp", None)  # as Python marks what cannot be imported
     (tmp_path / "moonbox.toml").write_text('[mcp.servers.x]\ncommand = "true"\n')
     wanted = "error: talking to MCP servers needs the package 'mcp'; install it with: pip install 'moonbox[mcp]'\n"
     for command in ("list", "call x.y", "doctor", "test x", "login x", "logout x"):

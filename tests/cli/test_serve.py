@@ -303,7 +303,7 @@ def test_what_upstream_servers_write_is_logged(server: Callable[..., subprocess.
 
 @pytest.mark.parametrize("option", ["--http", "--console"])
 def test_requests_runs_and_calls_are_logged_over_http(
-    server: Callable[..., subprocess.Popen[str]], process: Moonbox, option: str
+    server: Callable[..., subprocess.Popen[str]], moonbox: Moonbox, option: str
 ) -> None:
     import httpx
 

@@ -133,7 +133,8 @@ def columns_table(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
         side: Any = "right" if name in right else "left"
-        table.add_column(name, justify=side, no_wrap=name not in folded, overflow="fold" if name in folded else None)
+        cut: Any = "fold" if name in folded else "ellipsis"
+        table.add_column(name, justify=side, no_wrap=name not in folded, overflow=cut)
     for row in rows:
         table.add_row(*row)
     return table
