@@ -124,9 +124,14 @@ def test_a_signal_ends_it_and_everything_that_it_started(server: Any, number: si
 def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "in").write_text(lines(HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))
     with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
-        command = [sys.executable, "-m", "moonbox", "serve"]
         done = subprocess.run(
-            command, stdin=source, stdout=sink, stderr=subprocess.PIPE, env=environment, timeout=100, check=False
+            program("-m", "moonbox", "serve"),
+            stdin=source,
+            stdout=sink,
+            stderr=subprocess.PIPE,
+            env=environment,
+            timeout=100,
+            check=False,
         )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]

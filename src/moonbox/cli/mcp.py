@@ -18,6 +18,7 @@ from moonbox.cli.output import columns_table, console, print_error, print_json, 
 from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ToolError, UsageError
+from moonbox.suggest import unknown
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -193,7 +194,10 @@ def _started(
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
 
-    if only is not None and only in {server.name for server in servers}:
+    if only is not None:
+        known = [server.name for server in servers]
+        if only not in known:
+            raise UsageError(unknown("MCP server", only, known))
         servers = [server for server in servers if server.name == only]
     # Lazy servers are started too, because the command shows their state.
     started = (replace(server, lazy=False) for server in servers)
