@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.media import MediaStore
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult, ErrorData, InputRequest, InputResponse, LoggingMessageNotificationParams
+    import mcp_types as types
 
     from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry
@@ -18,36 +18,28 @@ if TYPE_CHECKING:
 class Caller(Protocol):
     """The client whose call is in progress. Every method may be called in any thread or event loop."""
 
-    @property
-    def client(self) -> str:
-        """The same for two callers exactly if they are the same client."""
+    client: str
+    """The same for two callers exactly if they are the same client."""
+    owner: str
+    """Who owns its runs and media."""
+    modern: bool
+    """Whether it speaks the current protocol."""
+    opens_addresses: bool
+    """Whether it can ask a person to open an address."""
+    log_level: str | None
+    """The level of log messages that its request asks for."""
 
     @property
-    def owner(self) -> str:
-        """Who owns its runs and media."""
-
-    @property
-    def modern(self) -> bool:
-        """Whether it speaks the current protocol."""
-
-    @property
-    def wants_progress(self) -> bool: ...
-
-    @property
-    def opens_addresses(self) -> bool:
-        """Whether it can ask a person to open an address."""
-
-    @property
-    def log_level(self) -> str | None:
-        """The level of log messages that its request asks for."""
+    def wants_progress(self) -> bool:
+        return False
 
     def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         """Report the progress of a server's tool to the client."""
 
-    def log(self, params: LoggingMessageNotificationParams) -> None:
+    def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass a log message of a server on to the client."""
 
-    def received(self, result: CallToolResult) -> None:
+    def received(self, result: types.CallToolResult) -> None:
         """A server's result as it came, for a client that called the tool itself."""
 
     def call_changed(self, entry: CallEntry) -> None:
@@ -56,7 +48,7 @@ class Caller(Protocol):
     async def approve(self, call: ToolCall) -> Decision:
         """Ask the person behind the client; raises Denied if that is impossible."""
 
-    async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
+    async def forward(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Forward a request of an upstream server to the client."""
 
 
