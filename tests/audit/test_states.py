@@ -57,7 +57,7 @@ if sys.argv[3] == "async":
 else:
     box.run(source)
 '''
-SLOW = "tools.slow()"
+SLOW, LOOP = "tools.slow()", "while true do end"
 FINISHED = [("good", "ok"), ("bad", "error"), ("forbidden", "denied")]
 
 
@@ -76,8 +76,15 @@ def host(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         process.wait()
 
 
-@pytest.mark.parametrize("name", ["trail.db", "trail.jsonl"])
-@pytest.mark.parametrize(("last", "how"), [(SLOW, "sync"), (SLOW, "async"), ("while true do end", "sync")])
+@pytest.mark.parametrize(
+    ("name", "last", "how"),
+    [
+        ("trail.db", SLOW, "async"),
+        ("trail.db", LOOP, "sync"),
+        ("trail.jsonl", SLOW, "sync"),
+        ("trail.jsonl", LOOP, "async"),
+    ],
+)
 def test_a_run_is_running_and_then_interrupted_and_its_calls_are_told_apart(
     tmp_path: Path, host: Callable[..., subprocess.Popen[bytes]], name: str, last: str, how: str
 ) -> None:
