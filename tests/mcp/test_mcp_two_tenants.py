@@ -27,7 +27,7 @@ from moonbox.http.browser import BrowserAccess
 from moonbox.http.workbench import Workbench
 from moonbox.mcp.server.server import MoonboxServer
 from moonbox.mcp.server.web import create_app
-from tests.mcp.mcp_driver import ACCEPT, TOKENS, bearer, served
+from tests.mcp.mcp_driver import ACCEPT, TOKENS, bearer, server_process
 from tests.programs import program
 from tests.waiting import wait_until
 
@@ -271,8 +271,12 @@ def go_through(me: Tenant, other: Tenant | None = None) -> None:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("tenants"), CONFIG, TOOLS) as address:
-        yield address
+    folder = tmp_path_factory.mktemp("tenants")
+    (folder / "moonbox.toml").write_text(CONFIG)
+    (folder / "kit.py").write_text(TOOLS)
+    home = {"MOONBOX_HOME": str(folder / "home")}
+    with server_process("--tools", "kit.py", env=home, cwd=folder) as (address, _):
+        yield address  # killed then: the streams that are open would keep it from ending at once
 
 
 def has_progress(one: Tenant) -> bool:
@@ -293,8 +297,6 @@ def tenants(url: str) -> Iterator[tuple[Tenant, Tenant]]:
         one.script(EARLIER, f"return tools.shared.touch{{text = '{one.word}'}}")
         wait_until(partial(one.has_seen, f"note://{one.word}", "notifications/resources/updated"))
     yield alice, bob
-    for one in (alice, bob):
-        one.http.close()  # its streams would keep the server from ending at once
 
 
 def _methods() -> set[str]:

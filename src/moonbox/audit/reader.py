@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.query import DayStats, RunFilter, RunPage, RunSummary, Stats, ToolStats, percentile, pick, written
-from moonbox.audit.tables import SCHEMA, UNFINISHED, insert_run
+from moonbox.audit.tables import INSERT_RUN, INTO_CALLS, UNFINISHED, call_row, create_runs_and_calls, summary_row
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -125,12 +125,19 @@ class LoadedRuns(RunReader):
     def _reading(self, *, records: bool = True) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
             db.create_function("state_of_start", 1, lambda record: json.loads(record)["state"])
-            for step in SCHEMA.migrations:
-                step(db)
-            db.execute("BEGIN")
+            create_runs_and_calls(db)
+            runs: dict[str, Run] = {}
             for run in self.runs():
-                record = run.to_json() if records else json.dumps({"state": run.state})
-                insert_run(db, RunSummary.of(run), record, run.calls)
+                runs.pop(run.id, None)  # written before: the later record is the one that counts
+                runs[run.id] = run
+            rows = [
+                (*summary_row(RunSummary.of(run)), run.to_json() if records else f'{{"state":"{run.state}"}}')
+                for run in runs.values()
+            ]
+            db.execute("BEGIN")
+            db.executemany(INSERT_RUN, rows)
+            calls = (call_row(seq, call) for seq, run in enumerate(runs.values(), 1) for call in run.calls)
+            db.executemany(f"INSERT OR REPLACE {INTO_CALLS}", calls)
             yield db
 
 

@@ -166,7 +166,7 @@ def call_row(seq: int, call: Call) -> tuple[Any, ...]:
     return (seq, call.index, clean(call.tool), call.status, *figures)
 
 
-_INSERT_RUN = f"INSERT INTO runs ({COLUMNS}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_RUN = f"INSERT INTO runs ({COLUMNS}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INTO_CALLS = "INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -174,10 +174,10 @@ def insert_run(db: sqlite3.Connection, run: RunSummary, record: str, calls: Iter
     """Add a run, in place of what was written of it before."""
     row = summary_row(run)
     try:
-        seq = db.execute(_INSERT_RUN, (*row, record)).lastrowid
+        seq = db.execute(INSERT_RUN, (*row, record)).lastrowid
     except sqlite3.IntegrityError:  # written before: the later record is the one that counts
         delete_runs(db, [run.id])
-        seq = db.execute(_INSERT_RUN, (*row, record)).lastrowid
+        seq = db.execute(INSERT_RUN, (*row, record)).lastrowid
     if calls:
         db.executemany(f"INSERT {INTO_CALLS}", [call_row(seq or 0, call) for call in calls])
 
