@@ -18,20 +18,28 @@ if TYPE_CHECKING:
 class Caller(Protocol):
     """The client whose call is in progress. Every method may be called in any thread or event loop."""
 
-    client: str
-    """The same for two callers exactly if they are the same client."""
-    owner: str
-    """Who owns its runs and media."""
-    modern: bool
-    """Whether it speaks the current protocol."""
-    opens_addresses: bool
-    """Whether it can ask a person to open an address."""
-    log_level: str | None
-    """The level of log messages that its request asks for."""
+    @property
+    def client(self) -> str:
+        """The same for two callers exactly if they are the same client."""
 
     @property
-    def wants_progress(self) -> bool:
-        return False
+    def owner(self) -> str:
+        """Who owns its runs and media."""
+
+    @property
+    def modern(self) -> bool:
+        """Whether it speaks the current protocol."""
+
+    @property
+    def wants_progress(self) -> bool: ...
+
+    @property
+    def opens_addresses(self) -> bool:
+        """Whether it can ask a person to open an address."""
+
+    @property
+    def log_level(self) -> str | None:
+        """The level of log messages that its request asks for."""
 
     def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         """Report the progress of a server's tool to the client."""

@@ -13,7 +13,6 @@ from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
 from moonbox.errors import Denied
-from moonbox.mcp.caller import Caller
 from moonbox.sandbox.decisions import Answer, Decision
 from moonbox.tools.signature import first_sentence
 from moonbox.wording import visible
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from moonbox.mcp.server.sessions import Client
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
 
 T = TypeVar("T")
@@ -134,12 +134,10 @@ def _argument(value: Any) -> str:
     return text if hidden <= 0 else f"{text[:_MAX_ARGUMENT_CHARS]} … {hidden:,} more characters are not shown"
 
 
-class StandaloneCaller(Caller):
-    """The client of a stdio server outside of any call, whom only servers of the earlier protocol may ask.
+class StandaloneCaller:
+    """The client of a stdio server outside of any call, whom only servers of the earlier protocol may ask."""
 
-    No request waits for progress, results or calls.
-    """
-
+    wants_progress = False
     log_level = None
 
     def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
@@ -158,6 +156,15 @@ class StandaloneCaller(Caller):
 
     async def approve(self, call: ToolCall) -> Decision:
         raise Denied(f"the tool '{call.tool}' needs approval, but no client called it", code="approval_unavailable")
+
+    def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
+        """No request waits for it."""
+
+    def received(self, result: types.CallToolResult) -> None:
+        """No request waits for it."""
+
+    def call_changed(self, entry: CallEntry) -> None:
+        """No request waits for it."""
 
     def log(self, params: types.LoggingMessageNotificationParams) -> None:
         channel = replace(self._client, request_id=None)
