@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.mcp.mcp_driver import SECONDS, Driver, Session, bearer, over_http, server_process, text
+from tests.mcp.mcp_driver import SECONDS, SERVE, Driver, Session, bearer, over_http, server_process, text
 from tests.mcp.test_mcp_background import WAIT, handle, result_of
 from tests.mcp.test_mcp_tasks import Peer
 from tests.programs import program
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-CONFIG = """
-[serve]
-tokens = { alice = "alices-secret-token", bob = "bobs-own-secret-token" }
+CONFIG = f"""{SERVE}
 answer_within = 0.3
 [codemode]
 approvals = true
@@ -150,7 +148,7 @@ def test_the_model_decides_about_calls_in_doubt(server: Served, choice: str, val
     (server.folder / "gate").touch()
     with server.client("auto") as session:
         for _ in range(2):
-            asked = session.call(WAIT, {"run_id": run_id})
+            asked = result_of(session, run_id)
             assert asked.is_error
             assert text(asked) == (
                 "error: the server was restarted while this script made the calls below; whether they took effect is "

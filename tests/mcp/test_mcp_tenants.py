@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, bearer, over_http, served, text
+from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, Session, bearer, over_http, served, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from tests.mcp.mcp_driver import Driver
 
-CONFIG = f"""
-[serve]
-tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
+CONFIG = f"""{SERVE}
 max_calls = 4
 max_waiting = 4
 max_conversations = 6

@@ -27,7 +27,7 @@ from moonbox.http.browser import BrowserAccess
 from moonbox.http.workbench import Workbench
 from moonbox.mcp.server.server import MoonboxServer
 from moonbox.mcp.server.web import create_app
-from tests.mcp.mcp_driver import ACCEPT, TOKENS, bearer, server_process
+from tests.mcp.mcp_driver import ACCEPT, SERVE, TOKENS, bearer, server_process
 from tests.programs import program
 from tests.waiting import wait_until
 
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
 EARLIER, CURRENT = "2025-11-25", "2026-07-28"
 SERVER = Path(__file__).with_name("shared_server.py")
-CONFIG = f"""
-[serve]
-tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
+CONFIG = f"""{SERVE}
 max_body = 100000
 answer_within = 0.5
 

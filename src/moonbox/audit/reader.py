@@ -57,8 +57,7 @@ class RunReader:
     def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
         """Summaries of the runs before the one with that id, the latest first.
 
-        The time that it takes does not grow with the trail: where matches are rare, a page may hold fewer than `limit`
-        runs and still have a `next`.
+        Where matches are rare in a long trail, a page may hold fewer than `limit` runs and still have a `next`.
         """
         _check_page(limit, 0)
         wanted = where or RunFilter()
@@ -118,6 +117,7 @@ class LoadedRuns(RunReader):
         raise NotImplementedError
 
     def get(self, id: str) -> Run:
+        """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
         runs = {run.id: run for run in self.runs() if run.id.startswith(id)}
         return runs[pick(id, tuple(runs))]
 

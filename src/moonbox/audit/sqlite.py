@@ -86,6 +86,7 @@ class SqliteSink(RunReader, Prunable):
     """Write down what came of the call."""
 
     def get(self, id: str) -> Run:
+        """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
         with self._reading() as db:
             ids = db.execute("SELECT id FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 7", (id, id + _LAST))
             chosen = pick(id, [row[0] for row in ids])

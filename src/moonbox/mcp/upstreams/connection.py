@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -13,7 +12,7 @@ from mcp.client import ClientRequestContext
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, listen
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
 
     Transport = ServerProcess | WebServer
 
-T = TypeVar("T")
+T = TypeVar("T", bound=BaseModel)
+Questions = types.InputRequiredResult
 
 _MAX_ROUNDS = 10
 """How often a server may answer one call with further questions."""
@@ -44,6 +44,9 @@ _STATE_ONLY_SECONDS = 0.25
 _LISTEN_AGAIN_SECONDS = 5.0
 _MIN_POLL_SECONDS, _MAX_POLL_SECONDS = 0.05, 5.0
 _TASK_KEPT_MILLISECONDS = 600_000
+_RESULT: TypeAdapter[types.CallToolResult | Questions] = TypeAdapter(types.CallToolResult | Questions)
+_PROMPT: TypeAdapter[types.GetPromptResult | Questions] = TypeAdapter(types.GetPromptResult | Questions)
+_CONTENTS: TypeAdapter[types.ReadResourceResult | Questions] = TypeAdapter(types.ReadResourceResult | Questions)
 
 
 class Connection:
@@ -193,23 +196,20 @@ class Connection:
         self, params: types.CallToolRequestParams, on_progress: ProgressFnT | None
     ) -> types.CallToolResult:
         # Not `session.call_tool`, which validates results in Python on this loop, which all servers share.
-        return await self._answered(types.CallToolRequest, params, types.CallToolResult, params.name, on_progress)
+        return await self._answered(types.CallToolRequest, params, _RESULT, params.name, on_progress)
 
     async def _answered(
         self,
         request: Callable[..., Any],
         params: Any,
-        kind: type[T],
+        result: TypeAdapter[T | Questions],
         name: str,
         on_progress: ProgressFnT | None = None,
     ) -> T:
         """The final result: what the server wants to know first is asked, and the request is sent again."""
         for _ in range(_MAX_ROUNDS):
-            sent = request(params=params)
-            answer: T | types.InputRequiredResult = await self.session.send_request(
-                sent, _or_questions(kind), progress_callback=on_progress
-            )
-            if not isinstance(answer, types.InputRequiredResult):
+            answer = await self.session.send_request(request(params=params), result, progress_callback=on_progress)
+            if not isinstance(answer, Questions):
                 return answer
             responses = None
             if answer.input_requests:
@@ -226,10 +226,10 @@ class Connection:
         return await list_offers(self.session)
 
     async def get_prompt(self, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._answered(types.GetPromptRequest, params, types.GetPromptResult, params.name)
+        return await self._answered(types.GetPromptRequest, params, _PROMPT, params.name)
 
     async def read_resource(self, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await self._answered(types.ReadResourceRequest, params, types.ReadResourceResult, str(params.uri))
+        return await self._answered(types.ReadResourceRequest, params, _CONTENTS, str(params.uri))
 
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         return await self.session.send_request(types.CompleteRequest(params=params), types.CompleteResult)
@@ -301,12 +301,6 @@ class Connection:
             raise ToolError("the server cancelled the task", code="cancelled")
         fetch = types.GetTaskPayloadRequest(params=types.GetTaskPayloadRequestParams(task_id=task.task_id))
         return await self.session.send_request(fetch, types.CallToolResult)
-
-
-@functools.cache
-def _or_questions(kind: type[Any]) -> TypeAdapter[Any]:
-    """A result of that kind, or what the server wants to know first."""
-    return TypeAdapter(kind | types.InputRequiredResult)
 
 
 def make_transport(settings: ServerSettings, auth: httpx2.Auth | None = None) -> Transport:
