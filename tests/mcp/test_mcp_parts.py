@@ -16,6 +16,8 @@ from mcp import MCPError
 from moonbox import Toolbox, ToolError
 from moonbox.config.sections import ServeSettings
 from moonbox.mcp.caller import CALLER
+from moonbox.mcp.server.calls import Calls
+from moonbox.mcp.server.kept import KeptResults
 from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
@@ -259,6 +261,24 @@ def test_a_client_that_leaves_while_it_begins_to_listen_is_forgotten() -> None:
         assert wanted == [[]], "the servers are told that nobody follows it"
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_script_that_ends_just_when_its_client_has_waited_enough_is_not_told_as_stopped(steps: int) -> None:
+    async def main() -> Any:
+        async def work(_: Any) -> types.CallToolResult:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            return texts("done")
+
+        client = _follower("alice", "hers")
+        calls = Calls(ServeSettings(answer_within=1e-9), lambda _: None, KeptResults(60))
+        answer: Any = await calls.begin(client, work, script=True, wait_tool="wait")
+        while (answer.structured_content or {}).get("running"):
+            answer = await calls.wait(client, {"run_id": answer.structured_content["run"]}, "wait")
+        return answer.content[0].text
+
+    assert asyncio.run(main()) == "done"
 
 
 @dataclass

@@ -148,7 +148,8 @@ class Call:
                     return self._pause()
                 if not await self._wait_for_news(deadline):
                     await self._relay.flush()
-                    return None
+                    if not self.task.done():  # it may have ended at the same moment
+                        return None
             await self._relay.flush()
             self._relay.close()
             result: types.CallToolResult | None = None if self._was_stopped() else self.task.result()
