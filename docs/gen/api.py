@@ -61,7 +61,7 @@ _MADE_BY_OTHERS = {"Conversation", "Pause", "Repl"}
 """Classes that programs get and do not make: their arguments are no part of the interface."""
 
 
-_BASES = ("Prunable", "RunReader", "_Record")
+_BASES = ("Prunable", "RunReader", "LoadedRuns", "_Record")
 """Base classes without an entry of their own."""
 
 

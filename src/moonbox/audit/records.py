@@ -28,29 +28,16 @@ CALL_STATUSES: tuple[str, ...] = get_args(CallStatus)
 RunState = Literal["ok", "failed", "running", "interrupted", "unfinished"]
 RUN_STATES: tuple[str, ...] = get_args(RunState)
 
+# The order in JSON, in every host.
 _CALL_KEYS = (
     *("index", "tool", "arguments", "status", "ok", "result", "error", "started", "queued", "duration"),
     *("bytes_in", "bytes_out", "approval", "approval_by", "approval_reason", "original_arguments"),
     *("retry_of", "batch"),
 )
-_RUN_KEYS = (  # the order in JSON, in every host
-    *(
-        "id",
-        "ok",
-        "state",
-        "language",
-        "source",
-        "values",
-        "output",
-        "output_cut",
-        "calls",
-        "usage",
-        "error",
-        "started",
-        "repl",
-    ),
-    *("number", "parent", "tool", "seed", "observations", "state_lost", "kept", "kept_output", "notes", "limits"),
-    "labels",
+_RUN_KEYS = (
+    *("id", "ok", "state", "language", "source", "values", "output", "output_cut", "calls", "usage", "error"),
+    *("started", "repl", "number", "parent", "tool", "seed", "observations", "state_lost", "kept", "kept_output"),
+    *("notes", "limits", "labels"),
 )
 
 
