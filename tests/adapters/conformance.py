@@ -14,6 +14,7 @@ from wire import Say, Scripted, Seen, Turn, Use, Wire, serve
 
 from moonbox import Media, Tool, Toolbox
 from moonbox.errors import ClosedError, UsageError
+from tests.long import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,10 +87,19 @@ FORMS = ("sync", "async", "stream", "async-stream")
 
 
 def forms_of(metafunc: pytest.Metafunc, forms: tuple[str, ...], *, every: bool) -> tuple[str, ...]:
-    """The forms in which one case of a class is run: every one, or the one whose turn it is."""
+    """The forms in which one case of a class is run: every one, or the one whose turn it is.
+
+    Outside of long runs, every form has only the cases in which an adapter treats forms differently.
+    """
     assert metafunc.cls is not None
-    cases = sorted(name for name in dir(metafunc.cls) if name.startswith("test_"))
-    return forms if every else (forms[cases.index(metafunc.function.__name__) % len(forms)],)
+    name = metafunc.function.__name__
+    if every and (LONG or name.startswith(_DIFFERS)):
+        return forms
+    cases = sorted(case for case in dir(metafunc.cls) if case.startswith("test_"))
+    return (forms[cases.index(name) % len(forms)],)
+
+
+_DIFFERS = ("test_three_turns", "test_parallel", "test_mistakes", "test_a_conversation_goes_on", "test_a_call_that")
 
 
 class Conformance:
