@@ -131,6 +131,8 @@ def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
     with served(SUM, Say("")) as (_, opened):
         done = AnthropicMessages(mode).run("hi", model="loopback", client=opened)
     assert (done.text, done.finished, done.messages[-1]["role"]) == ("", True, "user")
+    cut: Any = {"role": "assistant", "content": [], "stop_reason": "max_tokens"}
+    assert AnthropicMessages(mode).turn(cut) == []
 
 
 def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypatch: pytest.MonkeyPatch) -> None:

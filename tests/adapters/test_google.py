@@ -162,7 +162,8 @@ def test_streamed_arguments_are_put_together(mode: CodeMode) -> None:
 
 def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
     finished = {"content": {"role": "model"}, "finish_reason": "STOP"}
-    answers: list[dict[str, Any]] = [{}, {"candidates": [{}]}, {"candidates": [finished]}]
+    cut = {"content": {"role": "model"}, "finish_reason": "MAX_TOKENS"}
+    answers: list[dict[str, Any]] = [{}, {"candidates": [{}]}, {"candidates": [finished]}, {"candidates": [cut]}]
     for answer in answers:
         assert GoogleGenAI(mode).turn(types.GenerateContentResponse.model_validate(answer)) == []
 

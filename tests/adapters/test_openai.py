@@ -312,7 +312,8 @@ def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
         chat_types.ChatCompletion.construct(choices=[{"message": {}}]),
     ):
         assert OpenAIChat(mode).turn(answer) == []
-    assert OpenAIResponses(mode).turn(response_types.Response.construct(output=[])) == []
+    for status in ("completed", "incomplete"):
+        assert OpenAIResponses(mode).turn(response_types.Response.construct(output=[], status=status)) == []
 
 
 def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
