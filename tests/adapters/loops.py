@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import wire
 
-from moonbox import Tool, tool
+from moonbox import Sandbox, Tool, tool
 from moonbox.errors import ToolDefinitionError, UsageError
 from tests.adapters.conformance import CUT, SUM, Conversations, Say, Scripted, Use, answers
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wire import Seen, Wire
 
-    from moonbox import Sandbox
+    from moonbox import Toolbox
 
 __all__ = [
     "CUT",
@@ -34,6 +34,7 @@ __all__ = [
     "awaited",
     "closed_later",
     "serve",
+    "values_of",
 ]
 
 
@@ -67,6 +68,18 @@ def serve(brain: Any) -> Iterator[Wire]:
             yield server
         finally:
             awaited(_close_clients())
+
+
+def values_of(take: Callable[[Any], Toolbox]) -> Callable[[Any, str], Any]:
+    """A function from a framework's tools and a script to what the script returns, the same in both ways of running."""
+
+    def values(tools: Any, script: str) -> Any:
+        with Sandbox(take(tools)) as box:
+            value = box.run(script).unwrap()
+            assert awaited(box.arun(script)).unwrap() == value
+            return value
+
+    return values
 
 
 @contextlib.contextmanager

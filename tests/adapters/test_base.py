@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from moonbox import CodeMode, Sandbox, Toolbox, tool
+from moonbox.adapters.anthropic import AnthropicMessages
 from moonbox.adapters.base import Adapter, ModelCall, aanswer_all, answer_all, needed
+from moonbox.adapters.google import GoogleGenAI
+from moonbox.adapters.litellm import LiteLLM
 from moonbox.adapters.loop import Tokens
-from moonbox.adapters.openai import OpenAIChat
+from moonbox.adapters.openai import OpenAIChat, OpenAIResponses
 from moonbox.errors import ClosedError, ConfigError, MissingExtra
 from tests.adapters.conformance import Say, Scripted, Use, serve
 from tests.adapters.test_openai import client
@@ -28,6 +31,26 @@ def test_a_package_that_is_missing() -> None:
     with pytest.raises(MissingExtra, match="needs the package 'on-pypi'"):
         needed("no_such_package", package="on-pypi", extra="such", purpose="Such")
     assert needed("json", extra="x", purpose="x").dumps(1) == "1"
+
+
+@pytest.mark.parametrize(
+    ("adapter", "module", "package", "extra"),
+    [
+        (OpenAIChat, "openai", "openai", "openai"),
+        (OpenAIResponses, "openai", "openai", "openai"),
+        (AnthropicMessages, "anthropic", "anthropic", "anthropic"),
+        (GoogleGenAI, "google.genai.types", "google-genai", "google"),
+        (LiteLLM, "litellm", "litellm", "litellm"),
+    ],
+)
+def test_the_package_of_a_provider(
+    adapter: Any, module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra) as caught:
+        adapter()
+    wanted = f"{adapter.__name__} needs the package '{package}'; install it with: pip install 'moonbox[{extra}]'"
+    assert str(caught.value) == wanted
 
 
 def test_a_package_that_is_broken_is_another_story(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
