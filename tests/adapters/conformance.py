@@ -116,7 +116,7 @@ class Conversations:
     """Whether a call of a tool that only scripts reach is answered in our words."""
     exact_system = False
     """Whether the system prompt has nothing but the user's and ours."""
-    serve = staticmethod(serve)
+    serve: Any = staticmethod(serve)
 
     def make(self, *args: Any, **settings: Any) -> Any:
         """An adapter."""
