@@ -132,6 +132,9 @@ class Conversations:
         """A failed call's answer as the model gets it."""
         return text
 
+    def check_errors(self, seen: Seen) -> None:
+        """What else the model sees of six calls that failed."""
+
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "form" in metafunc.fixturenames:
             metafunc.parametrize("form", forms_of(metafunc, type(self).forms, every=type(self).every_form))
@@ -169,6 +172,7 @@ class Conversations:
         with self.serve(Scripted(together, SUM, Say("ok"))) as wire:
             self.ask(agent, wire, "Do it all at once.", form=form)
         assert answers(wire.seen[-1]) == ["a met", "20", "b met", "40"]
+        assert not self.exact_system or [result.text for result in wire.seen[-1].results] == answers(wire.seen[-1])
 
     def test_mistakes_are_answered_to_the_model(self, agent: Any, form: str) -> None:
         wrong = [
@@ -192,6 +196,7 @@ class Conversations:
         assert texts[4] == self.heard("tool error (broken, tool_error): RuntimeError: no such luck")
         assert "syntax error on line 1" in texts[5]
         assert texts[6] == "20"
+        self.check_errors(wire.seen[-1])
 
     def test_each_run_has_its_own_state(self, agent: Any, form: str) -> None:
         with self.serve(Scripted(SUM, SUM, Say("40"), SUM, SUM, Say("40"))) as wire:
@@ -228,6 +233,7 @@ class Conversations:
             self.ask(agent, wire, "Add.", form=form)
         assert "lua_repl" not in wire.seen[0].tools
         assert "lua_repl" not in wire.seen[0].system
+        assert not self.exact_system or wire.seen[0].system == ""
         assert answers(wire.seen[-1]) == ["3", "7"]
         assert box.run("return 1").value == 1
 
@@ -256,6 +262,9 @@ class Conformance(Conversations):
     ) -> str:
         done = _run(self.provider, form, adapter, wire, prompt, conversation=conversation, system=system or None)
         return str(done.text)
+
+    def check_errors(self, seen: Seen) -> None:
+        assert [result.is_error for result in seen.results][:6] == [self.provider.error_mark] * 6
 
     @pytest.fixture
     def run(self, form: str) -> Callable[..., Outcome[Any, Any]]:

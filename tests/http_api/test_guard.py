@@ -39,6 +39,8 @@ def test_pages_of_configured_origins_may_ask_before_they_send(guarded: str) -> N
     assert "access-control-allow-origin" not in unread.headers
     refused = httpx.get(f"{guarded}/tools/list", headers={"origin": "https://good.example"})
     assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (401, True)
+    read = httpx.get(f"{guarded}/tools/list", headers={**GOOD, "origin": "https://good.example"})
+    assert (read.status_code, read.headers["access-control-allow-origin"]) == (200, "https://good.example")
 
 
 def test_without_configured_origins_no_page_may_ask(address: str) -> None:
