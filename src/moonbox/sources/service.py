@@ -15,8 +15,7 @@ from moonbox.errors import ToolError, UsageError
 from moonbox.failures import one_line, words_of
 from moonbox.media import Media
 from moonbox.net.addresses import NetError, is_loopback, parse_target
-from moonbox.net.client import Client, PublicAddresses, Request
-from moonbox.net.json import parse_json
+from moonbox.net.client import Client, PublicAddresses, Request, parse_json
 from moonbox.sandbox.clock import CLOCK
 from moonbox.secrets import SecretRedactor
 from moonbox.sources.arguments import header_value

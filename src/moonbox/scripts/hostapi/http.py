@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
-from moonbox.net.client import ByteBudget, Client, Request
-from moonbox.net.json import parse_json
+from moonbox.net.client import ByteBudget, Client, Request, parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes, type_word
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
