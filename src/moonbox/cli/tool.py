@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, argument, flag, parse_arguments
+from moonbox.cli.options import START_SECONDS, ConfigFile, Json, argument, flag, parse_arguments
 from moonbox.cli.output import (
     console,
     print_error,
@@ -199,7 +199,7 @@ _POLL_SECONDS = 0.2
 def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run:
     from moonbox.errors import ArgumentError
 
-    with _opened(settings, config) as library:
+    with _opened(settings, config, start=START_SECONDS) as library:
         script = library.scripts[0]
         if script.tool is None:
             _show_broken(script)
@@ -243,11 +243,11 @@ def _shown_logs() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(settings: ToolsSettings, config: Config) -> Iterator[ScriptLibrary]:
-    """A library of these scripts, with the context of their project."""
+def _opened(settings: ToolsSettings, config: Config, start: float = 0.0) -> Iterator[ScriptLibrary]:
+    """A library of these scripts, with the context of their project. MCP servers have `start` seconds to start."""
     from moonbox.project.assembly import script_library
 
-    with script_library(config, settings=settings) as library:
+    with script_library(config, settings=settings, start=start) as library:
         yield library
 
 
@@ -272,7 +272,8 @@ def _settings_for(path: Path, config: Config) -> ToolsSettings:
     if path.is_file():
         if path.suffix != ".lua":
             raise UsageError(f"'{path}' is not a tool script, which ends in .lua")
-        return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
+        tools = ("*",) if read_tools(config).saved == path.resolve().parent else ()
+        return ToolsSettings((ScriptSettings(path.stem, path.resolve(), tools=tools),))
     scripts = [script.settings for script in _library(config)]
     for item in scripts:
         if item.name == str(path):

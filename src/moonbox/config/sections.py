@@ -134,6 +134,8 @@ class ScriptTable:
     secrets: Any = ()
     """Environment variables that it may use but not read: a list of names, or a table
     `NAME = { hosts = […], places = ["header"] }`; the places are header, body and query."""
+    tools: tuple[str, ...] = ()
+    """Tools of the project that it may call, of those in its `tool.uses`: names, or patterns such as `crm.*`."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every other key of the table; the script finds it as context.config."""
 
@@ -167,6 +169,10 @@ class ToolsTable:
 
     folders: tuple[str, ...] = ()
     """Every `.lua` file in these folders is a tool script."""
+    saved: str | None = None
+    """The folder of saved scripts: tool scripts that may call the tools of the project."""
+    model_saves: bool = False
+    """Offer scripts the tool `save`, with which a model saves a script after a person's approval."""
     python: tuple[str, ...] = ()
     """Python tools: `module:name`, `module`, or `file.py:name`, relative to the configuration file."""
     disabled: tuple[str, ...] = ()
@@ -175,6 +181,10 @@ class ToolsTable:
     """Tools of a higher risk cannot be used; those that do not state their risk can."""
     script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """One table for each tool script with settings of its own: `[tools.script.<name>]`."""
+
+    def __post_init__(self) -> None:
+        if self.model_saves and self.saved is None:
+            raise ConfigError('model_saves needs a folder for the scripts: saved = "saved"')
 
 
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.media import MediaStore
     from moonbox.sandbox.sandbox import Sandbox
+    from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import ScriptLibrary
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
@@ -132,7 +133,7 @@ def assemble(
         secrets = read_secrets(config, mcp_config)
         hooks = {"secrets": secrets, "approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
-        knowledge, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
+        knowledge, scripts = _add_own_tools(config, sandbox, sink, closing)
         if sources is not None:
             servers = used_servers(servers, sources, sandbox.toolbox)
         upstreams, media = _add_upstreams(config, sandbox.toolbox, servers, secrets, closing)
@@ -165,7 +166,7 @@ def add_project_tools(
     `sink` records the runs of tool scripts. `wait` is how many seconds the servers have to start; with `sources`, all
     scripts there will be, only those that they use. What is opened is closed with `closing`.
     """
-    _, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
+    _, scripts = _add_own_tools(config, sandbox, sink, closing)
     _report_broken(scripts, sources)
     servers = read_servers(config)
     if sources is not None:
@@ -186,18 +187,25 @@ def _report_broken(library: ScriptLibrary | None, sources: Sequence[str] | None 
 
 
 def _add_own_tools(
-    config: Config, toolbox: Toolbox, sink: Sink | None, closing: contextlib.ExitStack
+    config: Config, sandbox: Sandbox, sink: Sink | None, closing: contextlib.ExitStack
 ) -> tuple[KnowledgeBase | None, ScriptLibrary | None]:
     """Everything but the MCP servers."""
+    toolbox = sandbox.toolbox
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
     knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
         toolbox.add(built_in)
-    scripts = _open_scripts(config, sink, built_in, closing)
+    scripts = _open_scripts(config, sandbox, sink, built_in, closing)
     if scripts is not None:
         with in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
+            if scripts.settings.model_saves:
+                from moonbox.scripts.saving import saving
+
+                tool, layer = saving(scripts, sink if hasattr(sink, "list") else None)
+                toolbox.add(tool)
+                sandbox.add_middleware(layer)
     return knowledge, scripts
 
 
@@ -298,34 +306,58 @@ def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[Know
 
 
 def _open_scripts(
-    config: Config, sink: Sink | None, built_in: list[Tool], closing: contextlib.ExitStack
+    config: Config, sandbox: Sandbox, sink: Sink | None, built_in: list[Tool], closing: contextlib.ExitStack
 ) -> ScriptLibrary | None:
     from moonbox.scripts.library import ScriptLibrary
 
     settings = read_tools(config)
-    if not settings.scripts and not settings.folders:
+    if not settings.scripts and not settings.folders and settings.saved is None:
         return None
     # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
-    audit = None if sink is None else SharedSink(sink)
+    own = closing.enter_context(sandbox.sibling(None if sink is None else SharedSink(sink)))
+    most, context = sandbox.limits.max_tool_calls, _script_context(built_in)
     with config.naming_file():
-        redact, context = read_audit(config).redact or None, _script_context(built_in)
-        return closing.enter_context(ScriptLibrary(settings, audit=audit, redact=redact, context=context))
+        library = ScriptLibrary(settings, sandbox=own, tools=sandbox.toolbox, max_calls=most, context=context)
+        return closing.enter_context(library)
 
 
-def script_library(config: Any, **options: Any) -> ScriptLibrary:
+def script_library(config: Any, *, start: float = 0.0, **options: Any) -> ScriptLibrary:
     """The tool scripts of a configuration by themselves, with the context that they find in the whole project.
 
-    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base.
+    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base. `start` is how
+    many seconds MCP servers have to start, where a script may call tools; they are not started with 0.
     """
     from moonbox.scripts.library import ScriptLibrary
 
     if not isinstance(config, Config) and not isinstance(config, dict):
         config = Config.load(config)
+    if isinstance(config, Config) and options.keys() <= {"settings"}:
+        settings = options.get("settings") or read_tools(config)
+        if settings.saved is not None or any(script.tools for script in settings.scripts):
+            return _library_with_tools(config, settings, start)
     if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
         return ScriptLibrary.from_config(config, **options)
     with contextlib.ExitStack() as closing:
         _, tools = _open_knowledge(config, closing)
         library = ScriptLibrary.from_config(config, context=_script_context(tools), **options)
+        library.closing(closing.pop_all())
+        return library
+    raise AssertionError
+
+
+def _library_with_tools(config: Config, settings: ToolsSettings, start: float) -> ScriptLibrary:
+    """A library of scripts that may call the tools of the project."""
+    from moonbox.scripts.library import ScriptLibrary
+
+    with contextlib.ExitStack() as closing:
+        project = closing.enter_context(assemble(config))
+        if start:
+            project.start(start)
+        box = project.sandbox
+        own = closing.enter_context(box.sibling())
+        context = _script_context([box.toolbox[name] for name in project.builtin if name in box.toolbox])
+        most = box.limits.max_tool_calls
+        library = ScriptLibrary(settings, sandbox=own, tools=box.toolbox, max_calls=most, context=context)
         library.closing(closing.pop_all())
         return library
     raise AssertionError

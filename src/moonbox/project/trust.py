@@ -51,9 +51,14 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
     tools = _table(data.get("tools"))
     for reference in _texts(tools.get("python")):
         yield f"run the Python code of {reference}"
+    if isinstance(saved := tools.get("saved"), str):
+        who = " and let a model add to them, with approval" if tools.get("model_saves") else ""
+        yield f"let the scripts in {saved} call the tools of the project{who}"
     for name, script in _table(tools.get("script")).items():
         table = _table(script)
-        granted = [f"{key} {table[key]}" for key in ("http", "env", "secrets", "read", "write") if table.get(key)]
+        granted = [
+            f"{key} {table[key]}" for key in ("http", "env", "secrets", "read", "write", "tools") if table.get(key)
+        ]
         if granted:
             yield f"give the tool script {name}: {', '.join(granted)}"
     knowledge = _table(data.get("knowledge"))

@@ -34,6 +34,8 @@ class HostFunction:
     doc: str = ""
     counted: bool = True
     """Whether it is spent from `max_tool_calls`."""
+    cleaned: bool = True
+    """Whether the secrets of the Sandbox are replaced in its results."""
 
 
 def _show(*_: Any) -> None:
@@ -64,13 +66,13 @@ class Additions:
         own = (SHOW, PROGRESS)
         return cls(functions={each.name: each for each in own}, docs={each.name: each.doc for each in own})
 
-    def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True) -> Additions:
+    def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True, cleaned: bool = True) -> Additions:
         """With a value, or a function that scripts call with positional arguments."""
         check_name(name)
         functions = {key: item for key, item in self.functions.items() if key != name}
         values = {key: item for key, item in self.values.items() if key != name}
         if callable(value):
-            functions[name] = HostFunction(name, value, doc, counted)
+            functions[name] = HostFunction(name, value, doc, counted, cleaned)
         else:
             values[name] = _lowered(name, value)
         docs = {**self.docs, name: doc} if doc else self.docs

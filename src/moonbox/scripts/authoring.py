@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
 from moonbox.config import FILE_NAME
-from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, UsageError
+from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, ToolError, UsageError
 from moonbox.scripts.definition import read_source
 from moonbox.suggest import unknown
+from moonbox.tools.tool import Tool
+from moonbox.tools.toolbox import Toolbox
+from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
-_KEYS = ("name", "params", "result", "error")
+_KEYS = ("name", "params", "result", "error", "calls")
+_CALL_KEYS = ("tool", "arguments", "result", "error", "code")
 _SHOWN = 200
 _FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 
@@ -58,12 +64,17 @@ def _write(path: Path, text: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One call: its parameters, and the expected result or a part of the expected error message."""
+    """One call: its parameters, and the expected result or a part of the expected error message.
+
+    With `calls`, the tools that the script calls are not run: each call gets the recorded answer.
+    """
 
     title: str
     params: dict[str, Any]
     result: Any = None
     error: str | None = None
+    calls: tuple[dict[str, Any], ...] | None = None
+    """Of each call: tool and arguments, and result, or error and code."""
 
 
 def examples_file(script: Path) -> Path:
@@ -92,7 +103,8 @@ def run_example(library: ScriptLibrary, script: LoadedScript, example: Example) 
     assert script.tool is not None
     message: str | None
     try:
-        run = library.execute(script.settings.name, script.tool.bind(example.params))
+        tools = None if example.calls is None else _recorded(library, example.calls)
+        run = library.execute_script(script, script.tool.bind(example.params), tools=tools)
         message, value = (None if run.error is None else str(run.error)), run.value
     except ArgumentError as problem:
         message, value = problem.message, None
@@ -105,6 +117,56 @@ def run_example(library: ScriptLibrary, script: LoadedScript, example: Example) 
     if value == example.result:
         return None
     return f"expected {short(example.result, _SHOWN)}, not {short(value, _SHOWN)}"
+
+
+def example_text(examples: Sequence[Example]) -> str:
+    """What the file of these examples contains."""
+    items = []
+    for example in examples:
+        outcome = {"result": to_jsonable(example.result)} if example.error is None else {"error": example.error}
+        calls = {} if example.calls is None else {"calls": to_jsonable(list(example.calls))}
+        items.append({"name": example.title, "params": to_jsonable(example.params), **outcome, **calls})
+    return json.dumps(items, ensure_ascii=False, indent=2) + "\n"
+
+
+def _recorded(library: ScriptLibrary, calls: Sequence[dict[str, Any]]) -> Toolbox:
+    """Tools that give the recorded answers, each once. They have the schemas of the project's tools of these names."""
+    open_calls = [dict(call) for call in calls]
+    lock = threading.Lock()
+
+    def stand_in(path: str) -> Tool:
+        def call(arguments: dict[str, Any]) -> Any:
+            with lock:
+                for index, known in enumerate(open_calls):
+                    if known["tool"] == path and arguments.items() <= known["arguments"].items():
+                        answer = open_calls.pop(index)
+                        break
+                else:
+                    raise ToolError(f"the example has no answer for this call: {path} {short(arguments, _SHOWN)}")
+            if "error" in answer:
+                raise ToolError(answer["error"], code=answer.get("code", "tool_error"))
+            return answer.get("result")
+
+        real = library.tools.get(path)
+        space, _, name = path.rpartition(".")
+        parameters = real.parameters if real is not None else {"type": "object"}
+        return Tool.from_schema(name=name, namespace=space or None, parameters=parameters, call=call, parse_json=False)
+
+    return Toolbox([stand_in(path) for path in dict.fromkeys(call["tool"] for call in calls)])
+
+
+def _calls(item: Any, where: str) -> tuple[dict[str, Any], ...] | None:
+    if item is None:
+        return None
+    for call in item if isinstance(item, list) else [None]:
+        if not isinstance(call, dict) or not isinstance(call.get("tool"), str):
+            raise ConfigError(f'{where}: calls must be a list of {{"tool": "…", "arguments": {{…}}, "result": …}}')
+        for key in call:
+            if key not in _CALL_KEYS:
+                raise ConfigError(f"{where}: {unknown('key', key, _CALL_KEYS)}")
+        if not isinstance(call.setdefault("arguments", {}), dict) or not isinstance(call.get("error", ""), str):
+            raise ConfigError(f"{where}: the arguments of a call must be an object, and its error text")
+    return tuple(from_jsonable(call) for call in item)
 
 
 def _example(item: Any, where: str) -> Example:
@@ -120,4 +182,5 @@ def _example(item: Any, where: str) -> Example:
         raise ConfigError(f"{where}: give either result or error")
     if error is not None and not isinstance(error, str):
         raise ConfigError(f"{where}: error must be text")
-    return Example(str(item.get("name") or short(params, 60)), params, item.get("result"), error)
+    calls = _calls(item.get("calls"), where)
+    return Example(str(item.get("name") or short(params, 60)), params, item.get("result"), error, calls)

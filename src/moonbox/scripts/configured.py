@@ -29,6 +29,8 @@ class ScriptSettings:
     grants: Grants = field(default_factory=Grants)
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every further key of its table; scripts find it as context.config."""
+    tools: tuple[str, ...] = ()
+    """Tools of the project that it may call, of those in its `tool.uses`: names and patterns."""
     configured: bool = False
     """It has a table of its own, which has the tool's name."""
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -53,7 +55,8 @@ class ScriptSettings:
             grants = Grants.from_dict(table.grants, folder, protected=(*protected, str(folder / table.path)))
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None
-        return cls(name, (folder / table.path).resolve(), table.timeout, grants, table.config, True, hidden or {})
+        path = (folder / table.path).resolve()
+        return cls(name, path, table.timeout, grants, table.config, table.tools, True, hidden or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ class ToolsSettings:
 
     scripts: tuple[ScriptSettings, ...] = ()
     folders: tuple[Path, ...] = ()
+    saved: Path | None = None
+    """The folder of saved scripts, which need not exist."""
+    model_saves: bool = False
     python: tuple[str, ...] = ()
     """Python tools by reference, as `--tools` takes them."""
     disabled: tuple[str, ...] = ()
@@ -97,6 +103,8 @@ class ToolsSettings:
                 *unusable.values(),
             ),
             tuple((folder / item).resolve() for item in table.folders),
+            None if table.saved is None else (folder / table.saved).resolve(),
+            table.model_saves,
             table.python,
             table.disabled,
             table.max_risk,
@@ -130,7 +138,8 @@ def protected_paths(config: Config) -> tuple[str, ...]:
         paths += _programs(_table(server), folder)
     tools = _table(config.data.get("tools"))
     folders = tools.get("folders")
-    paths += [str(folder / item) for item in (folders if isinstance(folders, list) else ()) if isinstance(item, str)]
+    folders = [*(folders if isinstance(folders, list) else ()), tools.get("saved")]
+    paths += [str(folder / item) for item in folders if isinstance(item, str)]
     paths += [
         str(folder / path)
         for script in _table(tools.get("script")).values()
@@ -140,7 +149,7 @@ def protected_paths(config: Config) -> tuple[str, ...]:
 
 
 def _script_paths(table: ToolsTable, folder: Path) -> list[str]:
-    paths = [str(folder / item) for item in table.folders]
+    paths = [str(folder / item) for item in (*table.folders, table.saved) if item is not None]
     return paths + [str(folder / path) for item in table.script.values() if isinstance(path := item.get("path"), str)]
 
 

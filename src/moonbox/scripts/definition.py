@@ -30,14 +30,14 @@ if type(tool) ~= "table" then return { problem = "the global table `tool` is mis
 if type(tool.execute) ~= "function" then return { problem = "tool.execute is not a function" } end
 return {
   name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
-  returns = tool.returns, hints = tool.hints, policy = tool.policy,
+  returns = tool.returns, hints = tool.hints, policy = tool.policy, uses = tool.uses,
 }
 """
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
 _SCHEMA_WORDS = ("description", "default", "enum", "items", "properties", "minimum", "maximum", "pattern")
 _KEYS = ("name", "type", "required", *_SCHEMA_WORDS)
-_MOST_HOST_CALLS = 1000
+MOST_HOST_CALLS = 1000
 _LARGEST_FILE = 1_000_000
 
 
@@ -52,6 +52,8 @@ class ScriptDefinition:
     returns: dict[str, Any] | None
     hints: dict[str, Any]
     policy: Any
+    uses: tuple[str, ...] = ()
+    """The tools of the project that it calls."""
 
     @classmethod
     def from_value(cls, value: Any, settings: ScriptSettings) -> ScriptDefinition:
@@ -70,6 +72,7 @@ class ScriptDefinition:
             returns=value.get("returns") if isinstance(value.get("returns"), dict) else None,
             hints=dict(value.get("hints") or {}),
             policy=value.get("policy") or "auto",
+            uses=_uses(value.get("uses")),
         )
 
 
@@ -84,6 +87,14 @@ def _name(value: Mapping[str, Any], settings: ScriptSettings) -> str:
             f"rename the table to [tools.script.{name}], or change or remove tool.name"
         )
     return check_name(name)
+
+
+def _uses(given: Any) -> tuple[str, ...]:
+    if given is None or given == {}:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        raise ToolDefinitionError(f"tool.uses must be a list of tool names, not {given!r}")
+    return tuple(given)
 
 
 def parameters_schema(given: Any) -> dict[str, Any]:
@@ -180,10 +191,12 @@ def script_repl(
     section: str,
     make_api: Callable[..., HostApi] | None = None,
     before_write: Callable[[Run], Run] | None = None,
+    tools: Toolbox | None = None,
+    max_calls: int = MOST_HOST_CALLS,
 ) -> Iterator[Repl]:
     """A fresh Repl for one execution of one script; the records of its runs contain no secrets.
 
-    `before_write` may add to each record.
+    `before_write` may add to each record. `tools` are those that the script may call.
     """
     api = (make_api or HostApi)(settings.grants, name=settings.name, section=section)
     api.hide(settings.hidden)
@@ -193,15 +206,15 @@ def script_repl(
         return redacted if before_write is None else before_write(redacted)
 
     try:
-        limits = Limits(timeout=settings.timeout, max_tool_calls=_MOST_HOST_CALLS)
-        with sandbox.repl(limits=limits, toolbox=Toolbox(), before_write=finish, check=False) as repl:
+        limits, toolbox = Limits(timeout=settings.timeout, max_tool_calls=max_calls), tools or Toolbox()
+        with sandbox.repl(limits=limits, toolbox=toolbox, before_write=finish, check=False) as repl:
             define_host_functions(repl, api)
             yield repl
     finally:
         api.close()
 
 
-def define_host_functions(target: Repl | Sandbox, api: HostApi) -> None:
+def define_host_functions(repl: Repl, api: HostApi) -> None:
     """Define every host function. A function that is not granted raises an error that names the grant to add."""
     for name, function in {**api.absent, **api.functions}.items():
-        target.define(name, function, doc=function.doc)
+        repl.define(name, function, doc=function.doc, cleaned=False)  # a granted variable may be a secret elsewhere

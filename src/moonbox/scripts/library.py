@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +19,14 @@ from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolE
 from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
-from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
+from moonbox.scripts.definition import (
+    MOST_HOST_CALLS,
+    READ_DEFINITION,
+    ScriptDefinition,
+    file_stamp,
+    read_source,
+    script_repl,
+)
 from moonbox.suggest import unknown
 from moonbox.tools.coercion import compile_coercion
 from moonbox.tools.document import Document
@@ -28,7 +37,7 @@ from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
@@ -42,6 +51,10 @@ _ENCLOSED = "do local load = function(...) {source}\nend load(...) end"
 """The script inside a function, which limits the scope of its locals and its return. No line is added before it."""
 _SHADOWED = re.compile(r"^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
 """A local variable that would hide an argument of the call."""
+
+_DEPTH: ContextVar[int] = ContextVar("moonbox_tool_script_depth", default=0)
+"""How many tool scripts wait for each other."""
+_MOST_DEEP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +77,9 @@ class LoadedScript:
 class ScriptLibrary:
     """Tool scripts as tools. A broken, endless or hostile script affects only its own tool.
 
-    `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `audit` and
-    `redact` are those of a Sandbox.
+    `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `tools` are
+    those that scripts may call: each the ones in its `tool.uses` that it is granted, `max_calls` in one execution.
+    `audit`, `redact` and `approve` are those of a Sandbox.
     """
 
     def __init__(
@@ -77,6 +91,9 @@ class ScriptLibrary:
         redact: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
         make_api: Callable[..., HostApi] | None = None,
+        tools: Any = (),
+        max_calls: int | None = None,
+        approve: Callable[..., Any] | None = None,
     ) -> None:
         from moonbox.sandbox.sandbox import Sandbox
 
@@ -84,7 +101,9 @@ class ScriptLibrary:
         self.toolbox = Toolbox()
         self._own = sandbox is None
         self._closing = contextlib.ExitStack()
-        self._sandbox = sandbox or Sandbox(audit=audit, redact=redact)
+        self._sandbox = sandbox or Sandbox(audit=audit, redact=redact, approve=approve)
+        self.tools = Toolbox.of(tools)
+        self._max_calls = MOST_HOST_CALLS if max_calls is None else max_calls
         self._context = {name: _needs_knowledge(name) for name in ("search", "get", "sources")} | dict(context or {})
         self._make_api = make_api
         self._lock = threading.Lock()
@@ -121,7 +140,7 @@ class ScriptLibrary:
             for key, settings in self._wanted().items():
                 known = before.get(key)
                 unchanged = known is not None and known.stamp == file_stamp(settings.path)
-                loaded[key] = known if known is not None and unchanged else self._load(key, settings, known)
+                loaded[key] = known if known is not None and unchanged else self.load(settings, key, known)
             if loaded.keys() == before.keys() and all(before[key] is script for key, script in loaded.items()):
                 return False
             self._loaded = loaded
@@ -145,7 +164,15 @@ class ScriptLibrary:
             raise ToolError(
                 unknown("tool script", name, [item.settings.name for item in self._scripts]), code="not_found"
             )
-        return self._execute(script, arguments, parent, labels)
+        return self.execute_script(script, arguments, Context(run_id=parent, labels=labels or {}))
+
+    def compiles(self, source: str) -> bool:
+        """Whether a script has correct syntax. It is not run."""
+        with self._sandbox.repl(
+            limits=_LOAD_LIMITS, toolbox=Toolbox(), check=False, before_write=lambda _: None
+        ) as repl:
+            error = repl.run(f"do return end {source}").error
+        return error is None
 
     def close(self) -> None:
         if self._own:
@@ -174,9 +201,12 @@ class ScriptLibrary:
             for file in sorted(folder.glob("*.lua")):
                 if (path := file.resolve()) not in configured:
                     wanted[str(file)] = ScriptSettings(file.stem, path)
+        for file in sorted(self.settings.saved.glob("*.lua")) if self.settings.saved is not None else ():
+            if (path := file.resolve()) not in configured:
+                wanted[str(file)] = ScriptSettings(file.stem, path, tools=("*",))
         return wanted
 
-    def _load(self, key: str, settings: ScriptSettings, before: LoadedScript | None) -> LoadedScript:
+    def load(self, settings: ScriptSettings, key: str = "", before: LoadedScript | None = None) -> LoadedScript:
         """Load a script. If it is broken, it keeps the tool that it was `before`, whose calls report the problem."""
         stamp = file_stamp(settings.path)
         error, source = None, ""
@@ -226,7 +256,8 @@ class ScriptLibrary:
             hints=Hints.of(definition.hints),
             policy=definition.policy,
             call=call,
-            timeout=settings.timeout + 1.0,  # longer than the script's own limit, whose error says more
+            # Longer than the script's own limit, whose error says more. None while it may wait for a person.
+            timeout=None if definition.uses else settings.timeout + 1.0,
             meta={"version": definition.version, "script": str(settings.path), "source": digest(source.encode())},
         )
 
@@ -254,18 +285,23 @@ class ScriptLibrary:
         """The tool's result; a failed run becomes a ToolError."""
         if script is None:
             raise ToolError("the file of this tool was removed", code="unavailable")
-        run = self._execute(script, arguments, context.run_id, context.labels)
+        run = self.execute_script(script, arguments, context)
         if run.error is None:
             return run.value
         raise _tool_error(run.error, script.settings.name, script.settings.path.name)
 
-    def _execute(
-        self, script: LoadedScript, arguments: Mapping[str, Any], parent: str, labels: Mapping[str, str] | None
+    def execute_script(
+        self,
+        script: LoadedScript,
+        arguments: Mapping[str, Any],
+        context: Context | None = None,
+        tools: Toolbox | None = None,
     ) -> Run:
-        """Load the script in a new environment and call tool.execute.
+        """Load the script in a new environment and call tool.execute; `tools` stand in for those that it may call.
 
         One run does both, so that errors have the lines of the file and the trail has one row.
         """
+        context = context or Context()
         settings = script.settings
         if script.tool is None or script.problem is not None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
@@ -274,19 +310,57 @@ class ScriptLibrary:
         def described(run: Run) -> Run:
             # The line that calls tool.execute is not in the file.
             error = None if run.error is None else without_line(run.error, script.source.count("\n") + 2)
-            return structs.replace(run, parent=parent, tool=settings.name, error=error)
+            return structs.replace(run, parent=context.run_id, tool=settings.name, error=error)
 
-        with script_repl(
-            self._sandbox, settings, section=section, make_api=self._make_api, before_write=described
-        ) as repl:
+        uses = script.definition.uses if script.definition is not None else ()
+        with (
+            _one_deeper(settings.name),
+            script_repl(
+                self._sandbox,
+                settings,
+                section=section,
+                make_api=self._make_api,
+                before_write=described,
+                tools=self._granted(settings, uses) if tools is None else tools,
+                max_calls=self._max_calls if uses else MOST_HOST_CALLS,
+            ) as repl,
+        ):
             repl.define("params", dict(arguments))
             repl.define("context.config", dict(settings.config))
             repl.define("context.tool", settings.name)
             for key, value in self._context.items():
                 repl.define(f"context.{key}", value)
             if not script.enclosed:
-                return repl.run(f"{script.source}\n{_EXECUTE}", labels=labels)
-            return repl.run(f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}", labels=labels)
+                source = f"{script.source}\n{_EXECUTE}"
+            else:
+                source = f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}"
+            return repl.run(source, labels=context.labels, context=context.extra)
+
+    def _granted(self, settings: ScriptSettings, uses: Sequence[str]) -> Toolbox:
+        """The tools that a script uses and is granted, as they are now."""
+        if not uses:
+            return Toolbox()
+        return Toolbox(
+            tool
+            for tool in self.tools
+            if tool.path in uses
+            and not tool.execution
+            and any(fnmatchcase(tool.path, pattern) for pattern in settings.tools)
+        )
+
+
+@contextlib.contextmanager
+def _one_deeper(name: str) -> Iterator[None]:
+    """Around the execution of a script; ToolError where too many wait for each other."""
+    if _DEPTH.get() >= _MOST_DEEP:
+        raise ToolError(
+            f"the tool script {name} was not run: {_MOST_DEEP} tool scripts wait for it", code="limit_depth"
+        )
+    before = _DEPTH.set(_DEPTH.get() + 1)
+    try:
+        yield
+    finally:
+        _DEPTH.reset(before)
 
 
 def _needs_knowledge(name: str) -> Callable[..., NoReturn]:

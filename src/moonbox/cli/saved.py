@@ -1,0 +1,96 @@
+"""The commands `moonbox script save` and `remove`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moonbox.cli.audit import Db, chosen_run
+from moonbox.cli.options import ConfigFile, argument, flag, json_or_text, option
+from moonbox.cli.trust import Trust, trusted_config
+from moonbox.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from moonbox.config import Config
+
+app = typer.Typer(name="script", help="Save runs as tools, and remove them.", no_args_is_help=True)
+
+
+@app.command("save")
+def save(
+    run: Annotated[str | None, argument(help="The run's id, or the beginning of it.", metavar="[RUN]")] = None,
+    name: Annotated[str, option("--name", help="The name of the new tool.", metavar="NAME")] = "",
+    description: Annotated[str, option("--description", help="What the tool does, for models.")] = "",
+    params: Annotated[
+        list[str] | None,
+        option(
+            "--param",
+            "-p",
+            help="A parameter: a variable that a line `local NAME = …` sets, or NAME=VALUE for an input. Repeatable.",
+            metavar="NAME[=VALUE]",
+        ),
+    ] = None,
+    last: Annotated[bool, flag("--last", help="The latest run.")] = False,
+    replace: Annotated[bool, flag("--replace", help="Replace the saved script of that name.")] = False,
+    no_example: Annotated[bool, flag("--no-example", help="Do not record the run as a test.")] = False,
+    db: Db = None,
+    config: ConfigFile = None,
+    trust: Trust = False,
+) -> None:
+    """Save a run that succeeded as a tool script of the project.
+
+    The file is written to the folder that `saved` under [tools] names. The
+    run's tool calls and its result become a test for `moonbox tool test`.
+    """
+    from moonbox.project.assembly import script_library
+    from moonbox.scripts.saving import save_run
+
+    if not name:
+        raise UsageError("name the tool: --name NAME")
+    project = trusted_config(config, trust=trust)
+    chosen = chosen_run(db or _project_trail(project), run, last=last)
+    parameters, values = _parameters(params or ())
+    with script_library(project) as library:
+        saved = save_run(
+            library, chosen, name=name, description=description, parameters=parameters, values=values, replace=replace,
+            example=not no_example,
+        )  # fmt: skip
+    tested = f"; `moonbox tool test {saved.name}` tests it" if saved.tested else ""
+    typer.echo(f"{saved.path} is version {saved.version} of the tool '{saved.name}'{tested}")
+
+
+@app.command("remove")
+def remove(
+    name: Annotated[str, argument(help="The saved script.", metavar="NAME")],
+    config: ConfigFile = None,
+    trust: Trust = False,
+) -> None:
+    """Remove a saved script; its last version stays in the folder `history`."""
+    from moonbox.project.assembly import script_library
+    from moonbox.scripts.saving import remove_script
+
+    with script_library(trusted_config(config, trust=trust)) as library:
+        kept = remove_script(library, name)
+    typer.echo(f"the tool '{name}' was removed; its last version is {kept}")
+
+
+def _parameters(given: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    names = [item.partition("=")[0].strip() for item in given]
+    values = {
+        name: json_or_text(item.partition("=")[2]) for name, item in zip(names, given, strict=True) if "=" in item
+    }
+    return [{"name": name, "required": True} for name in names], values
+
+
+def _project_trail(config: Config) -> Path | None:
+    """The trail that the project has for itself."""
+    from pathlib import Path
+
+    from moonbox.project.sections import read_audit
+
+    path = read_audit(config).path
+    return None if path is None else config.folder / Path(path.removeprefix("sqlite:").removeprefix("jsonl:"))
