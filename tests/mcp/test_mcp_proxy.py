@@ -242,6 +242,28 @@ def test_sampling_only_where_the_configuration_allows_it(
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+def test_scripts_ask_the_model_of_the_client(
+    driver: Driver, configured: Callable[..., Path], env: dict[str, str], protocol: str
+) -> None:
+    from mcp_types import CreateMessageResult, TextContent
+
+    asked: list[Any] = []
+
+    async def sample(_: Any, params: Any) -> CreateMessageResult:
+        asked.append(params)
+        return CreateMessageResult(role="assistant", content=TextContent(text='{"sum": 42}'), model="m")
+
+    config = '[llm]\nprovider = "client"\nmax_calls = 2\n'
+    script = "return llm('6 * 7?', {type = 'object', required = {'sum'}}, 'Compute.').sum"
+    with connected(driver, configured, env, config, sampling_callback=sample, mode=protocol) as session:
+        assert text(session.call("lua_repl", {"source_code": script})) == "42"
+    assert [(item.messages[0].content.text, item.max_tokens) for item in asked] == [("6 * 7?", 1024)]
+    assert asked[0].system_prompt.startswith("Compute.")
+    with connected(driver, configured, env, config, mode=protocol) as session:
+        assert "does not support sampling/createMessage" in text(session.call("lua_repl", {"source_code": script}))
+
+
 def test_scripts_read_what_is_granted(driver: Driver, configured: Callable[..., Path], env: dict[str, str]) -> None:
     config = server("open", more='scripts = ["resources", "prompts"]') + server("closed")
     with connected(driver, configured, env, config) as session:

@@ -3,6 +3,7 @@
 [sandbox]  [limits]  [audit]     the Sandbox and its trail
 [journal]                        where its runs are taken down
 [tools]                          tool scripts
+[llm]                            the tool llm
 [knowledge]                      the tools search, get and sources
 [mcp.servers.<name>]             MCP servers
 [codemode]                       what the model is shown
@@ -15,15 +16,17 @@ import contextlib
 import logging
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
-from moonbox.config.sections import read_limits
+from moonbox.config.sections import LlmSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
     journal_options,
+    need_mcp,
     read_audit,
     read_codemode,
     read_knowledge,
@@ -193,6 +196,7 @@ def _add_own_tools(
     toolbox = sandbox.toolbox
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
+    _add_model(config, toolbox)
     knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
         toolbox.add(built_in)
@@ -289,6 +293,22 @@ def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
 
         with in_section(config, "tools"):
             toolbox.add(load_tools(references, folder=config.folder, option="python:"))
+
+
+def _add_model(config: Config, toolbox: Toolbox) -> None:
+    """The tool `llm`, if the configuration has a model."""
+    if not config.section("llm"):
+        return
+    from moonbox.adapters.llm import model_tool
+
+    settings, ask = config.read(LlmSettings, "llm"), None
+    if settings.provider == "client":
+        need_mcp()
+        from moonbox.mcp.sampling import sample
+
+        ask = partial(sample, max_tokens=settings.max_answer)
+    with in_section(config, "llm"):
+        toolbox.add(model_tool(settings, ask=ask, secrets=config.secrets))
 
 
 def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[KnowledgeBase | None, list[Tool]]:

@@ -35,8 +35,8 @@ def powers(config: Config) -> tuple[str, ...]:
 def trust_hash(config: Config) -> str:
     """A hash of the parts that need agreement, as they are written: values of variables do not count."""
     parts = {name: config.written.get(name) for name in _SECTIONS}
-    if "journal" in config.written:  # which configurations that were trusted before it existed do not have
-        parts["journal"] = config.written["journal"]
+    # Configurations that were trusted before these sections existed do not have them.
+    parts |= {name: config.written[name] for name in ("journal", "llm") if name in config.written}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -67,6 +67,8 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
     embeddings = _table(knowledge.get("embeddings"))
     if embeddings and embeddings.get("provider") != "local":
         yield f"send texts of the knowledge base to {embeddings.get('url', 'an embedding service')}"
+    if llm := _table(data.get("llm")):
+        yield f"send prompts of scripts to {llm.get('url') or llm.get('provider')} (the model {llm.get('model', '')})"
     for what, path in (
         ("audit trail", _table(data.get("audit")).get("path")),
         ("journal", _table(data.get("journal")).get("path")),

@@ -266,6 +266,7 @@ class CallPath:
                 extra=run.context,
                 cancelled=lambda: entry.left,
                 labels=run.labels,
+                report=entry.report,
             )
         arguments, first = entry.arguments, self._first
         if self.media.kept:

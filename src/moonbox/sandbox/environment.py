@@ -22,6 +22,8 @@ _SHOW_DOC = (
     "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."
 )
 _PROGRESS_DOC = "progress(done, total, text): tells the client how far the script is; total and text may be left out."
+GLOBAL_TOOLS = ("llm",)
+"""Tools that scripts call also by their bare names."""
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
 
@@ -123,7 +125,10 @@ def describe_environment(
         tools += [[each, *about] for each in dict.fromkeys((name, alias))]
     environment: dict[str, Any] = {
         "tools": tools,
-        "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in additions.functions],
+        "functions": [
+            *([name, f"tools.{name}"] for name in GLOBAL_TOOLS if name in toolbox),
+            *([name.replace(".", _PART), f"fn.{name}"] for name in additions.functions),
+        ],
         "values": [[name.replace(".", _PART), value] for name, value in additions.values.items()],
         "features": sorted(features),
     }

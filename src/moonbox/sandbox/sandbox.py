@@ -24,6 +24,7 @@ from moonbox.sandbox.setup import (
     open_sink,
     open_telemetry,
 )
+from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 from moonbox.worker.pool import Pool
@@ -55,6 +56,7 @@ class Sandbox(DurableRuns):
     """Runs untrusted scripts that call your tools. Use it as a context manager, or call `close`.
 
     tools          functions, Tools, Toolboxes, or a list or mapping (namespace → tools) of them
+    llm            the model that scripts ask with `llm`: the settings of [llm], or a Tool
     limits         what one run may spend
     language       the name of a language of the registry
     isolation      "process" (a locked-in process for each Repl), or "inline" (this process: trusted scripts only)
@@ -83,6 +85,7 @@ class Sandbox(DurableRuns):
         self,
         tools: Any = (),
         *,
+        llm: Mapping[str, Any] | Tool | None = None,
         limits: Limits | None = None,
         language: str = DEFAULT_LANGUAGE,
         isolation: Literal["process", "inline"] | WorkerSource = "process",
@@ -123,7 +126,7 @@ class Sandbox(DurableRuns):
         check_context({} if context is None else context)
         limits = limits or Limits()
         self._setup = Setup(
-            toolbox=Toolbox.of(tools),
+            toolbox=Toolbox.of(tools) if llm is None else _with_model(tools, llm),
             limits=limits,
             language=language_named(language),
             features=frozenset(lua_features),
@@ -400,6 +403,16 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
         return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(source, **given)
     with Sandbox(tools, **{"min_workers": 0, **options}) as box:
         return box.run(source, **given)
+
+
+def _with_model(tools: Any, llm: Any) -> Toolbox:
+    """The tools and the model, in a toolbox of their own."""
+    if not isinstance(llm, Tool):
+        from importlib import import_module
+
+        # By name: the adapters stand above this layer and are built on it.
+        llm = import_module("moonbox.adapters.llm").model_tool(llm)
+    return Toolbox().follow(Toolbox.of(tools)).add(llm)
 
 
 def _open_journal(place: Any, durability: str) -> Journal:
