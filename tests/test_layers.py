@@ -53,8 +53,8 @@ LAYERS: dict[str, float] = {
 }
 APART: dict[float, set[str]] = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
 """Packages of one layer that do not import each other."""
-OF_THE_FACE = {("tools", "project"): "toolbox.py"}
-"""`Toolbox.from_scripts` is a constructor of the public face and loads what it needs when it is called."""
+OF_THE_FACE = {("tools", "project"): "toolbox.py", ("sandbox", "adapters"): "sandbox.py"}
+"""`Toolbox.from_scripts` and `Sandbox(llm=…)` are of the public face and load what they need when they are called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
 OF_THE_WORKER = {"dataclass", "errors", "limits", "native", "values", "languages", "worker"}
