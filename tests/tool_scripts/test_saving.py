@@ -86,7 +86,9 @@ def test_one_command_makes_a_run_a_tool_that_is_tested_and_removed(folder: Path)
     trail = ("--db", "trail.db")
     assert moonbox(folder, "trust").returncode == 0
     assert moonbox(folder, "run", "totals.lua", "--audit", "trail.db").returncode == 0
-    done = moonbox(folder, "script", "save", "--last", "--name", "totals", "--description", "Sums.", "-p", "status")
+    done = moonbox(
+        folder, "script", "save", "--last", *trail, "--name", "totals", "--description", "Sums.", "-p", "status"
+    )
     assert (done.returncode, done.stderr) == (0, "")
     text = (folder / "saved" / "totals.lua").read_text()
     assert 'version = "1"' in text
@@ -101,7 +103,6 @@ def test_one_command_makes_a_run_a_tool_that_is_tested_and_removed(folder: Path)
     assert "expected" in moonbox(folder, "tool", "test").stdout
     assert moonbox(folder, "script", "remove", "totals").returncode == 0
     assert [path.name for path in (folder / "saved").rglob("*.*")] == ["totals.1.lua"]
-    assert "no runs" not in moonbox(folder, "audit", "list", *trail).stdout
 
 
 def test_a_saved_script_survives_a_restart_and_an_edit(folder: Path, opened: Callable[..., Assembly]) -> None:

@@ -192,25 +192,19 @@ def _close(made: list[tuple[Any, dict[str, Any]]]) -> None:
 
 def _client(settings: LlmSettings, adapter: Any) -> tuple[Any, dict[str, Any]]:
     """The package's client, and what each request has."""
-    key, most = settings.key_env and os.environ.get(settings.key_env), settings.max_answer
-    given = {"api_key": key, "base_url": settings.url}
-    given = {name: value for name, value in given.items() if value is not None}
+    most, url = settings.max_answer, settings.url
+    key = {"api_key": value} if (value := os.environ.get(settings.key_env or "")) else {}
+    given = key | ({"base_url": url} if url else {})
     match settings.provider:
         case "openai":
             return import_module("openai").OpenAI(**given), {"max_completion_tokens": most}
         case "local":
             from moonbox.adapters.local import server
 
-            options = {**server(settings.url or "ollama"), **({"api_key": key} if key else {})}
-            return import_module("openai").OpenAI(**options), {"max_tokens": most}
+            return import_module("openai").OpenAI(**server(url or "ollama") | key), {"max_tokens": most}
         case "anthropic":
             return import_module("anthropic").Anthropic(**given), {"max_tokens": most}
         case "google":
-            options = {"http_options": {"base_url": settings.url}} if settings.url else {}
-            options |= {"api_key": key} if key else {}
-            return import_module("google.genai").Client(**options), {"config": {"max_output_tokens": most}}
-    own = {"api_key": key, "api_base": settings.url}
-    return adapter.default_client(awaited=False), {
-        "max_tokens": most,
-        **{name: value for name, value in own.items() if value is not None},
-    }
+            options: Any = {"http_options": {"base_url": url}} if url else {}
+            return import_module("google.genai").Client(**options, **key), {"config": {"max_output_tokens": most}}
+    return adapter.default_client(awaited=False), {"max_tokens": most, **key, **({"api_base": url} if url else {})}

@@ -13,9 +13,6 @@ from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
-
-    from moonbox.config import Config
 
 app = typer.Typer(name="script", help="Save runs as tools, and remove them.", no_args_is_help=True)
 
@@ -52,7 +49,7 @@ def save(
     if not name:
         raise UsageError("name the tool: --name NAME")
     project = trusted_config(config, trust=trust)
-    chosen = chosen_run(db or _project_trail(project), run, last=last)
+    chosen = chosen_run(db, run, last=last)
     parameters, values = _parameters(params or ())
     with script_library(project) as library:
         saved = save_run(
@@ -84,13 +81,3 @@ def _parameters(given: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, A
         name: json_or_text(item.partition("=")[2]) for name, item in zip(names, given, strict=True) if "=" in item
     }
     return [{"name": name, "required": True} for name in names], values
-
-
-def _project_trail(config: Config) -> Path | None:
-    """The trail that the project has for itself."""
-    from pathlib import Path
-
-    from moonbox.project.sections import read_audit
-
-    path = read_audit(config).path
-    return None if path is None else config.folder / Path(path.removeprefix("sqlite:").removeprefix("jsonl:"))

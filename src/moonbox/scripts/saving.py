@@ -65,7 +65,7 @@ def save_run(
         raise UsageError("only a run that succeeded, and that is not itself one of a tool script, can be saved")
     values = {**_set_in(run.source), **(values or {})}
     names = [str(item.get("name")) for item in parameters]
-    kinds = [{"type": _TYPES[type(values[name])]} if name in values else {} for name in names]
+    kinds = [{"type": _TYPES.get(type(values[name]), "string")} if name in values else {} for name in names]
     options["parameters"] = [{**kind, **item} for kind, item in zip(kinds, parameters, strict=True)]
     if example and (missing := [name for name in names if name not in values]):
         raise UsageError(
