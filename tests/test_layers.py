@@ -42,6 +42,7 @@ LAYERS: dict[str, float] = {
     "worker": 2,
     "sandbox": 3,
     "scripts": 4,
+    "sources": 4,
     "knowledge": 4,
     "codemode": 5,
     "adapters": 6,
@@ -53,8 +54,12 @@ LAYERS: dict[str, float] = {
 }
 APART: dict[float, set[str]] = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
 """Packages of one layer that do not import each other."""
-OF_THE_FACE = {("tools", "project"): "toolbox.py", ("sandbox", "adapters"): "sandbox.py"}
-"""`Toolbox.from_scripts` and `Sandbox(llm=…)` are of the public face and load what they need when they are called."""
+OF_THE_FACE = {
+    ("tools", "project"): "toolbox.py",
+    ("tools", "sources"): "toolbox.py",
+    ("sandbox", "adapters"): "sandbox.py",
+}
+"""`Toolbox.from_scripts`, `Sandbox(llm=…)` and the like are of the public face and load what they need when called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
 OF_THE_WORKER = {"dataclass", "errors", "limits", "native", "values", "languages", "worker"}

@@ -6,6 +6,7 @@
 [llm]                            the tool llm
 [knowledge]                      the tools search, get and sources
 [mcp.servers.<name>]             MCP servers
+[openapi.<name>]  [sql.<name>]   tools of specifications and databases
 [codemode]                       what the model is shown
 [serve]                          how it is served
 """
@@ -36,6 +37,7 @@ from moonbox.project.sections import (
     read_tools,
     used_servers,
 )
+from moonbox.project.sources import add_sources
 from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
@@ -197,6 +199,7 @@ def _add_own_tools(
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
     _add_model(config, toolbox)
+    add_sources(config, toolbox)
     knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
         toolbox.add(built_in)
@@ -249,7 +252,8 @@ def _open_sandbox(
 
 
 def _open_sink(config: Config) -> Sink | None:
-    from moonbox.audit.sinks import Retention, default_path, open_sink
+    from moonbox.audit.retention import Retention
+    from moonbox.audit.sinks import default_path, open_sink
 
     settings = read_audit(config)
     if not settings.enabled:
