@@ -54,12 +54,8 @@ LAYERS: dict[str, float] = {
 }
 APART: dict[float, set[str]] = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
 """Packages of one layer that do not import each other."""
-OF_THE_FACE = {
-    ("tools", "project"): "toolbox.py",
-    ("tools", "sources"): "toolbox.py",
-    ("sandbox", "adapters"): "sandbox.py",
-}
-"""`Toolbox.from_scripts`, `Sandbox(llm=…)` and the like are of the public face and load what they need when called."""
+OF_THE_FACE = {("tools", "project"): "toolbox.py", ("tools", "sources"): "toolbox.py"}
+"""`Toolbox.from_scripts` and its like are constructors of the public face and load what they need when called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
 OF_THE_WORKER = {"dataclass", "errors", "limits", "native", "values", "languages", "worker"}

@@ -41,7 +41,7 @@ def answering(run: Run) -> Any:
 
 @pytest.mark.parametrize("provider", ["openai", "local", "anthropic", "google"])
 def test_each_provider_answers(provider: str) -> None:
-    with serve(Scripted(Say("Hello, Ada."))) as wire, Sandbox(llm=settings(wire, provider)) as box:
+    with serve(Scripted(Say("Hello, Ada."))) as wire, Sandbox([model_tool(settings(wire, provider))]) as box:
         run = box.run("return llm('Greet Ada.', nil, 'Be polite.')")
     assert answering(run) == "Hello, Ada."
     seen = wire.seen[0]
@@ -55,13 +55,13 @@ def test_each_provider_answers(provider: str) -> None:
 
 
 def test_the_same_name_in_rhai() -> None:
-    with serve(Scripted(Say("Hi."))) as wire, Sandbox(llm=settings(wire), language="rhai") as box:
+    with serve(Scripted(Say("Hi."))) as wire, Sandbox([model_tool(settings(wire))], language="rhai") as box:
         assert answering(box.run('llm("Greet.")')) == "Hi."
 
 
 def test_an_answer_fits_its_schema_after_one_repair() -> None:
     turns = [Say("The sum is 7."), Say('```json\n{"sum": 7}\n```'), Say("no"), Say("no again")]
-    with serve(Scripted(*turns)) as wire, Sandbox(llm=settings(wire)) as box:
+    with serve(Scripted(*turns)) as wire, Sandbox([model_tool(settings(wire))]) as box:
         run = box.run(f"return llm('3 + 4?', {SCHEMA}).sum")
         failed = box.run(f"return llm('2 + 2?', {SCHEMA})")
     assert answering(run) == 7
@@ -76,7 +76,7 @@ def test_an_answer_fits_its_schema_after_one_repair() -> None:
     "schema", ["{['$ref'] = 'http://127.0.0.1:1/x'}", "{type = 'nonsense'}", "{['$ref'] = 'file:///etc/passwd'}"]
 )
 def test_a_wrong_schema_asks_nobody(schema: str) -> None:
-    with serve(Scripted(Say("1"))) as wire, Sandbox(llm=settings(wire)) as box:
+    with serve(Scripted(Say("1"))) as wire, Sandbox([model_tool(settings(wire))]) as box:
         run = box.run(f"return llm('x', {schema})")
     assert run.error is not None
     assert "schema is invalid" in run.error.message
@@ -84,7 +84,7 @@ def test_a_wrong_schema_asks_nobody(schema: str) -> None:
 
 
 def test_the_same_question_is_asked_once() -> None:
-    with serve(Scripted(Say("A"), Say("B"))) as wire, Sandbox(llm=settings(wire)) as box:
+    with serve(Scripted(Say("A"), Say("B"))) as wire, Sandbox([model_tool(settings(wire))]) as box:
         first = box.run("return {llm('x'), llm('x'), llm('y')}")
         again = box.run("return llm('y')")
     assert (answering(first), answering(again)) == (["A", "A", "B"], "B")
@@ -107,13 +107,13 @@ def budget(**more: Any) -> Any:
     ],
 )
 def test_parallel_calls_share_one_budget(limits: dict[str, Any], answered: int) -> None:
-    with Sandbox(llm=budget(**limits)) as box:
+    with Sandbox([budget(**limits)]) as box:
         one_by_one = box.run("local n = 0 for i = 1, 9 do if pcall(llm, tostring(i)) then n = n + 1 end end return n")
         left = box.run("return llm('new')")
     assert answering(one_by_one) == answered
     assert left.error is not None
     assert (left.error.code, left.error.message.partition(":")[0]) == ("limit_llm", "the budget of llm is used up")
-    with Sandbox(llm=budget(**limits)) as box:
+    with Sandbox([budget(**limits)]) as box:
         together = box.run(
             "local jobs = {} for i = 1, 9 do jobs[i] = function() return llm(tostring(i)) end end "
             "local n = 0 for _, r in ipairs(parallel.settle(jobs)) do if r.ok then n = n + 1 end end return n"
@@ -131,7 +131,7 @@ def test_a_table_from_many_documents() -> None:
         number = int(seen.prompts[0].partition("Letter ")[2].partition(":")[0])
         return Say(json.dumps({"sum": number * 10}))
 
-    with serve(small) as wire, Sandbox([documents], llm=settings(wire)) as box:
+    with serve(small) as wire, Sandbox([documents, model_tool(settings(wire))]) as box:
         run = box.run(
             f"return parallel.map(tools.documents(), function(text) return llm('Read: ' .. text, {SCHEMA}).sum end)"
         )
@@ -170,11 +170,11 @@ def test_policies_and_secrets_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 )
 def test_wrong_settings_are_told(more: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        Sandbox(llm={"provider": "openai", "model": "m", **more})
+        model_tool({"provider": "openai", "model": "m", **more})
 
 
 def test_a_failure_of_the_provider_is_an_error_with_a_code() -> None:
-    with serve(Scripted()) as wire, Sandbox(llm=settings(wire, "anthropic")) as box:
+    with serve(Scripted()) as wire, Sandbox([model_tool(settings(wire, "anthropic"))]) as box:
         run = box.run("return llm('x')", timeout=20)
     assert run.error is not None
     assert "loopback-key" not in json.dumps(run.to_dict())

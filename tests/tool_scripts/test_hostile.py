@@ -52,7 +52,7 @@ def execute(tmp_path: Path, body: str, grants: Mapping[str, Any]) -> tuple[objec
     api = partial(HostApi, environ={"KEY": SECRET, "OTHER": "other-value"})
     with ScriptLibrary(ToolsSettings((settings,)), audit=sink, make_api=api) as lib:
         assert lib.scripts[0].problem is None
-        run = lib.execute("evil", {})
+        run = lib.execute(lib.scripts[0], {})
     trail = "".join(item.to_json() for item in sink.runs())
     return run.value, "" if run.error is None else run.error.message, trail
 

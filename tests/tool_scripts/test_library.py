@@ -66,7 +66,7 @@ def test_the_configured_key_is_the_name_and_further_keys_are_config(tmp_path: Pa
     toml = '[tools.script.hello]\npath = "tools/greet.lua"\nword = "${GREETING}"\nother = "${NOPE:-x}"\nlist = [1, 2]\n'
     with library(tmp_path, toml, {"greet.lua": GREET.replace('name = "greet", ', "")}) as lib:
         assert lib.toolbox.paths() == ("hello",)
-        run = lib.execute("hello", lib.toolbox["hello"].bind({"who": "me"}))
+        run = lib.execute(lib.scripts[0], lib.toolbox["hello"].bind({"who": "me"}))
         assert run.value == {"text": "me me ", "config": {"word": "hi", "other": "x", "list": [1, 2]}, "count": 1}
 
 
@@ -250,7 +250,7 @@ def test_a_script_in_a_folder_has_one_name_everywhere(tmp_path: Path) -> None:
     with library(tmp_path, files={"file_name.lua": NAMED}) as lib:
         assert lib.toolbox.paths() == ("own_name",)
         assert [script.settings.name for script in lib.scripts] == ["own_name"]
-        assert lib.execute("own_name", {}).value == "own_name"
+        assert lib.execute(lib.scripts[0], {}).value == "own_name"
         (tmp_path / "tools" / "file_name.lua").write_text(denied)
         assert lib.refresh()
         with pytest.raises(ToolError, match=r"under \[tools\.script\.own_name\]$"):
@@ -322,7 +322,7 @@ ENDINGS = [
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_errors_name_the_line_of_the_file(tmp_path: Path, ending: str) -> None:
     with library(tmp_path, files={"oops.lua": HELPER + ending}) as lib:
-        error = lib.execute("oops", {}).error
+        error = lib.execute(lib.scripts[0], {}).error
         assert error is not None and error.kind == "runtime"
         assert error.line == 2
 
@@ -332,7 +332,7 @@ def test_a_call_is_one_run_however_the_script_ends(tmp_path: Path, ending: str) 
     source = "tool = {}\nfunction tool.execute(params, context) return {params.n, context.tool} end" + ending
     sink = MemorySink()
     with library(tmp_path, files={"ends.lua": source}, audit=sink) as lib:
-        assert lib.execute("ends", {"n": 5}).value == [5, "ends"]
+        assert lib.execute(lib.scripts[0], {"n": 5}).value == [5, "ends"]
     assert len(list(sink.runs())) == 1
 
 
@@ -360,7 +360,7 @@ end
 )
 def test_a_traceback_names_lines_of_the_file_only(tmp_path: Path, body: str, traceback: str, ending: str) -> None:
     with library(tmp_path, files={"deep.lua": body + ending}) as lib:
-        error = lib.execute("deep", {}).error
+        error = lib.execute(lib.scripts[0], {}).error
         assert error is not None and error.traceback.splitlines()[2:] == traceback.splitlines()
         assert max(frame.line or 0 for frame in error.frames) == 8
         with pytest.raises(ToolError) as caught:

@@ -184,10 +184,9 @@ def test_a_saved_script_takes_no_name_and_no_place_of_others(
     ["end tool = {uses = {'refund'}} function tool.execute() return 1", "return 1 --[[", "return {...}"],
 )
 def test_a_script_cannot_leave_the_function_around_it(opened: Callable[..., Assembly], source: str) -> None:
-    from moonbox.scripts.saving import save_source
-
+    project = opened()
     with pytest.raises(UsageError, match=r"syntax error|cannot be a tool"):
-        save_source(library(opened()), source, name="sly")
+        save_run(library(project), project.sandbox.run("return 1"), name="sly", source=source)
 
 
 def test_a_script_calls_only_what_it_uses(folder: Path, opened: Callable[..., Assembly]) -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from moonbox.cli.audit import Db, chosen_run
 from moonbox.cli.options import ConfigFile, argument, flag, json_or_text, option
 from moonbox.cli.trust import Trust, trusted_config
-from moonbox.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 app = typer.Typer(name="script", help="Save runs as tools, and remove them.", no_args_is_help=True)
 
 
 @app.command("save")
 def save(
+    name: Annotated[str, option("--name", help="The name of the new tool.", metavar="NAME")],
     run: Annotated[str | None, argument(help="The run's id, or the beginning of it.", metavar="[RUN]")] = None,
-    name: Annotated[str, option("--name", help="The name of the new tool.", metavar="NAME")] = "",
     description: Annotated[str, option("--description", help="What the tool does, for models.")] = "",
     params: Annotated[
         list[str] | None,
@@ -46,16 +42,19 @@ def save(
     from moonbox.project.assembly import script_library
     from moonbox.scripts.saving import save_run
 
-    if not name:
-        raise UsageError("name the tool: --name NAME")
-    project = trusted_config(config, trust=trust)
-    chosen = chosen_run(db, run, last=last)
-    parameters, values = _parameters(params or ())
+    project, chosen = trusted_config(config, trust=trust), chosen_run(db, run, last=last)
+    given = [(key.strip(), equals, value) for key, equals, value in (item.partition("=") for item in params or ())]
     with script_library(project) as library:
         saved = save_run(
-            library, chosen, name=name, description=description, parameters=parameters, values=values, replace=replace,
+            library,
+            chosen,
+            name=name,
+            description=description,
+            parameters=[{"name": key, "required": True} for key, _, _ in given],
+            values={key: json_or_text(value) for key, equals, value in given if equals},
+            replace=replace,
             example=not no_example,
-        )  # fmt: skip
+        )
     tested = f"; `moonbox tool test {saved.name}` tests it" if saved.tested else ""
     typer.echo(f"{saved.path} is version {saved.version} of the tool '{saved.name}'{tested}")
 
@@ -73,11 +72,3 @@ def remove(
     with script_library(trusted_config(config, trust=trust)) as library:
         kept = remove_script(library, name)
     typer.echo(f"the tool '{name}' was removed; its last version is {kept}")
-
-
-def _parameters(given: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    names = [item.partition("=")[0].strip() for item in given]
-    values = {
-        name: json_or_text(item.partition("=")[2]) for name, item in zip(names, given, strict=True) if "=" in item
-    }
-    return [{"name": name, "required": True} for name in names], values

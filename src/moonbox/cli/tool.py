@@ -208,7 +208,7 @@ def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run
             bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
         except ArgumentError as problem:
             raise UsageError(problem.message) from None
-        return library.execute(script.settings.name, bound)
+        return library.execute(script, bound)
 
 
 def _show_broken(script: LoadedScript) -> None:

@@ -20,18 +20,8 @@ if TYPE_CHECKING:
 
 FILE_NAME = "moonbox.toml"
 SECTIONS = (
-    "audit",
-    "codemode",
-    "journal",
-    "knowledge",
-    "limits",
-    "llm",
-    "mcp",
-    "openapi",
-    "sandbox",
-    "serve",
-    "sql",
-    "tools",
+    *("audit", "codemode", "journal", "knowledge", "limits", "llm"),
+    *("mcp", "openapi", "sandbox", "serve", "sql", "tools"),
 )
 
 T = TypeVar("T")

@@ -337,54 +337,48 @@ def _open_scripts(
     settings = read_tools(config)
     if not settings.scripts and not settings.folders and settings.saved is None:
         return None
-    # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
-    own = closing.enter_context(sandbox.sibling(None if sink is None else SharedSink(sink)))
-    most, context = sandbox.limits.max_tool_calls, _script_context(built_in)
+    options = _tools_for_scripts(sandbox, sink, closing)
     with config.naming_file():
-        library = ScriptLibrary(settings, sandbox=own, tools=sandbox.toolbox, max_calls=most, context=context)
-        return closing.enter_context(library)
+        return closing.enter_context(ScriptLibrary(settings, context=_script_context(built_in), **options))
 
 
-def script_library(config: Any, *, start: float = 0.0, **options: Any) -> ScriptLibrary:
-    """The tool scripts of a configuration by themselves, with the context that they find in the whole project.
+def script_library(
+    config: Any, *, settings: ToolsSettings | None = None, start: float = 0.0, **options: Any
+) -> ScriptLibrary:
+    """The tool scripts of a configuration by themselves, with what they find in the whole project.
 
-    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base. `start` is how
-    many seconds MCP servers have to start, where a script may call tools; they are not started with 0.
+    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base and no tools;
+    `settings` replace its [tools]. `start` is how many seconds MCP servers have to start, where scripts may call tools;
+    they are not started with 0. The options are those of a ScriptLibrary.
     """
     from moonbox.scripts.library import ScriptLibrary
 
-    if not isinstance(config, Config) and not isinstance(config, dict):
-        config = Config.load(config)
-    if isinstance(config, Config) and options.keys() <= {"settings"}:
-        settings = options.get("settings") or read_tools(config)
-        if settings.saved is not None or any(script.tools for script in settings.scripts):
-            return _library_with_tools(config, settings, start)
-    if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
+    if isinstance(config, dict):
         return ScriptLibrary.from_config(config, **options)
+    config = config if isinstance(config, Config) else Config.load(config)
+    settings = settings or read_tools(config)
     with contextlib.ExitStack() as closing:
-        _, tools = _open_knowledge(config, closing)
-        library = ScriptLibrary.from_config(config, context=_script_context(tools), **options)
+        if not options and (settings.saved is not None or any(script.tools for script in settings.scripts)):
+            project = closing.enter_context(assemble(config))
+            if start:
+                project.start(start)
+            options = _tools_for_scripts(project.sandbox, None, closing)
+            built_in = [project.sandbox.toolbox[name] for name in project.builtin if name in project.sandbox.toolbox]
+        else:
+            _, built_in = _open_knowledge(config, closing)
+        library = ScriptLibrary(settings, **{"context": _script_context(built_in), **options})
         library.closing(closing.pop_all())
         return library
     raise AssertionError
 
 
-def _library_with_tools(config: Config, settings: ToolsSettings, start: float) -> ScriptLibrary:
-    """A library of scripts that may call the tools of the project."""
-    from moonbox.scripts.library import ScriptLibrary
+def _tools_for_scripts(sandbox: Sandbox, sink: Sink | None, closing: contextlib.ExitStack) -> dict[str, Any]:
+    """What a library needs for scripts that call the tools of a Sandbox.
 
-    with contextlib.ExitStack() as closing:
-        project = closing.enter_context(assemble(config))
-        if start:
-            project.start(start)
-        box = project.sandbox
-        own = closing.enter_context(box.sibling())
-        context = _script_context([box.toolbox[name] for name in project.builtin if name in box.toolbox])
-        most = box.limits.max_tool_calls
-        library = ScriptLibrary(settings, sandbox=own, tools=box.toolbox, max_calls=most, context=context)
-        library.closing(closing.pop_all())
-        return library
-    raise AssertionError
+    It has workers of its own: scripts that wait for tool scripts must not hold the workers that these need.
+    """
+    own = closing.enter_context(sandbox.sibling(None if sink is None else SharedSink(sink)))
+    return {"sandbox": own, "tools": sandbox.toolbox}
 
 
 def _script_context(built_in: list[Tool]) -> dict[str, Callable[..., Any]]:

@@ -24,7 +24,6 @@ from moonbox.sandbox.setup import (
     open_sink,
     open_telemetry,
 )
-from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 from moonbox.worker.pool import Pool
@@ -56,7 +55,6 @@ class Sandbox(DurableRuns):
     """Runs untrusted scripts that call your tools. Use it as a context manager, or call `close`.
 
     tools          functions, Tools, Toolboxes, or a list or mapping (namespace → tools) of them
-    llm            the model that scripts ask with `llm`: the settings of [llm], or a Tool
     limits         what one run may spend
     language       the name of a language of the registry
     isolation      "process" (a locked-in process for each Repl), or "inline" (this process: trusted scripts only)
@@ -85,7 +83,6 @@ class Sandbox(DurableRuns):
         self,
         tools: Any = (),
         *,
-        llm: Mapping[str, Any] | Tool | None = None,
         limits: Limits | None = None,
         language: str = DEFAULT_LANGUAGE,
         isolation: Literal["process", "inline"] | WorkerSource = "process",
@@ -126,7 +123,7 @@ class Sandbox(DurableRuns):
         check_context({} if context is None else context)
         limits = limits or Limits()
         self._setup = Setup(
-            toolbox=Toolbox.of(tools) if llm is None else _with_model(tools, llm),
+            toolbox=Toolbox.of(tools),
             limits=limits,
             language=language_named(language),
             features=frozenset(lua_features),
@@ -333,11 +330,9 @@ class Sandbox(DurableRuns):
 
         For tool scripts: a script that waits for one must not hold the worker that it needs.
         """
-        mine = self._setup
-        twin = Sandbox(approve=mine.approve, middleware=mine.middleware, failures=mine.failures, audit=audit)
-        other = twin._setup
-        other.secrets, other.redactor, other.context = mine.secrets, mine.redactor, mine.context
-        other.slots, other.running_calls = mine.slots, mine.running_calls
+        twin = Sandbox(limits=self.limits, audit=audit)
+        for part in ("approve", "middleware", "failures", "secrets", "redactor", "context", "slots", "running_calls"):
+            setattr(twin._setup, part, getattr(self._setup, part))
         return twin
 
     @property
@@ -403,16 +398,6 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
         return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(source, **given)
     with Sandbox(tools, **{"min_workers": 0, **options}) as box:
         return box.run(source, **given)
-
-
-def _with_model(tools: Any, llm: Any) -> Toolbox:
-    """The tools and the model, in a toolbox of their own."""
-    if not isinstance(llm, Tool):
-        from importlib import import_module
-
-        # By name: the adapters stand above this layer and are built on it.
-        llm = import_module("moonbox.adapters.llm").model_tool(llm)
-    return Toolbox().follow(Toolbox.of(tools)).add(llm)
 
 
 def _open_journal(place: Any, durability: str) -> Journal:

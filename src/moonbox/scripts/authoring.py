@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,11 @@ from moonbox.tools.toolbox import Toolbox
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
-_KEYS = ("name", "params", "result", "error", "calls")
-_CALL_KEYS = ("tool", "arguments", "result", "error", "code")
 _SHOWN = 200
 _FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 
@@ -76,6 +75,11 @@ class Example:
     calls: tuple[dict[str, Any], ...] | None = None
     """Of each call: tool and arguments, and result, or error and code."""
 
+    def to_text(self) -> str:
+        """What a file with this example contains."""
+        item = {"name": self.title, "params": self.params, "result": self.result, "calls": list(self.calls or ())}
+        return json.dumps([to_jsonable(item)], ensure_ascii=False, indent=2) + "\n"
+
 
 def examples_file(script: Path) -> Path:
     """Where the examples of a script are."""
@@ -103,8 +107,8 @@ def run_example(library: ScriptLibrary, script: LoadedScript, example: Example) 
     assert script.tool is not None
     message: str | None
     try:
-        tools = None if example.calls is None else _recorded(library, example.calls)
-        run = library.execute_script(script, script.tool.bind(example.params), tools=tools)
+        tools = None if example.calls is None else _recorded_tools(library, example.calls)
+        run = library.execute(script, script.tool.bind(example.params), tools=tools)
         message, value = (None if run.error is None else str(run.error)), run.value
     except ArgumentError as problem:
         message, value = problem.message, None
@@ -119,68 +123,56 @@ def run_example(library: ScriptLibrary, script: LoadedScript, example: Example) 
     return f"expected {short(example.result, _SHOWN)}, not {short(value, _SHOWN)}"
 
 
-def example_text(examples: Sequence[Example]) -> str:
-    """What the file of these examples contains."""
-    items = []
-    for example in examples:
-        outcome = {"result": to_jsonable(example.result)} if example.error is None else {"error": example.error}
-        calls = {} if example.calls is None else {"calls": to_jsonable(list(example.calls))}
-        items.append({"name": example.title, "params": to_jsonable(example.params), **outcome, **calls})
-    return json.dumps(items, ensure_ascii=False, indent=2) + "\n"
-
-
-def _recorded(library: ScriptLibrary, calls: Sequence[dict[str, Any]]) -> Toolbox:
+def _recorded_tools(library: ScriptLibrary, calls: Sequence[dict[str, Any]]) -> Toolbox:
     """Tools that give the recorded answers, each once. They have the schemas of the project's tools of these names."""
-    open_calls = [dict(call) for call in calls]
-    lock = threading.Lock()
+    unanswered, lock = list(calls), threading.Lock()
+
+    def answer(path: str, arguments: dict[str, Any]) -> Any:
+        def fits(call: dict[str, Any]) -> bool:
+            return call["tool"] == path and bool(arguments.items() <= call.get("arguments", {}).items())
+
+        with lock:
+            call = next(filter(fits, unanswered), None)
+            if call is None:
+                raise ToolError(f"the example has no answer for this call: {path} {short(arguments, _SHOWN)}")
+            unanswered.remove(call)
+        if "error" in call:
+            raise ToolError(call["error"], code=call.get("code", "tool_error"))
+        return call.get("result")
 
     def stand_in(path: str) -> Tool:
-        def call(arguments: dict[str, Any]) -> Any:
-            with lock:
-                for index, known in enumerate(open_calls):
-                    if known["tool"] == path and arguments.items() <= known["arguments"].items():
-                        answer = open_calls.pop(index)
-                        break
-                else:
-                    raise ToolError(f"the example has no answer for this call: {path} {short(arguments, _SHOWN)}")
-            if "error" in answer:
-                raise ToolError(answer["error"], code=answer.get("code", "tool_error"))
-            return answer.get("result")
-
         real = library.tools.get(path)
+        parameters = {"type": "object"} if real is None else real.parameters
         space, _, name = path.rpartition(".")
-        parameters = real.parameters if real is not None else {"type": "object"}
+        call = partial(answer, path)
         return Tool.from_schema(name=name, namespace=space or None, parameters=parameters, call=call, parse_json=False)
 
     return Toolbox([stand_in(path) for path in dict.fromkeys(call["tool"] for call in calls)])
 
 
-def _calls(item: Any, where: str) -> tuple[dict[str, Any], ...] | None:
-    if item is None:
-        return None
-    for call in item if isinstance(item, list) else [None]:
-        if not isinstance(call, dict) or not isinstance(call.get("tool"), str):
-            raise ConfigError(f'{where}: calls must be a list of {{"tool": "…", "arguments": {{…}}, "result": …}}')
-        for key in call:
-            if key not in _CALL_KEYS:
-                raise ConfigError(f"{where}: {unknown('key', key, _CALL_KEYS)}")
-        if not isinstance(call.setdefault("arguments", {}), dict) or not isinstance(call.get("error", ""), str):
-            raise ConfigError(f"{where}: the arguments of a call must be an object, and its error text")
-    return tuple(from_jsonable(call) for call in item)
-
-
 def _example(item: Any, where: str) -> Example:
-    if not isinstance(item, dict):
-        raise ConfigError(f"{where} must be an object with params, and result or error")
-    for key in item:
-        if key not in _KEYS:
-            raise ConfigError(f"{where}: {unknown('key', key, _KEYS)}")
-    params, error = item.get("params", {}), item.get("error")
-    if not isinstance(params, dict):
-        raise ConfigError(f"{where}: params must be an object")
+    _check_fields(item, {"name": object, "params": dict, "result": object, "error": str, "calls": list}, where)
     if ("result" in item) == ("error" in item):
         raise ConfigError(f"{where}: give either result or error")
-    if error is not None and not isinstance(error, str):
-        raise ConfigError(f"{where}: error must be text")
-    calls = _calls(item.get("calls"), where)
-    return Example(str(item.get("name") or short(params, 60)), params, item.get("result"), error, calls)
+    params, calls = item.get("params", {}), item.get("calls")
+    for call in calls or ():
+        _check_fields(call, _CALL_FIELDS, f"{where}.calls")
+        if "tool" not in call:
+            raise ConfigError(f"{where}.calls: the tool is missing")
+    recorded = None if calls is None else tuple(map(from_jsonable, calls))
+    title = str(item.get("name") or short(params, 60))
+    return Example(title, params, from_jsonable(item.get("result")), item.get("error"), recorded)
+
+
+_CALL_FIELDS = {"tool": str, "arguments": dict, "result": object, "error": str, "code": str}
+_JSON_NAMES = {dict: "an object", list: "a list", str: "text"}
+
+
+def _check_fields(item: Any, fields: Mapping[str, type], where: str) -> None:
+    if not isinstance(item, dict):
+        raise ConfigError(f"{where} must be an object with {', '.join(fields)}")
+    for key, value in item.items():
+        if key not in fields:
+            raise ConfigError(f"{where}: {unknown('key', key, fields)}")
+        if not isinstance(value, fields[key]):
+            raise ConfigError(f"{where}: {key} must be {_JSON_NAMES[fields[key]]}")

@@ -37,7 +37,7 @@ return {
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
 _SCHEMA_WORDS = ("description", "default", "enum", "items", "properties", "minimum", "maximum", "pattern")
 _KEYS = ("name", "type", "required", *_SCHEMA_WORDS)
-MOST_HOST_CALLS = 1000
+_MOST_HOST_CALLS = 1000
 _LARGEST_FILE = 1_000_000
 
 
@@ -192,11 +192,11 @@ def script_repl(
     make_api: Callable[..., HostApi] | None = None,
     before_write: Callable[[Run], Run] | None = None,
     tools: Toolbox | None = None,
-    max_calls: int = MOST_HOST_CALLS,
 ) -> Iterator[Repl]:
     """A fresh Repl for one execution of one script; the records of its runs contain no secrets.
 
-    `before_write` may add to each record. `tools` are those that the script may call.
+    `before_write` may add to each record. `tools` are those that the script may call, as often as a script of the
+    Sandbox.
     """
     api = (make_api or HostApi)(settings.grants, name=settings.name, section=section)
     api.hide(settings.hidden)
@@ -206,8 +206,9 @@ def script_repl(
         return redacted if before_write is None else before_write(redacted)
 
     try:
-        limits, toolbox = Limits(timeout=settings.timeout, max_tool_calls=max_calls), tools or Toolbox()
-        with sandbox.repl(limits=limits, toolbox=toolbox, before_write=finish, check=False) as repl:
+        most = sandbox.limits.max_tool_calls if tools else _MOST_HOST_CALLS
+        limits = Limits(timeout=settings.timeout, max_tool_calls=most)
+        with sandbox.repl(limits=limits, toolbox=tools or Toolbox(), before_write=finish, check=False) as repl:
             define_host_functions(repl, api)
             yield repl
     finally:

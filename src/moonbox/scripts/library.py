@@ -19,15 +19,7 @@ from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolE
 from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
-from moonbox.scripts.definition import (
-    MOST_HOST_CALLS,
-    READ_DEFINITION,
-    ScriptDefinition,
-    file_stamp,
-    read_source,
-    script_repl,
-)
-from moonbox.suggest import unknown
+from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
 from moonbox.tools.coercion import compile_coercion
 from moonbox.tools.document import Document
 from moonbox.tools.function import Context
@@ -78,8 +70,8 @@ class ScriptLibrary:
     """Tool scripts as tools. A broken, endless or hostile script affects only its own tool.
 
     `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `tools` are
-    those that scripts may call: each the ones in its `tool.uses` that it is granted, `max_calls` in one execution.
-    `audit`, `redact` and `approve` are those of a Sandbox.
+    those that scripts may call: each the ones in its `tool.uses` that it is granted. `audit` and `redact` are those of
+    a Sandbox.
     """
 
     def __init__(
@@ -91,9 +83,7 @@ class ScriptLibrary:
         redact: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
         make_api: Callable[..., HostApi] | None = None,
-        tools: Any = (),
-        max_calls: int | None = None,
-        approve: Callable[..., Any] | None = None,
+        tools: Toolbox | None = None,
     ) -> None:
         from moonbox.sandbox.sandbox import Sandbox
 
@@ -101,9 +91,8 @@ class ScriptLibrary:
         self.toolbox = Toolbox()
         self._own = sandbox is None
         self._closing = contextlib.ExitStack()
-        self._sandbox = sandbox or Sandbox(audit=audit, redact=redact, approve=approve)
-        self.tools = Toolbox.of(tools)
-        self._max_calls = MOST_HOST_CALLS if max_calls is None else max_calls
+        self._sandbox = sandbox or Sandbox(audit=audit, redact=redact)
+        self.tools = Toolbox() if tools is None else tools
         self._context = {name: _needs_knowledge(name) for name in ("search", "get", "sources")} | dict(context or {})
         self._make_api = make_api
         self._lock = threading.Lock()
@@ -112,16 +101,8 @@ class ScriptLibrary:
         self.refresh()
 
     @classmethod
-    def from_config(
-        cls,
-        config: Config | str | os.PathLike[str] | Mapping[str, Any],
-        *,
-        settings: ToolsSettings | None = None,
-        **options: Any,
-    ) -> ScriptLibrary:
-        """From moonbox.toml, its path, or the [tools] table as a dict; `settings` replaces what is in there."""
-        if settings is not None:
-            return cls(settings, **options)
+    def from_config(cls, config: Config | str | os.PathLike[str] | Mapping[str, Any], **options: Any) -> ScriptLibrary:
+        """From moonbox.toml, its path, or the [tools] table as a dict."""
         if isinstance(config, dict):
             return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
         if not isinstance(config, Config):
@@ -147,32 +128,10 @@ class ScriptLibrary:
             self._publish()
             return True
 
-    def execute(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        *,
-        parent: str = "",
-        labels: Mapping[str, str] | None = None,
-    ) -> Run:
-        """Run the tool of this name with validated arguments; the whole Run.
-
-        `parent` is the run that called it, and `labels` are that run's.
-        """
-        script = next((script for script in self._scripts if script.settings.name == name), None)
-        if script is None:
-            raise ToolError(
-                unknown("tool script", name, [item.settings.name for item in self._scripts]), code="not_found"
-            )
-        return self.execute_script(script, arguments, Context(run_id=parent, labels=labels or {}))
-
     def compiles(self, source: str) -> bool:
         """Whether a script has correct syntax. It is not run."""
-        with self._sandbox.repl(
-            limits=_LOAD_LIMITS, toolbox=Toolbox(), check=False, before_write=lambda _: None
-        ) as repl:
-            error = repl.run(f"do return end {source}").error
-        return error is None
+        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=lambda _: None) as repl:
+            return repl.run(f"do return end {source}").error is None
 
     def close(self) -> None:
         if self._own:
@@ -198,22 +157,25 @@ class ScriptLibrary:
         for folder in self.settings.folders:
             if not folder.is_dir():
                 raise ConfigError(f"[tools] folders: {folder} does not exist or is not a folder")
+        saved = self.settings.saved
+        for folder in (*self.settings.folders, *([] if saved is None else [saved])):
             for file in sorted(folder.glob("*.lua")):
                 if (path := file.resolve()) not in configured:
-                    wanted[str(file)] = ScriptSettings(file.stem, path)
-        for file in sorted(self.settings.saved.glob("*.lua")) if self.settings.saved is not None else ():
-            if (path := file.resolve()) not in configured:
-                wanted[str(file)] = ScriptSettings(file.stem, path, tools=("*",))
+                    wanted[str(file)] = ScriptSettings(file.stem, path, tools=("*",) if folder == saved else ())
         return wanted
 
-    def load(self, settings: ScriptSettings, key: str = "", before: LoadedScript | None = None) -> LoadedScript:
-        """Load a script. If it is broken, it keeps the tool that it was `before`, whose calls report the problem."""
-        stamp = file_stamp(settings.path)
-        error, source = None, ""
+    def load(
+        self, settings: ScriptSettings, key: str = "", before: LoadedScript | None = None, *, source: str = ""
+    ) -> LoadedScript:
+        """Load a script, by default from its file.
+
+        If it is broken, it keeps the tool that it was `before`, whose calls report the problem.
+        """
+        stamp, error = file_stamp(settings.path), None
         try:
             if settings.problem is not None:
                 raise ToolDefinitionError(settings.problem)
-            source = read_source(settings.path)
+            source = source or read_source(settings.path)
             definition, enclosed = self._define(settings, source)
             named = replace(settings, name=definition.name)
             tool = self._make_tool(key, named, definition, source)
@@ -285,12 +247,12 @@ class ScriptLibrary:
         """The tool's result; a failed run becomes a ToolError."""
         if script is None:
             raise ToolError("the file of this tool was removed", code="unavailable")
-        run = self.execute_script(script, arguments, context)
+        run = self.execute(script, arguments, context)
         if run.error is None:
             return run.value
         raise _tool_error(run.error, script.settings.name, script.settings.path.name)
 
-    def execute_script(
+    def execute(
         self,
         script: LoadedScript,
         arguments: Mapping[str, Any],
@@ -312,7 +274,6 @@ class ScriptLibrary:
             error = None if run.error is None else without_line(run.error, script.source.count("\n") + 2)
             return structs.replace(run, parent=context.run_id, tool=settings.name, error=error)
 
-        uses = script.definition.uses if script.definition is not None else ()
         with (
             _one_deeper(settings.name),
             script_repl(
@@ -321,8 +282,7 @@ class ScriptLibrary:
                 section=section,
                 make_api=self._make_api,
                 before_write=described,
-                tools=self._granted(settings, uses) if tools is None else tools,
-                max_calls=self._max_calls if uses else MOST_HOST_CALLS,
+                tools=self._granted(script) if tools is None else tools,
             ) as repl,
         ):
             repl.define("params", dict(arguments))
@@ -330,32 +290,26 @@ class ScriptLibrary:
             repl.define("context.tool", settings.name)
             for key, value in self._context.items():
                 repl.define(f"context.{key}", value)
-            if not script.enclosed:
-                source = f"{script.source}\n{_EXECUTE}"
-            else:
-                source = f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}"
-            return repl.run(source, labels=context.labels, context=context.extra)
+            form = f"{_ENCLOSED} {_EXECUTE}" if script.enclosed else f"{{source}}\n{_EXECUTE}"
+            return repl.run(form.replace("{source}", script.source), labels=context.labels, context=context.extra)
 
-    def _granted(self, settings: ScriptSettings, uses: Sequence[str]) -> Toolbox:
+    def _granted(self, script: LoadedScript) -> Toolbox:
         """The tools that a script uses and is granted, as they are now."""
-        if not uses:
-            return Toolbox()
-        return Toolbox(
-            tool
-            for tool in self.tools
-            if tool.path in uses
-            and not tool.execution
-            and any(fnmatchcase(tool.path, pattern) for pattern in settings.tools)
-        )
+        uses = script.definition.uses if script.definition is not None else ()
+
+        def granted(tool: Tool) -> bool:
+            patterns = script.settings.tools if tool.path in uses and not tool.execution else ()
+            return any(fnmatchcase(tool.path, pattern) for pattern in patterns)
+
+        return Toolbox(filter(granted, self.tools if uses else ()))
 
 
 @contextlib.contextmanager
 def _one_deeper(name: str) -> Iterator[None]:
     """Around the execution of a script; ToolError where too many wait for each other."""
     if _DEPTH.get() >= _MOST_DEEP:
-        raise ToolError(
-            f"the tool script {name} was not run: {_MOST_DEEP} tool scripts wait for it", code="limit_depth"
-        )
+        message = f"the tool script {name} was not run: {_MOST_DEEP} tool scripts wait for it"
+        raise ToolError(message, code="limit_depth")
     before = _DEPTH.set(_DEPTH.get() + 1)
     try:
         yield
