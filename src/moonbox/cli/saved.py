@@ -39,14 +39,14 @@ def save(
     The file is written to the folder that `saved` under [tools] names. The
     run's tool calls and its result become a test for `moonbox tool test`.
     """
-    from moonbox.project.assembly import script_library
+    from moonbox.project.assembly import assemble
     from moonbox.scripts.saving import save_run
 
     project, chosen = trusted_config(config, trust=trust), chosen_run(db, run, last=last)
     given = [(key.strip(), equals, value) for key, equals, value in (item.partition("=") for item in params or ())]
-    with script_library(project) as library:
+    with assemble(project) as opened:
         saved = save_run(
-            library,
+            opened.scripts,
             chosen,
             name=name,
             description=description,
@@ -66,9 +66,9 @@ def remove(
     trust: Trust = False,
 ) -> None:
     """Remove a saved script; its last version stays in the folder `history`."""
-    from moonbox.project.assembly import script_library
+    from moonbox.project.assembly import assemble
     from moonbox.scripts.saving import remove_script
 
-    with script_library(trusted_config(config, trust=trust)) as library:
-        kept = remove_script(library, name)
+    with assemble(trusted_config(config, trust=trust)) as opened:
+        kept = remove_script(opened.scripts, name)
     typer.echo(f"the tool '{name}' was removed; its last version is {kept}")

@@ -140,8 +140,8 @@ def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_j
     if path is not None and (params or not examples_of(settings.scripts[0].path)):
         return _show_test(_test(settings, params, config), settings.scripts[0].path, as_json=as_json)
     failed = total = 0
-    with _opened(settings, config) as library:
-        for script in library.scripts:
+    with _opened(settings, config) as (library, scripts):
+        for script in scripts:
             if script.problem is not None:
                 _show_broken(script)
                 failed += 1
@@ -199,8 +199,7 @@ _POLL_SECONDS = 0.2
 def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run:
     from moonbox.errors import ArgumentError
 
-    with _opened(settings, config, start=START_SECONDS) as library:
-        script = library.scripts[0]
+    with _opened(settings, config, START_SECONDS) as (library, (script, *_)):
         if script.tool is None:
             _show_broken(script)
             raise typer.Exit(1)
@@ -243,12 +242,24 @@ def _shown_logs() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(settings: ToolsSettings, config: Config, start: float = 0.0) -> Iterator[ScriptLibrary]:
-    """A library of these scripts, with the context of their project. MCP servers have `start` seconds to start."""
-    from moonbox.project.assembly import script_library
+def _opened(
+    settings: ToolsSettings, config: Config, start: float = 0.0
+) -> Iterator[tuple[ScriptLibrary, list[LoadedScript]]]:
+    """These scripts and their library, with the context of their project.
 
-    with script_library(config, settings=settings, start=start) as library:
-        yield library
+    Where they may call its tools, the whole project is opened, and MCP servers have `start` seconds to start.
+    """
+    from moonbox.project.assembly import assemble, script_library
+
+    with contextlib.ExitStack() as closing:
+        library: Any
+        if any(item.tools for item in settings.scripts):
+            project = closing.enter_context(assemble(config.with_changes(audit={"enabled": False})))
+            library = (project.start(start) if start else project).scripts
+        else:
+            library = closing.enter_context(script_library(config, settings=settings))
+        wanted = [item.path for item in settings.scripts]
+        yield library, [script for script in library.scripts if script.settings.path in wanted]
 
 
 def _all_with_examples(config: Config) -> ToolsSettings:

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.media import MediaStore
     from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import ScriptLibrary
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
@@ -337,48 +336,30 @@ def _open_scripts(
     settings = read_tools(config)
     if not settings.scripts and not settings.folders and settings.saved is None:
         return None
-    options = _tools_for_scripts(sandbox, sink, closing)
+    # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
+    own = closing.enter_context(sandbox.sibling(None if sink is None else SharedSink(sink)))
     with config.naming_file():
-        return closing.enter_context(ScriptLibrary(settings, context=_script_context(built_in), **options))
+        library = ScriptLibrary(settings, sandbox=own, tools=sandbox.toolbox, context=_script_context(built_in))
+        return closing.enter_context(library)
 
 
-def script_library(
-    config: Any, *, settings: ToolsSettings | None = None, start: float = 0.0, **options: Any
-) -> ScriptLibrary:
-    """The tool scripts of a configuration by themselves, with what they find in the whole project.
+def script_library(config: Any, **options: Any) -> ScriptLibrary:
+    """The tool scripts of a configuration by themselves, with the context that they find in the whole project.
 
-    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base and no tools;
-    `settings` replace its [tools]. `start` is how many seconds MCP servers have to start, where scripts may call tools;
-    they are not started with 0. The options are those of a ScriptLibrary.
+    `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base.
     """
     from moonbox.scripts.library import ScriptLibrary
 
-    if isinstance(config, dict):
+    if not isinstance(config, Config) and not isinstance(config, dict):
+        config = Config.load(config)
+    if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
         return ScriptLibrary.from_config(config, **options)
-    config = config if isinstance(config, Config) else Config.load(config)
-    settings = settings or read_tools(config)
     with contextlib.ExitStack() as closing:
-        if not options and (settings.saved is not None or any(script.tools for script in settings.scripts)):
-            project = closing.enter_context(assemble(config))
-            if start:
-                project.start(start)
-            options = _tools_for_scripts(project.sandbox, None, closing)
-            built_in = [project.sandbox.toolbox[name] for name in project.builtin if name in project.sandbox.toolbox]
-        else:
-            _, built_in = _open_knowledge(config, closing)
-        library = ScriptLibrary(settings, **{"context": _script_context(built_in), **options})
+        _, tools = _open_knowledge(config, closing)
+        library = ScriptLibrary.from_config(config, context=_script_context(tools), **options)
         library.closing(closing.pop_all())
         return library
     raise AssertionError
-
-
-def _tools_for_scripts(sandbox: Sandbox, sink: Sink | None, closing: contextlib.ExitStack) -> dict[str, Any]:
-    """What a library needs for scripts that call the tools of a Sandbox.
-
-    It has workers of its own: scripts that wait for tool scripts must not hold the workers that these need.
-    """
-    own = closing.enter_context(sandbox.sibling(None if sink is None else SharedSink(sink)))
-    return {"sandbox": own, "tools": sandbox.toolbox}
 
 
 def _script_context(built_in: list[Tool]) -> dict[str, Callable[..., Any]]:

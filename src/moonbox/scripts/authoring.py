@@ -33,12 +33,12 @@ def write_tool(name: str, folder: Path) -> Path:
     """Write a commented tool script. Never replaces a file."""
     if not re.fullmatch(_FILE_NAME, name):
         raise UsageError(f"invalid tool name {name!r}; use letters, digits, - and _")
-    return _write(folder / f"{name}.lua", _template("tool.lua").replace("@NAME@", name))
+    return write_new(folder / f"{name}.lua", _template("tool.lua").replace("@NAME@", name))
 
 
 def write_config(folder: Path) -> Path:
     """Write a commented moonbox.toml and create the folder for tools. Never replaces a file."""
-    path = _write(folder / FILE_NAME, _template(FILE_NAME))
+    path = write_new(folder / FILE_NAME, _template(FILE_NAME))
     (folder / "tools").mkdir(exist_ok=True)
     return path
 
@@ -47,7 +47,8 @@ def _template(name: str) -> str:
     return resources.files("moonbox.scripts").joinpath("files", name).read_text(encoding="utf-8")
 
 
-def _write(path: Path, text: str) -> Path:
+def write_new(path: Path, text: str) -> Path:
+    """Write a file and the folders that it needs. Never replaces a file."""
     if path.parent.exists() and not path.parent.is_dir():
         raise UsageError(f"{path.parent} is a file, not a folder; nothing was changed")
     try:
@@ -56,8 +57,8 @@ def _write(path: Path, text: str) -> Path:
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{path} exists already; nothing was changed") from None
-    except OSError as problem:
-        raise UsageError(f"{path} cannot be written: {problem.strerror or problem}") from None
+    except (OSError, UnicodeEncodeError) as problem:  # half of a surrogate pair cannot be encoded
+        raise UsageError(f"{path} cannot be written: {getattr(problem, 'strerror', problem)}") from None
     return path
 
 
@@ -165,7 +166,7 @@ def _example(item: Any, where: str) -> Example:
 
 
 _CALL_FIELDS = {"tool": str, "arguments": dict, "result": object, "error": str, "code": str}
-_JSON_NAMES = {dict: "an object", list: "a list", str: "text"}
+_JSON_NAMES: dict[type, str] = {dict: "an object", list: "a list", str: "text"}
 
 
 def _check_fields(item: Any, fields: Mapping[str, type], where: str) -> None:

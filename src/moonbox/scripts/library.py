@@ -101,8 +101,16 @@ class ScriptLibrary:
         self.refresh()
 
     @classmethod
-    def from_config(cls, config: Config | str | os.PathLike[str] | Mapping[str, Any], **options: Any) -> ScriptLibrary:
-        """From moonbox.toml, its path, or the [tools] table as a dict."""
+    def from_config(
+        cls,
+        config: Config | str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        settings: ToolsSettings | None = None,
+        **options: Any,
+    ) -> ScriptLibrary:
+        """From moonbox.toml, its path, or the [tools] table as a dict; `settings` replaces what is in there."""
+        if settings is not None:
+            return cls(settings, **options)
         if isinstance(config, dict):
             return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
         if not isinstance(config, Config):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
@@ -15,7 +12,7 @@ from moonbox.languages.language import is_identifier
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.sandbox.decisions import Middleware, ToolCall
 from moonbox.sandbox.environment import GLOBAL_TOOLS
-from moonbox.scripts.authoring import Example, examples_file, run_example
+from moonbox.scripts.authoring import Example, examples_file, run_example, write_new
 from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.definition import parameters_schema
 from moonbox.tools.function import Context  # noqa: TC001  # read from the signature of a tool
@@ -24,6 +21,7 @@ from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from moonbox.audit.records import Run
     from moonbox.scripts.library import ScriptLibrary
@@ -47,7 +45,7 @@ class SavedScript:
 
 
 def save_run(
-    library: ScriptLibrary,
+    library: ScriptLibrary | None,
     run: Run,
     *,
     name: str,
@@ -69,10 +67,11 @@ def save_run(
     if run.tool or not run.ok:
         raise UsageError("only a run that succeeded, and that is not itself one of a tool script, can be saved")
     source = source or run.source
-    path = _path(library, name, replace=replace)
+    library, folder = _saved_scripts(library)
+    path = _path(library, folder, name, replace=replace)
     version = len(_history(path)) + path.exists() + 1
     known = {**_assigned(source), **(values or {})}
-    typed = [{"type": _TYPES.get(type(known.get(item.get("name"))), "string"), **item} for item in parameters]
+    typed = [{"type": _TYPES.get(type(known.get(str(item.get("name")))), "string"), **item} for item in parameters]
     uses = _uses(library, source, run)
     reads = all(tool is not None and tool.hints.read_only for tool in map(library.tools.get, uses))
     fields = {
@@ -85,26 +84,21 @@ def save_run(
     }
     text = _file_text(library, source, fields)
     recorded = _tried(library, path, text, _example(run, typed, known) if example else None)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            _retire(path)
-        if recorded:
-            _write(examples_file(path), recorded)
-        _write(path, text)
-    except UnicodeEncodeError:  # half of a surrogate pair
-        raise UsageError("the script or its example has text that UTF-8 cannot hold") from None
-    except OSError as problem:
-        raise UsageError(f"{path} cannot be written: {problem.strerror or problem}") from None
+    if path.exists():
+        _retire(path)
+    if recorded:
+        write_new(examples_file(path), recorded)
+    write_new(path, text)
     library.refresh()
     return SavedScript(name, path, version, bool(recorded))
 
 
-def remove_script(library: ScriptLibrary, name: str) -> Path:
+def remove_script(library: ScriptLibrary | None, name: str) -> Path:
     """Take a saved script away; where its last version is kept."""
-    path = _folder(library) / f"{name}.lua"
+    library, folder = _saved_scripts(library)
+    path = folder / f"{name}.lua"
     if path not in [script.settings.path for script in library.scripts]:
-        raise UsageError(f"there is no saved script '{visible(name, keep='')}' in {path.parent}")
+        raise UsageError(f"there is no saved script '{visible(name, keep='')}' in {folder}")
     kept = _retire(path)
     library.refresh()
     return kept
@@ -122,7 +116,7 @@ def saving(library: ScriptLibrary, trail: Any) -> tuple[Tool, Middleware]:
         raise ToolError("the audit trail has no script of this conversation that succeeded", code="not_found")
 
     def before(call: ToolCall) -> ToolCall | None:
-        if call.definition is not tool or call.arguments.get("source"):
+        if call.tool != SAVE or call.arguments.get("source"):
             return None
         return call.with_arguments({**call.arguments, "source": latest(call.repl_id).source})
 
@@ -144,15 +138,14 @@ def saving(library: ScriptLibrary, trail: Any) -> tuple[Tool, Middleware]:
         """
         if not source:  # what the person who was asked has not seen is not saved
             raise ToolError("the call has no source", code="invalid")
-        options = {"parameters": parameters, "source": source, "replace": replace}
+        options: Any = {"parameters": parameters, "source": source, "replace": replace}
         try:
             saved = save_run(library, latest(context.repl_id), name=name, description=description, **options)
         except (UsageError, ToolDefinitionError) as problem:
             raise ToolError(str(problem), code="invalid") from None
         return {"tool": f"tools.{saved.name}", "version": saved.version, "tested": saved.tested}
 
-    tool = Tool.from_function(save, policy="approve")
-    return tool, Middleware(before=before)
+    return Tool.from_function(save, policy="approve"), Middleware(before=before)
 
 
 # What is written
@@ -246,23 +239,23 @@ def _tried(library: ScriptLibrary, path: Path, text: str, example: Example | Non
 # Where it is written
 
 
-def _folder(library: ScriptLibrary) -> Path:
-    if library.settings.saved is None:
+def _saved_scripts(library: ScriptLibrary | None) -> tuple[ScriptLibrary, Path]:
+    if library is None or library.settings.saved is None:
         raise UsageError('scripts cannot be saved here; add saved = "saved" under [tools] in moonbox.toml')
-    return library.settings.saved
+    return library, library.settings.saved
 
 
-def _path(library: ScriptLibrary, name: str, *, replace: bool) -> Path:
+def _path(library: ScriptLibrary, folder: Path, name: str, *, replace: bool) -> Path:
     """The file of a new saved script, or of one that gives way; UsageError where the name cannot be used."""
     if not is_identifier(name) or len(name) > _LONGEST_NAME:
         raise UsageError(f"invalid name '{visible(name[:80], keep='')}'; use up to 64 letters, digits and _")
     library.refresh()
-    path = _folder(library) / f"{name}.lua"
+    path = folder / f"{name}.lua"
     if path in [script.settings.path for script in library.scripts]:
         if not replace:
             raise UsageError(f"there is a saved script '{name}' already; remove it first, or replace it")
         return path
-    taken = {SAVE, *(file.stem.lower() for file in path.parent.glob("*.lua"))}
+    taken = {SAVE, *(file.stem.lower() for file in folder.glob("*.lua"))}
     taken |= {each.lower() for tool in library.tools for each in (tool.path, tool.namespace or tool.path)}
     if name.lower() in taken:
         raise UsageError(f"there is a tool '{name}' already, which is not a saved script; choose another name")
@@ -276,15 +269,9 @@ def _history(path: Path) -> list[Path]:
 def _retire(path: Path) -> Path:
     """Move a script to the history, without its examples; where it is then."""
     place = path.parent / HISTORY / f"{path.stem}.{len(_history(path)) + 1}.lua"
-    place.parent.mkdir(exist_ok=True)
-    examples_file(path).unlink(missing_ok=True)
-    return path.replace(place)
-
-
-def _write(path: Path, text: str) -> None:
-    """In one step: nobody reads half of it, and a link is replaced, not followed."""
-    fd, draft = tempfile.mkstemp(dir=path.parent, prefix=".save-")
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(draft).chmod(0o644)
-    Path(draft).replace(path)
+    try:
+        place.parent.mkdir(exist_ok=True)
+        examples_file(path).unlink(missing_ok=True)
+        return path.replace(place)
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be moved to {place}: {problem.strerror}") from None
