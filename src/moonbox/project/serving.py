@@ -271,6 +271,7 @@ def service_of(assembly: Assembly, bench: Workbench | None = None) -> Service:
         refresh=assembly.refresh,
         servers=assembly.upstreams,
         workbench=bench,
+        scripts=assembly.scripts,
     )
 
 

@@ -93,6 +93,12 @@ def save_run(
     return SavedScript(name, path, version, bool(recorded))
 
 
+def can_save(library: ScriptLibrary | None, run: Run) -> bool:
+    """Whether there is a place for saved scripts, and the run is one that can become a tool."""
+    place = None if library is None else library.settings.saved
+    return place is not None and run.language == DEFAULT_LANGUAGE and run.ok and not run.tool
+
+
 def remove_script(library: ScriptLibrary | None, name: str) -> Path:
     """Take a saved script away; where its last version is kept."""
     library, folder = _saved_scripts(library)
