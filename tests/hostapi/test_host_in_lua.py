@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from moonbox.sandbox.sandbox import Sandbox
@@ -10,6 +11,8 @@ from tests.loopback_servers import Answer, Request, Server
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import pytest
 
     from moonbox.audit.records import Run
     from moonbox.scripts.hostapi import HostApi
@@ -27,7 +30,10 @@ def run(api: HostApi, source: str) -> Run:
         return api.redact_run(box.run(source))
 
 
-def test_a_script_uses_them_all(serve: Serve, make_api: MakeApi, tmp_path: Path) -> None:
+def test_a_script_uses_them_all(
+    serve: Serve, make_api: MakeApi, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "moonbox.script")
     (tmp_path / "data").mkdir()
     (tmp_path / "data/in.csv").write_text("city,n\nOslo,3\nRome,4\n")
     server = serve({"/": lambda request: Answer.json({"got": request.body.decode(), "none": None})})
@@ -49,7 +55,7 @@ def test_a_script_uses_them_all(serve: Serve, make_api: MakeApi, tmp_path: Path)
     digest = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
     assert done.values == (200, True, "x", "7", digest, "1970-01-01T00:00:00Z", "a=1", 36)
     assert (tmp_path / "out/bytes.bin").read_bytes().startswith(b'\xff\x00{"')
-    assert [record.message for record in api.logs] == ["done"]
+    assert caplog.messages == ['done {"total": 7}']
     assert [call.tool for call in done.calls[:4]] == ["fs.read", "csv.parse", "http.post", "fs.write"]
 
 
@@ -64,7 +70,7 @@ def test_a_refusal_can_be_caught_and_names_its_line(make_api: MakeApi) -> None:
     assert [call.status for call in done.calls] == ["denied"]
 
 
-def test_a_script_finds_no_way_to_its_secret(serve: Serve, make_api: MakeApi) -> None:
+def test_a_script_finds_no_way_to_its_secret(serve: Serve, make_api: MakeApi, caplog: pytest.LogCaptureFixture) -> None:
     def echo(request: Request) -> Answer:
         return Answer.json({"headers": request.headers}, status=418)
 
@@ -88,6 +94,6 @@ def test_a_script_finds_no_way_to_its_secret(serve: Serve, make_api: MakeApi) ->
     assert done.error is None
     assert server.requests[0].headers["x-key"] == SECRET
     assert done.values[-1] == len("[secret KEY]")
-    for record in (done.to_json(), done.for_model(), repr(api.logs)):
+    for record in (done.to_json(), done.for_model(), caplog.text):
         assert SECRET not in record
         assert "[secret KEY]" in record

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import http.server
 import threading
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox.audit.sinks import MemorySink
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
-from moonbox.scripts.hostapi import Grants, HostApi
+from moonbox.scripts.hostapi import Grants
 from moonbox.scripts.library import ScriptLibrary
 
 if TYPE_CHECKING:
@@ -43,14 +42,18 @@ def server() -> Iterator[int]:
         httpd.shutdown()
 
 
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", SECRET)
+
+
 def execute(tmp_path: Path, body: str, grants: Mapping[str, Any]) -> tuple[object, str, str]:
     """What the script returned, its error, and everything that was written down about it."""
     path = tmp_path / "evil.lua"
     path.write_text(f"tool = {{}}\nfunction tool.execute(params, context)\n{body}\nend\n")
     settings = ScriptSettings("evil", path, 10.0, Grants.from_dict(grants, tmp_path))
     sink = MemorySink()
-    api = partial(HostApi, environ={"KEY": SECRET, "OTHER": "other-value"})
-    with ScriptLibrary(ToolsSettings((settings,)), audit=sink, make_api=api) as lib:
+    with ScriptLibrary(ToolsSettings((settings,)), audit=sink) as lib:
         assert lib.scripts[0].problem is None
         run = lib.execute(lib.scripts[0], {})
     trail = "".join(item.to_json() for item in sink.runs())

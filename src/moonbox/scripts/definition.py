@@ -187,28 +187,27 @@ def file_stamp(path: Path) -> tuple[int, int]:
 def script_repl(
     sandbox: Sandbox,
     settings: ScriptSettings,
-    *,
-    section: str,
-    make_api: Callable[..., HostApi] | None = None,
-    before_write: Callable[[Run], Run] | None = None,
+    before_write: Callable[[Run], Run] = lambda run: run,
     tools: Toolbox | None = None,
+    section: str = "",
 ) -> Iterator[Repl]:
     """A fresh Repl for one execution of one script; the records of its runs contain no secrets.
 
     `before_write` may add to each record. `tools` are those that the script may call, as often as a script of the
     Sandbox.
     """
-    api = (make_api or HostApi)(settings.grants, name=settings.name, section=section)
+    api = HostApi(settings.grants, name=settings.name, section=section)
     api.hide(settings.hidden)
-
-    def finish(run: Run) -> Run:
-        redacted = api.redact_run(run)
-        return redacted if before_write is None else before_write(redacted)
 
     try:
         most = sandbox.limits.max_tool_calls if tools else _MOST_HOST_CALLS
         limits = Limits(timeout=settings.timeout, max_tool_calls=most)
-        with sandbox.repl(limits=limits, toolbox=tools or Toolbox(), before_write=finish, check=False) as repl:
+        with sandbox.repl(
+            limits=limits,
+            toolbox=tools or Toolbox(),
+            before_write=lambda run: before_write(api.redact_run(run)),
+            check=False,
+        ) as repl:
             define_host_functions(repl, api)
             yield repl
     finally:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.errors import ScriptError
     from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.scripts.hostapi.api import HostApi
 
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
 _EXECUTE = "return tool.execute(params, context)"
@@ -82,7 +81,6 @@ class ScriptLibrary:
         audit: Sink | None = None,
         redact: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
-        make_api: Callable[..., HostApi] | None = None,
         tools: Toolbox | None = None,
     ) -> None:
         from moonbox.sandbox.sandbox import Sandbox
@@ -94,7 +92,6 @@ class ScriptLibrary:
         self._sandbox = sandbox or Sandbox(audit=audit, redact=redact)
         self.tools = Toolbox() if tools is None else tools
         self._context = {name: _needs_knowledge(name) for name in ("search", "get", "sources")} | dict(context or {})
-        self._make_api = make_api
         self._lock = threading.Lock()
         self._loaded: dict[str, LoadedScript] = {}  # by `_key`
         self._scripts: tuple[LoadedScript, ...] = ()
@@ -275,7 +272,6 @@ class ScriptLibrary:
         settings = script.settings
         if script.tool is None or script.problem is not None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
-        section = f"tools.script.{settings.name}"
 
         def described(run: Run) -> Run:
             # The line that calls tool.execute is not in the file.
@@ -284,14 +280,7 @@ class ScriptLibrary:
 
         with (
             _one_deeper(settings.name),
-            script_repl(
-                self._sandbox,
-                settings,
-                section=section,
-                make_api=self._make_api,
-                before_write=described,
-                tools=self._granted(script) if tools is None else tools,
-            ) as repl,
+            script_repl(self._sandbox, settings, described, self._granted(script) if tools is None else tools) as repl,
         ):
             repl.define("params", dict(arguments))
             repl.define("context.config", dict(settings.config))

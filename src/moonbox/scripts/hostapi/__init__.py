@@ -6,7 +6,6 @@ from moonbox.net.addresses import Resolver
 from moonbox.scripts.hostapi.api import MODULES, HostApi
 from moonbox.scripts.hostapi.functions import Host, HostFunction, HostLimits, HostModule, HttpOptions, Parameter
 from moonbox.scripts.hostapi.grants import GRANT_KEYS, Grants, SecretGrant
-from moonbox.scripts.hostapi.log import LogRecord
 
 __all__ = [
     "GRANT_KEYS",
@@ -18,7 +17,6 @@ __all__ = [
     "HostLimits",
     "HostModule",
     "HttpOptions",
-    "LogRecord",
     "Parameter",
     "Resolver",
     "SecretGrant",

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, type_word
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, type_word
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def functions(host: Host) -> Sequence[HostFunction]:
             "The rows of a CSV text: tables by column name, or arrays when header is false. All fields are strings; "
             "a row that is too short lacks the last columns.",
             parse,
-            (Parameter("text", "data", required=True), Parameter("options", "options", options=reading)),
+            (Parameter("text", "data", required=True), options(*reading)),
             "array",
         ),
         HostFunction(
             "csv.encode",
             "Rows as CSV text: tables (with a row of column names first) or arrays.",
             encode,
-            (Parameter("rows", "array", required=True), Parameter("options", "options", options=writing)),
+            (Parameter("rows", "array", required=True), options(*writing)),
             "string",
         ),
     ]

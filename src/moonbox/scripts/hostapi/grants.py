@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Literal
 
-from moonbox.errors import ConfigError, Denied
+from moonbox.errors import ConfigError
 from moonbox.net.addresses import Address, is_host_name, parse_address
 from moonbox.suggest import unknown
 
@@ -215,13 +215,6 @@ class Grants:
             if secret.name == name:
                 return secret
         return SecretGrant(name) if name in self.env else None
-
-
-def not_granted(what: str, key: str, value: str, grants: Grants, section: str) -> Denied:
-    """The refusal that says which line of the configuration would allow it."""
-    value = excerpt(value, 1_000)
-    line = f'"{value}" to {key}' if getattr(grants, key) else f'{key} = ["{value}"]'
-    return Denied(f"{excerpt(what, 1_000)} is not granted; add {line} under [{section}]", code="not_granted")
 
 
 def _check_variable(name: str) -> None:

@@ -13,7 +13,7 @@ from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refuse
 from moonbox.net.client import ByteBudget, Client, Request
 from moonbox.net.json import parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes, type_word
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, options, text_or_bytes, type_word
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
 from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
 
@@ -40,18 +40,17 @@ def functions(host: Host) -> list[HostFunction]:
     requests = _Requests(host)
     url = Parameter("url", "string", 'such as "https://api.example.com/items"', required=True)
     method = Parameter("method", "string", required=True, choices=_METHODS)
-    options = Parameter("options", "options", options=_options(host))
+    chosen = options(*_options(host))
 
     def function(name: str, summary: str, run: Any, *parameters: Parameter) -> HostFunction:
         return HostFunction(
             f"http.{name}",
             f"{summary} {_ABOUT}",
             run,
-            (*parameters, options),
+            (*parameters, chosen),
             _RETURNS,
             needs=("http",),
             refuses=True,
-            blocking=True,
         )
 
     def short(method: str) -> HostFunction:

@@ -12,7 +12,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from moonbox.scripts.hostapi.functions import Host
 
 _MAX_LINKS = 40
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _MAX_PATH = 4_000
 _MAX_DEPTH = 100
 _ANY = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -94,11 +94,6 @@ class Folders:
                 os.close(fd)
 
     @contextlib.contextmanager
-    def folder(self, path: GrantedPath, inside: str) -> Iterator[int]:
-        with self.opened(path, inside, _FOLDER) as fd:
-            yield fd
-
-    @contextlib.contextmanager
     def regular(self, path: GrantedPath, flags: int, mode: int = 0) -> Iterator[int]:
         """An open regular file; pipes, devices and folders are refused, and opening one never waits."""
         with self.opened(path, path.inside, flags | os.O_NONBLOCK | os.O_NOCTTY, mode) as fd:
@@ -111,7 +106,7 @@ class Folders:
             raise ToolError("files cannot be confined to folders on this system", code="unsupported")
         if self._key == "write":
             path.root.mkdir(parents=True, exist_ok=True)
-        root = os.open(path.root, _FOLDER)
+        root = os.open(path.root, FOLDER)
         try:
             yield root
         finally:
@@ -123,8 +118,11 @@ def translated(path: GrantedPath) -> Iterator[None]:
     """OSErrors as ToolErrors that name the path."""
     try:
         yield
+    except Escape:
+        raise Denied(f"{path.text} leads out of the granted folder", code="not_granted") from None
     except OSError as problem:
-        _raise(path, problem)
+        code, words = _CODES.get(problem.errno or 0, ("io", f"failed: {problem.strerror}"))
+        raise ToolError(f"{path.text} {words}", code=code, retryable=code == "io") from None
 
 
 def refuse_special(path: GrantedPath, info: os.stat_result) -> None:
@@ -139,13 +137,6 @@ def _proc_device() -> int:
     """Files of /proc look regular, but they give access to the host process."""
     proc = Path("/proc")
     return proc.stat().st_dev if proc.is_mount() else -1
-
-
-def _raise(path: GrantedPath, problem: OSError) -> NoReturn:
-    if isinstance(problem, Escape):
-        raise Denied(f"{path.text} leads out of the granted folder", code="not_granted") from None
-    code, words = _CODES.get(problem.errno or 0, ("io", f"failed: {problem.strerror}"))
-    raise ToolError(f"{path.text} {words}", code=code, retryable=code == "io") from None
 
 
 class Escape(OSError):
@@ -179,7 +170,7 @@ class _Walk:
             if link is not None:
                 todo += [step for step in reversed(link.split("/")) if step not in ("", ".")]
             elif todo:
-                self._folders.append(os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=self._folders[-1]))
+                self._folders.append(os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=self._folders[-1]))
             else:
                 # Should a link have taken its place since the look, O_NOFOLLOW makes this fail.
                 return self._final(part, flags, mode)

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, MissingExtra, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, text_or_bytes
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ _MATCH = "{text, start, stop, groups, names}"
 
 def functions(host: Host) -> Sequence[HostFunction]:
     engine = _Engine(host)
-    flags = Parameter("options", "options", options=_FLAGS)
-    limited = Parameter("options", "options", options=(*_FLAGS, _LIMIT))
+    flags = options(*_FLAGS)
+    limited = options(*_FLAGS, _LIMIT)
     replacement = Parameter(
         "replacement", "data", "$1 or ${name} stand for a group, $$ for a dollar sign", required=True
     )
