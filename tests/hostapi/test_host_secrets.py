@@ -218,31 +218,25 @@ def test_secrets_go_over_tls_except_to_local_addresses(serve: Serve, make_api: M
 
 
 @pytest.mark.parametrize(
-    ("options", "place"),
+    ("filled", "place"),
     [
-        ({"params": {"key": "HANDLE"}}, "query"),
-        ({"json": {"a": [{"key": "HANDLE"}]}}, "body"),
-        ({"form": {"key": "HANDLE"}}, "body"),
+        (lambda key: {"params": {"key": key}}, "query"),
+        (lambda key: {"json": {"a": [{"key": key}]}}, "body"),
+        (lambda key: {"form": {"key": key}}, "body"),
     ],
 )
-def test_other_places_need_a_grant(serve: Serve, make_api: MakeApi, options: dict[str, Any], place: str) -> None:
+def test_other_places_need_a_grant(
+    serve: Serve, make_api: MakeApi, filled: Callable[[Any], dict[str, Any]], place: str
+) -> None:
     server = serve({"/": lambda request: Answer(body=request.path.encode() + request.body)})
-
-    def filled(value: Any, handle: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: filled(item, handle) for name, item in value.items()}
-        if isinstance(value, list):
-            return [filled(item, handle) for item in value]
-        return handle if value == "HANDLE" else value
-
     api = api_for(make_api, server)
     with pytest.raises(Denied) as caught:
-        api.call("http.post", [f"{server.url}/", filled(options, api.call("secret", ["KEY"]))])
+        api.call("http.post", [f"{server.url}/", filled(api.call("secret", ["KEY"]))])
     assert str(caught.value) == f"the secret KEY may not be used in the {place} of a request, only in: header"
     assert server.requests == []
 
     api = api_for(make_api, server, secrets={"KEY": {"hosts": [server.grant], "places": [place]}})
-    answer = api.call("http.post", [f"{server.url}/", filled(options, api.call("secret", ["KEY"]))])
+    answer = api.call("http.post", [f"{server.url}/", filled(api.call("secret", ["KEY"]))])
     assert PLAIN in repr(server.requests[0])
     assert PLAIN not in repr(answer)
     assert "[secret KEY]" in answer["body"]
