@@ -22,16 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
-from moonbox.config.sections import LlmSettings, read_limits
+from moonbox.config.sections import AuditSettings, CodeModeSettings, LlmSettings, SandboxSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
     journal_options,
     need_mcp,
-    read_audit,
-    read_codemode,
     read_knowledge,
-    read_sandbox,
     read_secrets,
     read_servers,
     read_tools,
@@ -42,16 +39,15 @@ from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.sinks import Sink
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.mcp import ServerSettings
-    from moonbox.config.sections import CodeModeSettings
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.media import MediaStore
+    from moonbox.project.sections import McpConfig
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.library import ScriptLibrary
     from moonbox.tools.tool import Tool
@@ -114,7 +110,7 @@ def assemble(
     config: Config | None = None,
     *,
     tools: Any = (),
-    mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+    mcp_config: McpConfig = None,
     approve: Callable[..., Any] | None = None,
     on_call: Callable[..., None] | None = None,
     on_output: Callable[[str], None] | None = None,
@@ -133,7 +129,7 @@ def assemble(
         if wrap_sink is not None:
             trail_sink = sink or MemorySink()
             sink = wrap_sink(trail_sink)
-        settings, servers = read_codemode(config), read_servers(config, mcp_config)
+        settings, servers = config.read(CodeModeSettings, "codemode"), read_servers(config, mcp_config)
         secrets = read_secrets(config, mcp_config)
         hooks = {"secrets": secrets, "approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
@@ -227,13 +223,13 @@ def _open_sandbox(
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
-    settings, limits, audit = read_sandbox(config), read_limits(config), read_audit(config)
+    settings, audit = config.read(SandboxSettings, "sandbox"), config.read(AuditSettings, "audit")
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
-            limits=limits,
+            limits=read_limits(config),
             language=language or settings.language or DEFAULT_LANGUAGE,
             isolation=settings.isolation,
             lua_features=settings.lua_features if language in (None, DEFAULT_LANGUAGE) else (),
@@ -254,7 +250,7 @@ def _open_sink(config: Config) -> Sink | None:
     from moonbox.audit.retention import Retention
     from moonbox.audit.sinks import default_path, open_sink
 
-    settings = read_audit(config)
+    settings = config.read(AuditSettings, "audit")
     if not settings.enabled:
         return None
     retention = Retention(

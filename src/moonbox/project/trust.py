@@ -11,13 +11,13 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ConfigError
+from moonbox.mcp import files
 from moonbox.tools.results import scrub
 
 if TYPE_CHECKING:
@@ -149,21 +149,10 @@ class TrustStore:
         return {path: hash for path, hash in entries.items() if isinstance(hash, str)}
 
     def _write(self, entries: Mapping[str, str]) -> None:
-        """In one step, so that another process never reads half of it."""
         text = json.dumps({"version": 1, "trusted": dict(sorted(entries.items()))}, indent=2) + "\n"
-        try:
+        with contextlib.suppress(OSError):  # the attempt to write says what is wrong
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fd, draft = tempfile.mkstemp(dir=self.path.parent, prefix=".trust-")
-            try:
-                with os.fdopen(fd, "w", encoding="utf-8") as file:
-                    file.write(text)
-                Path(draft).replace(self.path)
-            except BaseException:
-                with contextlib.suppress(FileNotFoundError):
-                    Path(draft).unlink()
-                raise
-        except OSError as problem:
-            raise ConfigError(f"'{self.path}' cannot be written: {problem.strerror}") from None
+        files.write(self.path, text)
 
 
 def _key(path: Path) -> str:
