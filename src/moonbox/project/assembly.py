@@ -39,7 +39,8 @@ from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from moonbox.audit.sinks import Sink
     from moonbox.codemode.mode import CodeMode
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.media import MediaStore
-    from moonbox.project.sections import McpConfig
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.library import ScriptLibrary
     from moonbox.tools.tool import Tool
@@ -110,7 +110,7 @@ def assemble(
     config: Config | None = None,
     *,
     tools: Any = (),
-    mcp_config: McpConfig = None,
+    mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
     approve: Callable[..., Any] | None = None,
     on_call: Callable[..., None] | None = None,
     on_output: Callable[[str], None] | None = None,

@@ -93,7 +93,7 @@ class ToolsSettings:
         unusable = _unusable(data, folder)
         scripts = {name: item for name, item in _table(data.get("script")).items() if name not in unusable}
         table = read(ToolsTable, {**data, "script": scripts} if unusable else data, "tools")
-        unwritable = (*protected, *_script_paths(table, folder))
+        unwritable = (*protected, *_script_paths(data, folder))
         return cls(
             (
                 *(
@@ -138,21 +138,15 @@ def protected_paths(config: Config) -> tuple[str, ...]:
         paths += _programs(_table(server), folder)
     for api in _table(config.data.get("openapi")).values():
         paths.append(str(folder / str(_table(api).get("spec"))))
-    tools = _table(config.data.get("tools"))
+    return tuple(dict.fromkeys([*paths, *_script_paths(_table(config.data.get("tools")), folder)]))
+
+
+def _script_paths(tools: Mapping[str, Any], folder: Path) -> list[str]:
+    """The scripts and folders of [tools]."""
     folders = tools.get("folders")
-    folders = [*(folders if isinstance(folders, list) else ()), tools.get("saved")]
-    paths += [str(folder / item) for item in folders if isinstance(item, str)]
-    paths += [
-        str(folder / path)
-        for script in _table(tools.get("script")).values()
-        if isinstance(path := _table(script).get("path"), str)
-    ]
-    return tuple(dict.fromkeys(paths))
-
-
-def _script_paths(table: ToolsTable, folder: Path) -> list[str]:
-    paths = [str(folder / item) for item in (*table.folders, table.saved) if item is not None]
-    return paths + [str(folder / path) for item in table.script.values() if isinstance(path := item.get("path"), str)]
+    scripts = [_table(script).get("path") for script in _table(tools.get("script")).values()]
+    places = [*(folders if isinstance(folders, list | tuple) else ()), tools.get("saved"), *scripts]
+    return [str(folder / item) for item in places if isinstance(item, str)]
 
 
 def _programs(server: Mapping[str, Any], folder: Path) -> list[str]:

@@ -56,7 +56,8 @@ class ScriptConnector:
         for _ in range(_MOST_PAGES):
             repl.define("cursor", cursor)
             page = self._run(repl, _SCAN)
-            items, cursor = (page.get("items"), page.get("next")) if _is_page(page) else (page, None)
+            is_page = isinstance(page, dict) and "items" in page
+            items, cursor = (page["items"], page.get("next")) if is_page else (page, None)
             if items == {}:
                 items = []
             if not isinstance(items, list):
@@ -98,7 +99,3 @@ class ScriptConnectorKind:
             "properties": {"path": {"type": "string"}, "timeout": {"type": "number", "exclusiveMinimum": 0}},
             "required": ["path"],
         }
-
-
-def _is_page(page: Any) -> bool:
-    return isinstance(page, dict) and "items" in page

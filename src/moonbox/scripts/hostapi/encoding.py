@@ -62,16 +62,12 @@ def _url_functions(most: int) -> Sequence[HostFunction]:
     plus = options(Parameter("plus", "boolean", "+ means a space", default=False))
     value = Parameter("value", "any", "a string, or a table for a whole query", required=True)
     parts = Parameter("parts", "options", required=True, options=_PARTS)
+    address = Parameter("url", "string", required=True)
+    parsing = "The parts of a URL; params is its query decoded, with an array for a name that occurs repeatedly."
     return [
         HostFunction("url.encode", "Percent-encode a string, or a table as name=value&…", encode, (value,), "string"),
         HostFunction("url.decode", "Undo percent-encoding.", decode, (text, plus), "string"),
-        HostFunction(
-            "url.parse",
-            "The parts of a URL; params is its query decoded, with an array for a name that occurs repeatedly.",
-            parse,
-            (Parameter("url", "string", required=True),),
-            "{scheme, host, port, path, query, params, fragment}",
-        ),
+        HostFunction("url.parse", parsing, parse, (address,), "{scheme, host, port, path, query, params, fragment}"),
         HostFunction("url.build", "A URL from its parts.", build, (parts,), "string"),
     ]
 

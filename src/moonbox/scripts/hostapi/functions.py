@@ -204,6 +204,13 @@ def text_or_bytes(data: bytes) -> str | bytes:
         return data
 
 
+def scalar_text(value: Any) -> str:
+    """A string, number or boolean of a script as text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+
+
 def bounded(function: str, data: str | bytes, most: int) -> None:
     """Raises ArgumentError when the data is longer than a function may work on."""
     if len(data) > most:

@@ -13,7 +13,15 @@ from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refuse
 from moonbox.net.client import ByteBudget, Client, Request
 from moonbox.net.json import parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, options, text_or_bytes, type_word
+from moonbox.scripts.hostapi.functions import (
+    Host,
+    HostFunction,
+    Parameter,
+    options,
+    scalar_text,
+    text_or_bytes,
+    type_word,
+)
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
 from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
 
@@ -43,15 +51,8 @@ def functions(host: Host) -> list[HostFunction]:
     chosen = options(*_options(host))
 
     def function(name: str, summary: str, run: Any, *parameters: Parameter) -> HostFunction:
-        return HostFunction(
-            f"http.{name}",
-            f"{summary} {_ABOUT}",
-            run,
-            (*parameters, chosen),
-            _RETURNS,
-            needs=("http",),
-            refuses=True,
-        )
+        about, given = f"{summary} {_ABOUT}", (*parameters, chosen)
+        return HostFunction(f"http.{name}", about, run, given, _RETURNS, needs=("http",), refuses=True)
 
     def short(method: str) -> HostFunction:
         def run(address: str, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -252,7 +253,7 @@ def _joined(value: Any, path: str, secrets: _Secrets) -> str:
         return "".join(_joined(item, path, secrets) for item in value)
     if isinstance(value, list | dict) or value is None:
         raise ArgumentError(f"{path} must be a string, a secret or an array of these, not {type_word(value)}")
-    return _text(value)
+    return scalar_text(value)
 
 
 def _header_value(name: str, text: str) -> bytes:
@@ -298,9 +299,3 @@ def _revealed(value: Any, place: str, secrets: _Secrets) -> Any:
     if isinstance(value, list):
         return [_revealed(item, place, secrets) for item in value]
     return value
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)

@@ -145,11 +145,8 @@ class Escape(OSError):
 
 def _open(root: int, path: str, flags: int, mode: int) -> int:
     """Open a relative path without ".." beneath the open folder `root`; raises Escape or another OSError."""
-    walk = _Walk(root)
-    try:
+    with contextlib.closing(_Walk(root)) as walk:
         return walk.open(path.split("/"), flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-    finally:
-        walk.close()
 
 
 class _Walk:
@@ -182,7 +179,8 @@ class _Walk:
 
     def _final(self, part: str, flags: int, mode: int) -> int:
         fd = os.open(part, flags, mode, dir_fd=self._folders[-1])
-        if flags & getattr(os, "O_PATH", 0) and _is_link(fd):  # with O_PATH a link is opened, not refused
+        opens_links = flags & getattr(os, "O_PATH", 0)  # then a link is opened, not refused
+        if opens_links and stat.S_ISLNK(os.fstat(fd).st_mode):
             os.close(fd)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
         return fd
@@ -206,7 +204,3 @@ class _Walk:
         if text.startswith("/"):
             raise Escape(errno.EXDEV, "outside the granted folder", part)
         return text
-
-
-def _is_link(fd: int) -> bool:
-    return stat.S_ISLNK(os.fstat(fd).st_mode)

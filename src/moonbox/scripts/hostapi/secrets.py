@@ -33,26 +33,16 @@ def functions(host: Host) -> Sequence[HostFunction]:
 
     name = Parameter("name", "string", 'such as "MY_API_KEY"', required=True)
     template = Parameter("template", "string", 'a text with %s in place of the value, such as "Bearer %s"')
+    default, issue = Parameter("default", "string"), host.secrets.issue
+    reading = "The value of a granted environment variable, or the default when it is not set."
+    hiding = (
+        "A handle to the value of a granted environment variable. http accepts it as a header's value (or part of "
+        "it) and crypto.hmac_sha256 as a key; the value itself cannot be read, printed or returned."
+    )
+    either = ("env", "secrets")
     return [
-        HostFunction(
-            "env.get",
-            "The value of a granted environment variable, or the default when it is not set.",
-            get,
-            (name, Parameter("default", "string")),
-            "string or null",
-            needs=("env",),
-            refuses=True,
-        ),
-        HostFunction(
-            "secret",
-            "A handle to the value of a granted environment variable. http accepts it as a header's value (or part of "
-            "it) and crypto.hmac_sha256 as a key; the value itself cannot be read, printed or returned.",
-            host.secrets.issue,
-            (name, template),
-            "handle",
-            needs=("env", "secrets"),
-            refuses=True,
-        ),
+        HostFunction("env.get", reading, get, (name, default), "string or null", needs=("env",), refuses=True),
+        HostFunction("secret", hiding, issue, (name, template), "handle", needs=either, refuses=True),
     ]
 
 
