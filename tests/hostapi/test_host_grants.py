@@ -36,7 +36,6 @@ def test_grants_come_from_a_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"htpp": []}, "unknown grant 'htpp'; did you mean 'http'?"),
         ({"http": "api.example.com"}, 'http must be an array of strings; write http = ["api.example.com"]'),
         ({"env": [1]}, "env must be an array of strings, not [1]"),
         ({"env": ["*"]}, "invalid name of an environment variable '*'; write it like \"MY_API_KEY\""),

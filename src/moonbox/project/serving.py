@@ -174,12 +174,9 @@ class _LoggedRequests:
         try:
             await self._app(scope, receive, watched)
         finally:
-            fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": _ms(began)}
+            ms = round((time.monotonic() - began) * 1000)
+            fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": ms}
             _HTTP.info("request", extra={"fields": fields})
-
-
-def _ms(began: float) -> int:
-    return round((time.monotonic() - began) * 1000)
 
 
 def _written(host: str) -> str:
@@ -294,8 +291,11 @@ def _assembled(
         else:
             hooks: Any = {"approve": caller.approve, "on_call": watch, "wrap_sink": _LoggedSink}
             assembly = stack.enter_context(assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks))
-        _keep_shapes(assembly)
-        _warm_in_background(assembly)
+        if config.path is not None:  # what results look like is known again after the next start
+            assembly.sandbox.toolbox.learned.keep_in(config.folder / STATE_FOLDER / "shapes.json")
+        assembly.report_broken()
+        if assembly.knowledge is not None:  # beside the start: the first search of a client finds the model loaded
+            threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
         yield assembly, bench
 
 
@@ -336,19 +336,6 @@ class _LoggedSink(SinkAround):
             about = {"run": run.id, "call": call.index, "tool": call.tool, "traceback": text}
             _CALLS.debug("traceback", extra={"fields": about})
         super().write(run)
-
-
-def _keep_shapes(assembly: Assembly) -> None:
-    """What results look like is known again after the next start."""
-    if assembly.config.path is not None:
-        assembly.sandbox.toolbox.learned.keep_in(assembly.config.folder / STATE_FOLDER / "shapes.json")
-
-
-def _warm_in_background(assembly: Assembly) -> None:
-    """Beside the start: a client connects at once, and its first search finds the model loaded."""
-    assembly.report_broken()
-    if assembly.knowledge is not None:
-        threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
 
 
 def _warm(knowledge: KnowledgeBase) -> None:

@@ -8,6 +8,7 @@ import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,8 +29,7 @@ from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
@@ -87,11 +87,11 @@ class ScriptLibrary:
 
         self.settings = settings
         self.toolbox = Toolbox()
-        self._own = sandbox is None
         self._closing = contextlib.ExitStack()
-        self._sandbox = sandbox or Sandbox(audit=audit, redact=redact)
+        self._sandbox = sandbox or self._closing.enter_context(Sandbox(audit=audit, redact=redact))
         self.tools = Toolbox() if tools is None else tools
-        self._context = {name: _needs_knowledge(name) for name in ("search", "get", "sources")} | dict(context or {})
+        self._context = {name: partial(_needs_knowledge, name) for name in ("search", "get", "sources")}
+        self._context |= context or {}
         self._lock = threading.Lock()
         self._loaded: dict[str, LoadedScript] = {}  # by `_key`
         self._scripts: tuple[LoadedScript, ...] = ()
@@ -99,20 +99,14 @@ class ScriptLibrary:
 
     @classmethod
     def from_config(
-        cls,
-        config: Config | str | os.PathLike[str] | Mapping[str, Any],
-        *,
-        settings: ToolsSettings | None = None,
-        **options: Any,
+        cls, config: Config | Mapping[str, Any], *, settings: ToolsSettings | None = None, **options: Any
     ) -> ScriptLibrary:
-        """From moonbox.toml, its path, or the [tools] table as a dict; `settings` replaces what is in there."""
+        """From a Config, or the [tools] table as a dict; `settings` replaces what is in there."""
         if settings is not None:
             return cls(settings, **options)
-        if isinstance(config, dict):
-            return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
-        if not isinstance(config, Config):
-            config = Config.load(config)  # type: ignore[arg-type]  # the dict was handled above
-        return cls(ToolsSettings.from_config(config), **options)
+        if isinstance(config, Config):
+            return cls(ToolsSettings.from_config(config), **options)
+        return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
 
     @property
     def scripts(self) -> tuple[LoadedScript, ...]:
@@ -139,8 +133,6 @@ class ScriptLibrary:
             return repl.run(f"do return end {source}").error is None
 
     def close(self) -> None:
-        if self._own:
-            self._sandbox.close()
         self._closing.close()
 
     def closing(self, part: Any) -> None:
@@ -314,14 +306,10 @@ def _one_deeper(name: str) -> Iterator[None]:
         _DEPTH.reset(before)
 
 
-def _needs_knowledge(name: str) -> Callable[..., NoReturn]:
+def _needs_knowledge(name: str, *_: Any) -> NoReturn:
     """`context.<name>` of a library that has no knowledge base."""
-
-    def refuse(*_: Any) -> NoReturn:
-        todo = "add [knowledge.sources.NAME] to moonbox.toml and run `moonbox sync`"
-        raise ToolError(f"context.{name} needs a knowledge base; {todo}", code="unavailable")
-
-    return refuse
+    todo = "add [knowledge.sources.NAME] to moonbox.toml and run `moonbox sync`"
+    raise ToolError(f"context.{name} needs a knowledge base; {todo}", code="unavailable")
 
 
 def _key(settings: ScriptSettings) -> str:

@@ -15,7 +15,6 @@ from moonbox.suggest import unknown
 
 _USUAL_PORTS = (80, 443)
 _ANY_PORT = 0
-GRANT_KEYS = ("http", "env", "read", "write", "secrets")
 SECRET_PLACES = ("header", "body", "query")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
@@ -188,14 +187,10 @@ class Grants:
     def from_dict(
         cls, mapping: Mapping[str, Any], base_dir: str | Path = ".", *, protected: Sequence[str] = ()
     ) -> Grants:
-        """Grants from the keys of a configuration section; unknown keys and wrong types raise ConfigError."""
-        for key in mapping:
-            if key not in GRANT_KEYS:
-                raise ConfigError(unknown("grant", str(key), GRANT_KEYS))
-        lists = {key: _strings(key, mapping[key]) for key in ("http", "env", "read", "write") if key in mapping}
-        return cls(
-            **lists, secrets=_secrets(mapping.get("secrets", ())), base=str(base_dir), protected=tuple(protected)
-        )
+        """Grants from the keys of a configuration section; wrong types raise ConfigError."""
+        given = {key: _strings(key, mapping.get(key, ())) for key in ("http", "env", "read", "write")}
+        secrets = _secrets(mapping.get("secrets", ()))
+        return cls(**given, secrets=secrets, base=str(base_dir), protected=tuple(protected))
 
     @property
     def patterns(self) -> tuple[HostPattern, ...]:
