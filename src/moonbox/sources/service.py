@@ -149,10 +149,10 @@ class _Credentials:
         if place == "query":
             joint = "&" if "?" in target.path else "?"
             return replace(target, path=f"{target.path}{joint}{urlencode({name: settings.api_key})}")
-        value = header_value("api_key", settings.api_key)
+        key = header_value("api_key", settings.api_key)
         if place == "cookie":
-            value = b"; ".join([f"{name}=".encode() + value, *([headers["cookie"]] if "cookie" in headers else [])])
-        headers["cookie" if place == "cookie" else name.lower()] = value
+            key = b"; ".join([f"{name}=".encode() + key, *([headers["cookie"]] if "cookie" in headers else [])])
+        headers["cookie" if place == "cookie" else name.lower()] = key
         return target
 
     def forget(self) -> bool:
