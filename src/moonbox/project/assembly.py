@@ -17,24 +17,22 @@ import contextlib
 import logging
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
-from moonbox.config.sections import AuditSettings, CodeModeSettings, LlmSettings, SandboxSettings, read_limits
+from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
     journal_options,
-    need_mcp,
     read_knowledge,
     read_secrets,
     read_servers,
     read_tools,
     used_servers,
 )
-from moonbox.project.sources import add_sources
+from moonbox.project.sources import add_model, add_sources
 from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
@@ -193,7 +191,7 @@ def _add_own_tools(
     toolbox = sandbox.toolbox
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
-    _add_model(config, toolbox)
+    add_model(config, toolbox)
     add_sources(config, toolbox)
     knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
@@ -292,22 +290,6 @@ def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
 
         with in_section(config, "tools"):
             toolbox.add(load_tools(references, folder=config.folder, option="python:"))
-
-
-def _add_model(config: Config, toolbox: Toolbox) -> None:
-    """The tool `llm`, if the configuration has a model."""
-    if not config.section("llm"):
-        return
-    from moonbox.adapters.llm import model_tool
-
-    settings, ask = config.read(LlmSettings, "llm"), None
-    if settings.provider == "client":
-        need_mcp()
-        from moonbox.mcp.sampling import sample
-
-        ask = partial(sample, max_tokens=settings.max_answer)
-    with in_section(config, "llm"):
-        toolbox.add(model_tool(settings, ask=ask, secrets=config.secrets))
 
 
 def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[KnowledgeBase | None, list[Tool]]:
