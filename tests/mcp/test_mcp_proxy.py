@@ -249,6 +249,24 @@ def test_what_the_configuration_allows_and_no_more(driver: Driver, connect: Any)
             session.read("moonbox://servers/off/test://static-text")
 
 
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+def test_scripts_ask_the_model_of_the_client(connect: Any, protocol: str) -> None:
+    asked: list[Any] = []
+
+    async def sample(_: Any, params: Any) -> types.CreateMessageResult:
+        asked.append(params)
+        return types.CreateMessageResult(role="assistant", content=types.TextContent(text='{"sum": 42}'), model="m")
+
+    config = '[llm]\nprovider = "client"\nmax_calls = 2\n'
+    script = "return llm('6 * 7?', {type = 'object', required = {'sum'}}, 'Compute.').sum"
+    with connect(config, sampling_callback=sample, mode=protocol) as session:
+        assert text(session.lua(script)) == "42"
+    assert [(item.messages[0].content.text, item.max_tokens) for item in asked] == [("6 * 7?", 1024)]
+    assert asked[0].system_prompt.startswith("Compute.")
+    with connect(config, mode=protocol) as session:
+        assert "does not support sampling/createMessage" in text(session.lua(script))
+
+
 def test_without_a_grant_scripts_read_nothing_and_what_is_switched_off_is_not_found(connect: Any) -> None:
     with connect(server("off", more="prompts = false\nresources = false")) as session:
         assert session.value("return mcp == nil") is True

@@ -84,6 +84,8 @@ class Call(Struct, frozen=True):
     """Why they decided so."""
     original_arguments: Any = None
     """The arguments before the person edited them; None where nobody did."""
+    spent: dict[str, Any] | None = None
+    """What the tool reported that it spent, such as tokens."""
 
     @property
     def ok(self) -> bool:
@@ -104,7 +106,8 @@ class Call(Struct, frozen=True):
         error = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
         names = ("arguments", "result", "original_arguments")
         values = {"error": error, **{name: to_jsonable(getattr(self, name)) for name in names}}
-        return {name: {**data, "ok": self.ok, **values}[name] for name in _CALL_KEYS}
+        ordered = {name: {**data, "ok": self.ok, **values}[name] for name in _CALL_KEYS}
+        return ordered if self.spent is None else {**ordered, "spent": self.spent}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 FILE_NAME = "moonbox.toml"
-SECTIONS = ("audit", "codemode", "journal", "knowledge", "limits", "mcp", "openapi", "sandbox", "serve", "sql", "tools")
+SECTIONS = (
+    *("audit", "codemode", "journal", "knowledge", "limits", "llm"),
+    *("mcp", "openapi", "sandbox", "serve", "sql", "tools"),
+)
 
 T = TypeVar("T")
 

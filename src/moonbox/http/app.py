@@ -63,6 +63,8 @@ class Service:
     """The `Upstreams` whose tools there are, if any."""
     workbench: Workbench | None = None
     """Sessions, approvals and live events, for a person at a screen."""
+    scripts: Any = None
+    """The `ScriptLibrary` among whose scripts runs are saved, if any."""
 
     def tools(self) -> list[dict[str, Any]]:
         self.refresh()

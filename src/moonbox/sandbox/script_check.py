@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from moonbox.check.checker import Checker, refusal
 from moonbox.languages.registry import EngineError
+from moonbox.sandbox.environment import GLOBAL_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ class ScriptCheck:
 
     def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
         """What a look at the script shows; `inputs` are globals that this run has besides."""
-        names = self._added_names(additions)
+        names = self._added_names(additions) | {name for name in GLOBAL_TOOLS if name in self._toolbox}
         if inputs or self._kept:
             names = names | self._kept_in(source) | set(inputs)
         return self._checker.check(source, self._setup.tool_view(self._toolbox), names)
