@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from moonbox.cli.audit import Db, chosen_run
-from moonbox.cli.options import ConfigFile, argument, flag, json_or_text, option
+from moonbox.cli.options import ConfigFile, argument, flag, option
+from moonbox.cli.run_options import json_or_text
 from moonbox.cli.trust import Trust, trusted_config
 
 app = typer.Typer(name="script", help="Save runs as tools, and remove them.", no_args_is_help=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import START_SECONDS, ConfigFile, Json, argument, flag, parse_arguments
+from moonbox.cli.options import ConfigFile, Json, argument, flag, parse_arguments
 from moonbox.cli.output import (
     console,
     print_error,
@@ -22,6 +22,7 @@ from moonbox.cli.output import (
     show_output,
     show_values,
 )
+from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.config import Config
     from moonbox.scripts.configured import ToolsSettings
-    from moonbox.scripts.library import LoadedScript
+    from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
 app = typer.Typer(name="tool", help="Create and test tool scripts.", no_args_is_help=True)
 
@@ -134,7 +135,6 @@ def test(
 
 def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
     """Run the script or its examples. Returns whether all succeeded."""
-    from moonbox.project.assembly import script_library
     from moonbox.scripts.authoring import examples_of, run_example
 
     settings = _all_with_examples(config) if path is None else _settings_for(path, config)
