@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from moonbox.languages.python.encode import Refused
+
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,7 +98,10 @@ class Calls:
             return {"exception": TypeError(arguments)}
         if self.refused:
             raise Stopped
-        number = self._enter(target, arguments)
+        try:
+            number = self._enter(target, arguments)
+        except Refused as problem:
+            return {"exception": TypeError(f"{name}: {problem}")}
         if not awaited:
             return self._outcome(*self._wait_for(number))
         self._numbers[number] = step.call_id
