@@ -197,6 +197,8 @@ class Language(Struct, frozen=True, kw_only=True):
     look: Callable[..., tuple[tuple[Finding, ...], frozenset[str] | None]] | None = None
     """(source, view, names, open_names): checks a script instead of `program`; the findings, and the globals that it
     sets, None where these are not known. `names` are globals that exist; with `open_names` there may be more."""
+    engine_checks: bool = False
+    """Whether its engine finds more than the checker, such as wrong types; `Repl.check` asks a worker then."""
     runtime: Callable[[], str] | None = None
     """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
     engine: str = DEFAULT_ENGINE

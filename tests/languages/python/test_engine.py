@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox import Limits, Sandbox, tool
+from moonbox import Limits, Sandbox, Tool, tool
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ def test_calls_are_made_in_one_batch(source: str, box: Sandbox) -> None:
 def test_calls_that_are_not_awaited_are_made_one_by_one(box: Sandbox) -> None:
     run = box.run('[get(id=i)["id"] for i in range(3)]')
     assert [call.batch for call in run.calls] == [1, 2, 3]
+
+
+def test_names_that_python_cannot_write() -> None:
+    places = (("a-b", None), ("get", "my-server"), ("import", None), ("list", "class"), ("who", "git.hub"))
+    tools = [Tool.from_schema(name=name, namespace=space, call=lambda _: name) for name, space in places]
+    calls = "a_b(), my_server.get(), import_(), tools.import_(), class_.list(), git.hub.who()"
+    with Sandbox(tools, language="python") as box:
+        run = box.run(f"len([{calls}])")
+        assert (run.error, run.value) == (None, 6)
 
 
 # The process beside the worker

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 
 from moonbox.languages.python.encode import Refused
 
@@ -49,7 +50,7 @@ class Calls:
         self.targets = {f"docs.{name}": f"docs.{name}" for name in _DOCS}
         self._forms = {}
         for name, target, *form in environment["tools"]:
-            written = name.replace(_PART, ".")
+            written = ".".join(f"{part}_" if keyword.iskeyword(part) else part for part in name.split(_PART))
             self.targets[f"tools.{written}"] = self.targets[written] = target
             self._forms[f"tools.{written}"] = self._forms[written] = form[0] if form else {}
         for name, target in environment["functions"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import keyword
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -173,7 +174,8 @@ class _Look(ast.NodeVisitor):
             self._report("note", node, f"'{node.id}' is not set anywhere: reading it is an error", hint)
 
     def _is_unset(self, name: str) -> bool:
-        return not (name in self.bound or name in self._known or self._open or name in self._view.root.members)
+        is_tool = name in self._view.root.members or keyword.iskeyword(name[:-1])
+        return not (name in self.bound or name in self._known or self._open or is_tool)
 
     def _nearest(self, name: str) -> list[str]:
         known = {*self.bound, *self._known, *self._view.root.members}
@@ -185,12 +187,12 @@ class _Look(ast.NodeVisitor):
         name = dotted(node.func)
         if name:
             self._called(node, name)
-        for function in (*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "key")):
+        for function in (*node.args[:1], *(word.value for word in node.keywords if word.arg == "key")):
             if name in _CALLS_BACK or (isinstance(node.func, ast.Attribute) and node.func.attr == "sort"):
                 self._calls_back(function)
         if not (isinstance(node.func, ast.Name) and self._is_unset(node.func.id)):
             self.visit(node.func)
-        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+        for argument in (*node.args, *(word.value for word in node.keywords)):
             self.visit(argument)
 
     def _calls_back(self, function: ast.expr) -> None:
@@ -228,7 +230,8 @@ class _Look(ast.NodeVisitor):
             return None
         at: Any = self._view.root.members
         for part in path:
-            at = at.get(part) if isinstance(at, dict) else None
+            name = part[:-1] if keyword.iskeyword(part[:-1]) else part  # a tool `import` is written import_
+            at = at.get(name) if isinstance(at, dict) else None
         return None if at is None or isinstance(at, dict) else at
 
     def _arguments(self, node: ast.Call, tool: Any) -> None:
@@ -238,11 +241,11 @@ class _Look(ast.NodeVisitor):
             if isinstance(argument, ast.Starred) or index >= len(names) or isinstance(argument, ast.Dict):
                 return  # what the run makes of it is not known here
             given[names[index]] = _literal(argument)
-        for keyword in node.keywords:
-            if keyword.arg is None:
+        for word in node.keywords:
+            if word.arg is None:
                 given[...] = ...
             else:
-                given[keyword.arg] = _literal(keyword.value)
+                given[word.arg] = _literal(word.value)
         error = self._view.problem_with(tool, [given])
         if error is not None:
             self._error(node, error.message, code=error.code, tool=tool.path)

@@ -85,7 +85,11 @@ class Encoder:
             return self._mapping(value.attributes, path, depth + 1)
         if name in ("Decimal", "UUID") or hasattr(value, "__fspath__"):
             return str(value)
-        what = {"type": "a class (write type(x).__name__ for its name)", "MontyStdTypeProxy": "a function", "ExternalModule": "a module"}.get(name, name)
+        what = {
+            "type": "a class (write type(x).__name__ for its name)",
+            "MontyStdTypeProxy": "a function",
+            "ExternalModule": "a module",
+        }.get(name, name)
         raise Refused(f"{path} is {what}, which cannot leave the script")
 
     def _text(self, value: str, path: str) -> str:

@@ -24,14 +24,20 @@ class Session:
     """Runs what it is fed, in one process of Monty, from which it can be begun anew."""
 
     def __init__(self, monty: Any, program: str) -> None:
-        grace: Any = {"feed_duration_limit_grace": None, "turn_duration_limit_grace": None}  # the host's clock does that
+        grace: Any = {
+            "feed_duration_limit_grace": None,
+            "turn_duration_limit_grace": None,
+        }  # the host's clock does that
         self._monty = monty
         self._pool = monty.Monty(binary_path=program, max_processes=1, **grace).__enter__()
         self._session: Any = None
         self._limits: Mapping[str, Any] = {}
-        self._stubs, self._has_checker = "", False
+        self._stubs: Mapping[str, str] = {}
+        self._has_checker = False
         self.modules: dict[str, Any] = {}
         """What scripts can import beside Monty's own; it may change at any time."""
+        self.paths: list[str] = []
+        """Dotted names of these modules and of those within them."""
         self.pid = 0
         self.ended = False
         """Monty's process is gone."""
@@ -42,7 +48,7 @@ class Session:
         timeout = self._limits["timeout"]
         return self._has_checker and (timeout is None or timeout >= _LEAST_TIME)
 
-    def open(self, limits: Mapping[str, Any], stubs: str) -> None:
+    def open(self, limits: Mapping[str, Any], stubs: Mapping[str, str]) -> None:
         """Begin with nothing defined."""
         self._limits, self._stubs = limits, stubs
         self._has_checker = bool(stubs) and limits["max_memory"] >= _CHECKED_FROM
@@ -94,7 +100,7 @@ class Session:
         self._session = self._pool.checkout(
             limits=limits if timeout is None else {**limits, "max_feed_duration_secs": float(timeout)},
             type_check=self._has_checker,
-            type_check_stubs=self._stubs,
+            type_check_stubs=self._stubs.get("", ""),
             type_check_format="json",
             external_modules=self.modules,
             os_policy={"datetime": "call_host", "sleep": "call_host", "random_start": {"seed": 0}},
@@ -106,19 +112,24 @@ class Session:
         tree: dict[str, Any] = {}
         for name, item in (*((name, _stand_in) for name in functions), *values):
             *spaces, last = name.split(".")
+            if not all(map(_is_written, (*spaces, last))):
+                continue  # it has another name
             place = tree
             for space in spaces:
                 place = place.setdefault(space, {}) if not callable(place.get(space)) else {}
-            if not keyword.iskeyword(last):
-                place.setdefault(last, item)
+            place.setdefault(last, item)
         roots = [name for name, inner in tree.items() if isinstance(inner, dict) and (name, inner) not in values]
         self.modules.clear()
-        self.modules.update((name, self._module(tree[name])) for name in roots)
+        self.paths = []
+        self.modules.update((name, self._module(tree[name], name)) for name in roots)
         return roots
 
-    def _module(self, members: dict[str, Any]) -> Any:
-        inner = {name: self._module(item) if isinstance(item, dict) else item for name, item in members.items()}
-        return self._monty.ExternalModule(inner)
+    def _module(self, members: dict[str, Any], path: str) -> Any:
+        """A module and those within it; what is below `tools` has the stubs that it has without that name."""
+        self.paths.append(path)
+        modules = {name: item for name, item in members.items() if isinstance(item, dict)}
+        inner = {**members, **{name: self._module(item, f"{path}.{name}") for name, item in modules.items()}}
+        return self._monty.ExternalModule(inner, stubs=self._stubs.get(path.removeprefix("tools").removeprefix(".")))
 
 
 def with_timeout(state: bytes, timeout: float | None) -> bytes:
@@ -130,6 +141,11 @@ def with_timeout(state: bytes, timeout: float | None) -> bytes:
     if len(_DURATION.findall(state)) != 1:
         raise ValueError("the dump does not name its limits")
     return _DURATION.sub(lambda _: limit, state)
+
+
+def _is_written(name: str) -> bool:
+    """Whether scripts can write the name."""
+    return name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _eight_bytes(number: float) -> bytes:

@@ -128,6 +128,8 @@ class MontyVM:
 
     def check(self, source: bytes) -> EngineReport:
         """What Monty's parser and type checker say of a script. The line before it keeps it from running."""
+        if self._session.ended:
+            raise EngineLost
         report = EngineReport()
         script = rewrite(source.decode("utf-8", "replace"), self._calls.is_tool, self._ours, 0)
         self._feeds.append((CHECKED, None))
@@ -137,8 +139,12 @@ class MontyVM:
             self._check_types(script)
         except _WrongTypes as problem:
             self._report_types(report, problem)
+        except self._monty.MontyCrashedError:
+            raise EngineLost from None
         except self._monty.MontyError as problem:
             self._fail(report, problem)
+            place = json.loads(report.extra)
+            report.extra = json.dumps({**place, "line": place.get("line", 2) - 1}).encode()
         return report
 
     # One run
@@ -214,8 +220,9 @@ class MontyVM:
         if not (script.has_tools and self._session.checks_types):
             return
         try:
-            step = self._session.feed(f"{_NEVER_SET}\n{script.text}")
-            while getattr(step, "function_name", None) == "import":  # it asks for the stubs of a module
+            imports = ", ".join(self._session.paths)
+            step = self._session.feed(f"{_NEVER_SET}; import {imports}\n{script.text}")
+            while getattr(step, "function_name", None) == "import_stubs":  # of the modules
                 step = step.resume_auto()
             self._session.abandon(step)
         except monty.MontyTypingError as problem:
@@ -349,7 +356,7 @@ class MontyVM:
 
     def _open(self) -> None:
         """Begin a new session, with the limits and the environment as they are."""
-        self._session.open(self._limits, self._environment.get("stubs", ""))
+        self._session.open(self._limits, self._environment.get("stubs", {}))
         self._feeds = []
         functions = Rewritten(self._sources["functions"])
         functions.awaited = {match.span(1) for match in re.finditer(r"r = (f\(x\))", functions.text)}
