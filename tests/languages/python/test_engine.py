@@ -55,7 +55,7 @@ def test_calls_that_are_not_awaited_are_made_one_by_one(box: Sandbox) -> None:
 
 def test_names_that_python_cannot_write() -> None:
     places = (("a-b", None), ("get", "my-server"), ("import", None), ("list", "class"), ("who", "git.hub"))
-    tools = [Tool.from_schema(name=name, namespace=space, call=lambda _: name) for name, space in places]
+    tools = [Tool.from_schema(name=name, namespace=space, call=lambda _: 1) for name, space in places]
     calls = "a_b(), my_server.get(), import_(), tools.import_(), class_.list(), git.hub.who()"
     with Sandbox(tools, language="python") as box:
         run = box.run(f"len([{calls}])")
