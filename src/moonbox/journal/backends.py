@@ -107,8 +107,15 @@ class _Sqlite:
         return int(self._db.execute(statement, values).rowcount)
 
 
+MOST_CONNECTIONS = 16
+"""Of one open journal to PostgreSQL, which by default takes 100 from all processes together."""
+
+
 class PostgresBackend:
-    """A database that several machines share. A commit survives the death of any of them."""
+    """A database that several machines share. A commit survives the death of any of them.
+
+    A thread uses one connection at a time: inside a transaction it must not ask for another.
+    """
 
     for_update, for_share = " FOR UPDATE", " FOR SHARE"
 
@@ -121,6 +128,7 @@ class PostgresBackend:
         self._psycopg = psycopg
         self._url = url
         self._idle: list[Any] = []
+        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._lock = threading.Lock()
         self._closed = False
         with self.writing() as db:
@@ -151,29 +159,33 @@ class PostgresBackend:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
-        """An idle connection or a new one; the one place where psycopg's errors become ours."""
+        """An idle connection or a new one; waits while all are in use. Here psycopg's errors become ours."""
         if self._closed:
             raise ClosedError(f"the {self.name} is closed")
         connection = None
-        try:
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                connection = self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
-            yield connection
-        except self._psycopg.Error as error:
-            if connection is not None:
-                connection.close()
-                connection = None
-            raise JournalError(f"the {self.name} failed: {str(error).strip()}") from error
-        finally:
-            if connection is not None:
+        with self._room:
+            try:
                 with self._lock:
-                    keeps = not self._closed and not connection.closed
-                    if keeps:
-                        self._idle.append(connection)
-                if not keeps:
+                    connection = self._idle.pop() if self._idle else None
+                if connection is None:
+                    connection = self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+                yield connection
+            except self._psycopg.Error as error:
+                if connection is not None:
                     connection.close()
+                    connection = None
+                raise JournalError(f"the {self.name} failed: {str(error).strip()}") from error
+            finally:
+                if connection is not None:
+                    self._put_back(connection)
+
+    def _put_back(self, connection: Any) -> None:
+        with self._lock:
+            keeps = not self._closed and not connection.closed
+            if keeps:
+                self._idle.append(connection)
+        if not keeps:
+            connection.close()
 
 
 class _Postgres:
