@@ -20,7 +20,7 @@ class Notation(Struct, frozen=True):
     mapping: str = "{[string]: {}}"
     either: str = "|"
     quoted: bool = False
-    """Whether the keys of an object are written as text; else an identifier is written as it is, others as `["a b"]`."""
+    """Whether keys of objects are written as text; else identifiers are written as they are, others as `["a b"]`."""
     optional: str = "{name}?: {type}"
     """A parameter that may be left out; `{default}` is its value then, `...` where that is not known."""
 

@@ -54,7 +54,7 @@ class Calls:
             self.targets[f"tools.{written}"] = self.targets[written] = target
             self._forms[f"tools.{written}"] = self._forms[written] = form[0] if form else {}
         for name, target in environment["functions"]:
-            self.targets[name.replace(_PART, ".")] = target
+            self.targets.setdefault(name.replace(_PART, "."), target)  # a tool of that name hides it
 
     def is_tool(self, name: str) -> bool:
         return self.targets.get(name, "").startswith("tools.")

@@ -16,6 +16,8 @@ def _completeness() -> Callable[[str], bool]:
     from warnings import catch_warnings, simplefilter
 
     def is_complete(text: str) -> bool:
+        if text.rpartition("\n")[2].lstrip(" ") and text.rpartition("\n")[2].startswith(" "):
+            return False  # the block may go on: an empty line ends it
         with catch_warnings():
             simplefilter("ignore")
             try:
