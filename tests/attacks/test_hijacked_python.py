@@ -146,6 +146,7 @@ if os.fork() == 0:
         os.dup2(stdin, 0), os.dup2(stdout, 1)
         os.execve(companion.path, ["monty"], {})
     os.close(stdout)
+    os.read(heard, 1)
     layers += companion.confine(pid, 64 << 20)
     os.write(go, b"!")
     text = b""

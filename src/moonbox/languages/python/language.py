@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from moonbox.languages.language import Language, on_first_use
@@ -29,12 +30,16 @@ def _completeness() -> Callable[[str], bool]:
 
 
 def _binary() -> str:
-    """Monty itself."""
+    """Monty itself. One thread at a time looks for it: `sysconfig`, which tells where, is not safe for several."""
     from pathlib import Path
 
     from pydantic_monty._binary import find_monty_binary
 
-    return str(Path(find_monty_binary()).resolve())
+    with _LOOKING:
+        return str(Path(find_monty_binary()).resolve())
+
+
+_LOOKING = Lock()
 
 
 PYTHON = Language(
