@@ -43,7 +43,7 @@ def test_a_syntax_error_in_each_language(moonbox: Moonbox, tmp_path: Path) -> No
     (tmp_path / "a.lua").write_text("local x = 0\nx += 1\n")
     (tmp_path / "b.rhai").write_text("let x = vec![1];\n")
     (tmp_path / "c.py").write_text("x = 1\ny = (1,\n")
-    (tmp_path / "d.py").write_text("d = {'a': 1}\nf\"{d[\"a\"]}\"\n")  # as newer Pythons allow
+    (tmp_path / "d.py").write_text('d = {\'a\': 1}\nf"{d["a"]}"\n')  # as newer Pythons allow
     done = moonbox("check", "a.lua", "b.rhai", "c.py", "d.py", "--json")
     assert done.returncode == 1
     found = [(item["file"], item["line"], item["hint"]) for item in json.loads(done.stdout)]

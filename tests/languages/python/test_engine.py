@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox import Limits, Sandbox, Tool, tool
+from moonbox.project.python_tools import load_tools
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -163,3 +164,15 @@ def test_a_run_is_the_same_in_every_process() -> None:
     with Sandbox(language="python") as box, box.repl() as one, box.repl() as other:
         first = one.run(source)
         assert first.ok and first.value[:2] == other.run(source).value[:2]
+
+
+def test_the_example_comes_to_what_its_twin_in_lua_comes_to() -> None:
+    examples = Path(__file__).parents[3] / "examples"
+    tools = load_tools([str(examples / "demo.py")])
+    values = []
+    for script, language in (("expenses.lua", "lua"), ("expenses.py", "python")):
+        with Sandbox(tools, language=language, limits=Limits(timeout=60)) as box:
+            run = box.run((examples / script).read_text(encoding="utf-8"))
+            assert run.error is None and len(run.calls) == 20 and len({call.batch for call in run.calls}) <= 4
+            values.append(run.value)
+    assert values[0] == values[1] > 0
