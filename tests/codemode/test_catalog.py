@@ -341,8 +341,8 @@ def test_python_writes_types_its_own_way() -> None:
             "- get_order(id: str) -> Order",
             "- names() -> list[str | float]",
             '- odd() -> {"a\\"b": Any, "c\\n- d"?: list}',
-            '- shop.list_orders(kind: "open" | None | True = ..., limit: int = 10, deep: bool = False, text: str = ...) -> '
-            '{"items": list[Order], "more"?: dict[str, Order]}',
+            '- shop.list_orders(kind: "open" | None | True = ..., limit: int = 10, deep: bool = False, text: str = ...)'
+            + ' -> {"items": list[Order], "more"?: dict[str, Order]}',
         ]
         assert box.run('docs.describe("get_order")').unwrap().startswith('get_order(id: str) -> {"id": str, ')
         assert box.run('docs.search("names")[0]["signature"]').value == "names() -> list[str | float]"
