@@ -334,6 +334,10 @@ def test_python_writes_types_its_own_way() -> None:
         made("names", returns={"type": "array", "items": {"type": ["string", "number"]}}),
         made("odd", returns=schema(**{'a"b': {}, "c\n- d_": {"type": "array"}})),
     ]
+    listed = (
+        '- shop.list_orders(kind: "open" | None | True = ..., limit: int = 10, deep: bool = False, text: str = ...)'
+    )
+    listed += ' -> {"items": list[Order], "more"?: dict[str, Order]}'
     with Sandbox(tools, language="python") as box, CodeMode(box) as mode:
         assert mode.description.partition("Types:\n")[2].splitlines() == [
             'Order = {"id": str, "lines": list[{"sku": str, "n"?: int | None}]}',
@@ -341,8 +345,7 @@ def test_python_writes_types_its_own_way() -> None:
             "- get_order(id: str) -> Order",
             "- names() -> list[str | float]",
             '- odd() -> {"a\\"b": Any, "c\\n- d"?: list}',
-            '- shop.list_orders(kind: "open" | None | True = ..., limit: int = 10, deep: bool = False, text: str = ...)'
-            + ' -> {"items": list[Order], "more"?: dict[str, Order]}',
+            listed,
         ]
         assert box.run('docs.describe("get_order")').unwrap().startswith('get_order(id: str) -> {"id": str, ')
         assert box.run('docs.search("names")[0]["signature"]').value == "names() -> list[str | float]"

@@ -124,8 +124,11 @@ def sentence(tool: Tool) -> str:
 
 
 def worth_saying(tool: Tool, *, facts: bool = False, shared: Set[str] = frozenset()) -> str:
-    """The same for a list of many tools: without a sentence that only repeats the signature's names, and with facts, also
-    with later sentences that tell what to know. `shared` words (see `shared_words`) say nothing either, but as the first."""
+    """The same for a list of many tools: without a sentence that only repeats the signature's names.
+
+    With facts, also with later sentences that tell what to know. `shared` words (see `shared_words`) say nothing
+    either, but as the first.
+    """
     first = first_sentence(tool.description)
     stems, called = words(first), set(words(tool.path))
     known = called.union(shared, *(words(name) for name in _field_names(tool)))
