@@ -295,7 +295,12 @@ def _findings(repl: Repl, source: str) -> list[dict[str, Any]]:
 
 
 def _syntax_error(sandbox: Sandbox, source: str) -> list[dict[str, Any]]:
-    """Why a script does not compile: asked of a worker, where it is compiled but not run, and not recorded."""
+    """Why a script does not compile: asked of a worker, where it is compiled but not run, and not recorded.
+
+    A language whose engine checks has said it before, and has no text that would keep a script from running.
+    """
+    if LANGUAGES[sandbox.language].engine_checks:
+        return []
     with sandbox.repl(limits=_COMPILING, check=False, before_write=lambda _: None) as repl:
         for prefix in LANGUAGES[sandbox.language].unrun:
             run = repl.run(prefix + source)
