@@ -1,4 +1,4 @@
-# ruff: noqa: F821 - a script for moonbox: moonbox run examples/expenses.py --tools examples/demo.py
+# A script for moonbox: moonbox run examples/expenses.py --tools examples/demo.py
 # What did the team spend on travel in the first quarter?
 def travel(id):
     items = get_expenses(employee_id=id)
