@@ -197,13 +197,13 @@ def _aftermath(session: Session, case: Case, lost: bool) -> list[str]:
 
 
 def _differences(step: Step, run: Run, host: Host) -> list[str]:
-    """Where a run differs from its step's head. Hints are the Python package's."""
+    """Where a run differs from its step's head."""
     wanted, seen = step.wanted(), step.seen(run)
     if host.name not in ("process", "inline"):  # JavaScript has one kind of number
         wanted["values"], seen["values"] = (list(map(_one_number, side["values"])) for side in (wanted, seen))
     differences = [f"{key}: {seen[key]!r}, not {wanted[key]!r}" for key in wanted if seen[key] != wanted[key]]
     if run.error is not None:
-        differences += [text for text in step.error_differences(run.error) if not text.startswith("hint")]
+        differences += step.error_differences(run.error)
     return differences
 
 
