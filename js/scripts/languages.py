@@ -53,6 +53,7 @@ def _hints() -> dict[str, object]:
         "lengths": sorted(LENGTHS),
         "reserved": sorted(RESERVED_WORDS),
         "base": sorted(BASE),
+        "features": LANGUAGES["lua"].features,
         "libraries": {name: sorted(members) for name, members in LIBRARIES.items()},
         "bare": _BARE,
     }

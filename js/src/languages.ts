@@ -67,6 +67,8 @@ export interface Language {
 export interface LuaHints {
   reserved: string[];
   base: string[];
+  /** The globals that each feature opens. */
+  features: Record<string, string[]>;
   libraries: Record<string, string[]>;
   bare: Record<string, string>;
   lengths: string[];

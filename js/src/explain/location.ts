@@ -60,7 +60,11 @@ export function locate(
     const guessed = guess(listings.get(current), error, message);
     return { chunk: current, at: guessed, line: guessed, frames: [] };
   }
-  at = dividedAt(message, at, listings.get(chunk)) ?? at;
+  const divided = dividedAt(message, at, listings.get(chunk));
+  if (divided !== null) {
+    frames = frames.map((frame, index) => (index === 0 && frame[0] === chunk ? [chunk, divided, frame[2]] : frame));
+    at = divided;
+  }
   const line = chunk === current ? at : (frames.find(([name]) => name === current)?.[1] ?? null);
   return { chunk, at: at > 0 ? at : null, line: line !== null && line > 0 ? line : null, frames };
 }
@@ -163,7 +167,7 @@ export function traceback(
 }
 
 /** That line with its number, and a caret below the column or the first word; of a long line a part around it. */
-function pointedLine(text: string, line: number, column: number | null): string {
+export function pointedLine(text: string, line: number, column: number | null): string {
   let shown = [...visible(text.replaceAll("\t", " "))];
   let at = column === null ? shown.findIndex((char) => char !== " ") : [...text.slice(0, column - 1)].length;
   at = at < 0 ? 0 : Math.min(at, shown.length);
