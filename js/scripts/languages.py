@@ -47,7 +47,7 @@ def _hints() -> dict[str, object]:
         **equivalents()._asdict(),
         "messages": [(_pattern(pattern), hint) for pattern, hint in equivalents().messages],
         "rewrites": [(_pattern(pattern), new) for pattern, new in table.rewrites],
-        "slips": [{**asdict(slip), **{name: _pattern(getattr(slip, name)) for name in patterns}} for slip in table.slips],
+        "slips": [asdict(slip) | {name: _pattern(getattr(slip, name)) for name in patterns} for slip in table.slips],
         "facts": FACTS,
         "forms": dict(lua_vocabulary().forms),
         "lengths": sorted(LENGTHS),

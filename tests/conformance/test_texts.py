@@ -518,11 +518,13 @@ HELPED = [
 ]
 
 
+FAILING = [read_case(path) for path in sorted(LUA_FOLDERS["lua errors"].glob("*.lua"))]
+GROUPS = ("hints", "followed", "tool_lines", "library_lines", "tracebacks")
 EXPLAINED = [
     *HELPED,
     *EXPLANATIONS["silent"],
-    *(row[0] for group in ("hints", "followed", "tool_lines", "library_lines", "tracebacks") for row in EXPLANATIONS[group]),
-    *("\n".join(step.source for step in read_case(path).steps) for path in sorted(LUA_FOLDERS["lua errors"].glob("*.lua"))),
+    *(row[0] for group in GROUPS for row in EXPLANATIONS[group]),
+    *("\n".join(step.source for step in case.steps) for case in FAILING),
     "local 😀 = 1",
     "local s = '😀' .. nil .. '😀', x",
     "return {'😀', é}",
@@ -551,7 +553,7 @@ SHOP = shop()
 CHECKED = [
     *(f"{FINDINGS['prelude']}{source}" for source, _ in [*FINDINGS["lua_errors"], *FINDINGS["lua_notes"]]),
     *(FINDINGS["prelude"] + source for source in FINDINGS["lua_nothing"]),
-    *(read_case(path).steps[0].source for path in sorted(LUA_FOLDERS["lua errors"].glob("*.lua"))),
+    *(case.steps[0].source for case in FAILING),
     "return tools.get_expenses{employe_id = 1, limit = n, note = 'x'}",
     "return tools.get_expenses{employee_id = 'x', limit = n}",
     "return tools.get_expenses{employee_id = 1, [n] = 2}, tools.get_expenses(1, 5), tools.get_expenses(n)",
@@ -565,7 +567,7 @@ CHECKED = [
 
 
 def test_the_check(node: DriverHost) -> None:
-    """What the npm package finds before a run, the Python package finds too, in the same words and at the same place."""
+    """What the npm package finds before a run, the Python package finds too, in the same words and the same place."""
     answer = node.ask("check", tools=[describe(tool) for tool in SHOP], sources=CHECKED)
     lua = LANGUAGES["lua"]
     equal = 0

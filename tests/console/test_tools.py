@@ -12,9 +12,11 @@ from playwright.sync_api import expect
 from moonbox import Tool
 from moonbox.config.mcp import ServerSettings
 from moonbox.knowledge import Item, KnowledgeBase
+from moonbox.mcp.upstreams.login import LoginStore
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.status import Timing
 from moonbox.project.diagnosis import diagnose
+from tests.mcp.test_mcp_login import login_server
 
 from .serving import TOOLS, running_console
 
@@ -136,6 +138,26 @@ def test_mcp_servers_are_shown_and_tried_again(visitor: Visitor, tmp_path: Path)
             program.write_text("import sys; sys.exit('still none')")
             server.get_by_role("button", name="Retry now").click()
             expect(server.locator("pre")).to_have_text("still none")
+            visitor.leave()
+
+
+def test_logging_in_at_an_mcp_server(visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The button begins a login at a real authorization server, whose page leads back to moonbox."""
+    monkeypatch.setenv("MOONBOX_KEYRING", "off")
+    options: Any = {"timing": Timing(first_delay=300, max_delay=300), "logins": LoginStore(tmp_path)}
+    with login_server(3600) as url, Upstreams([ServerSettings(name="acme", url=url)], **options) as servers:
+        servers.wait(60)
+        with running_console([], servers=servers) as console:
+            page = visitor.enter(console, "mcp")
+            server = page.get_by_role("region", name="acme", exact=True)
+            expect(server).to_contain_text("it requires a login")
+            server.get_by_role("button", name="Log in").click()
+            with page.expect_popup() as opened:
+                server.get_by_role("link", name="Open the login page").click()
+            expect(opened.value.locator("body")).to_contain_text("You are logged in.")
+            expect(server).to_contain_text("acme ready")
+            expect(server).to_contain_text("renewed by itself")
+            expect(server.get_by_role("link", name="Open the login page")).to_have_count(0)
             visitor.leave()
 
 
