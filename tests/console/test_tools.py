@@ -271,4 +271,8 @@ def test_the_doctor_paints_only_real_problems(visitor: Visitor) -> None:
             for place in (page.locator("tbody .state.warn"), plain)
         )
         assert amber != others
+        found = diagnosis(ok=False, configuration=[{"name": "a.lua", "active": False, "detail": "no"}])
+        page.goto(console.address("doctor?wait=1"))
+        verdict = "scripts are isolated, the configuration needs attention"
+        expect(page.locator("main .head .state.bad")).to_have_text(verdict)
         visitor.leave()
