@@ -83,7 +83,7 @@ soak: $(VENV)/installed
 
 # Apps built with every bundler, Next among them, which alone is larger than all others together.
 js-soak: js-package
-	cd js/test/apps/next && npm ci --silent --no-audit --no-fund
+	cd js/test/apps/next && npm install --no-save --silent --no-audit --no-fund
 	cd js && MOONBOX_LONG=1 node --test test/bundlers.test.mjs
 
 bench: $(VENV)/installed

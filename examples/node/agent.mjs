@@ -59,7 +59,7 @@ async function standIn() {
     const results = messages.filter((message) => message.role === "tool");
     const last = results.at(-1)?.content ?? "";
     const source = results.length === 0 ? SCRIPT.replace("get_expenses", "get_expense") : SCRIPT;
-    const done = results.length > 0 && !last.includes("error");
+    const done = results.length > 0 && !/error|failed/.test(last);
     const message = done
       ? { role: "assistant", content: `They spent ${last} cents.` }
       : {

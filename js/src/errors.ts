@@ -13,7 +13,7 @@
  *     └── WorkerError           a worker could not be started, or died
  */
 
-export type ErrorKind = "syntax" | "runtime" | "tool" | "limit" | "denied" | "crashed" | "cancelled";
+export type ErrorKind = "syntax" | "runtime" | "tool" | "limit" | "denied" | "crashed" | "cancelled" | "check";
 export type LimitName = "operations" | "time" | "memory" | "calls" | "output" | "string" | "array" | "depth" | "source";
 
 export const LIMIT_NAMES: readonly string[] = [

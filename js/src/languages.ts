@@ -62,6 +62,40 @@ export interface Language {
   runtime: string | null;
 }
 
+/** What is said about errors of Lua scripts: see explain/equivalents.toml and explain/slips.toml of the Python package. */
+export interface LuaHints {
+  reserved: string[];
+  base: string[];
+  /** The globals that each feature opens. */
+  features: Record<string, string[]>;
+  libraries: Record<string, string[]>;
+  bare: Record<string, string>;
+  lengths: string[];
+  facts: Record<string, string>;
+  forms: Record<string, string>;
+  messages: [string, string][];
+  functions: Record<string, string>;
+  absent: Record<string, string>;
+  constants: Record<string, string>;
+  methods: Record<string, string>;
+  members: Record<string, Record<string, string>>;
+  modules: Record<string, Record<string, string>>;
+  statements: Record<string, string>;
+  rewrites: [string, string][];
+  slips: Slip[];
+}
+
+export interface Slip {
+  hint: string;
+  line: string;
+  text: string;
+  near: string;
+  failure: string;
+  within: string;
+  corrected: boolean;
+  example: string;
+}
+
 interface Bundle {
   version: string;
   /** Tells builds of one version apart. */
@@ -74,7 +108,7 @@ interface Bundle {
   languages: Record<string, Language>;
   limits: { default: LimitFields } & Record<string, Partial<LimitFields>>;
   discovery: number;
-  hints: { messages: [string, string][]; absent: Record<string, string>; loop: string };
+  hints: LuaHints;
   functions: { show: string; progress: string };
   paging: { parameters: Record<string, string[]>; only_with_limit: Record<string, string[]> };
   facts: {

@@ -31,9 +31,9 @@ export function createDriver(moonbox) {
     return tool({ ...given, call: functions[given.name] ?? (() => null) });
   }
 
-  function boxOf({ language = "lua", features = [], tools = language }) {
-    const key = JSON.stringify([language, features, tools]);
-    if (!boxes.has(key)) boxes.set(key, new Sandbox({ tools: (definitions.get(tools) ?? []).map(toolOf), language, lua_features: features }));
+  function boxOf({ language = "lua", features = [], tools = language, check = false }) {
+    const key = JSON.stringify([language, features, tools, check]);
+    if (!boxes.has(key)) boxes.set(key, new Sandbox({ tools: (definitions.get(tools) ?? []).map(toolOf), language, lua_features: features, check }));
     return boxes.get(key);
   }
 
@@ -80,7 +80,7 @@ export function createDriver(moonbox) {
       };
     },
     async replies({ tools, settings = {}, calls, formats, failures = "return" }) {
-      const box = new Sandbox({ tools: tools.map(toolOf), failures });
+      const box = new Sandbox({ tools: tools.map(toolOf), failures, check: false });
       const mode = new CodeMode(box, settings);
       try {
         const answered = [];
@@ -91,6 +91,17 @@ export function createDriver(moonbox) {
         await mode.close();
         await box.close();
       }
+    },
+    async check({ tools, sources }) {
+      const box = new Sandbox({ tools: tools.map(toolOf) });
+      const errors = [];
+      for (const source of sources) {
+        const repl = box.lazy_repl();
+        errors.push((await repl.check(source))?.to_dict() ?? null);
+        await repl.close();
+      }
+      await box.close();
+      return { errors };
     },
     async levels({ tools, levels }) {
       return { texts: tools.map((given) => levels.map((level) => moonbox.render(toolOf(given), level))) };

@@ -21,7 +21,7 @@ test("the agent loop runs where it is copied to, corrects its script and tells t
   } finally {
     rmSync(folder, { recursive: true });
   }
-  assert.match(output, /lua_repl → runtime error on line \d+: attempt to call a nil value \(field 'get_expense'\)/);
+  assert.match(output, /lua_repl → check failed on line \d+: unknown tool 'get_expense'\nhint: did you mean tools\.get_expenses\?/);
   assert.ok(output.includes("They spent 460500 cents."), output);
 });
 

@@ -96,7 +96,7 @@ class NullCase(SharedCase):
 
 
 def shared_cases(groups: tuple[str, ...] = GROUPS) -> list[SharedCase]:
-    """Those that every host can be asked for: only the Python package looks at scripts before it runs them."""
+    """Those that every host can be asked for."""
     cases: list[SharedCase] = []
     for group in groups:
         if group == "nulls":
@@ -104,9 +104,7 @@ def shared_cases(groups: tuple[str, ...] = GROUPS) -> list[SharedCase]:
         elif group == "rhai":
             cases += [_rhai_case(path) for path in sorted(RHAI_FOLDER.glob("*.rhai"))]
         else:
-            paths = sorted(LUA_FOLDERS[group].glob("*.lua"))
-            checked = [path for path in paths if "-- error: check" not in path.read_bytes().decode()]
-            cases += [LuaCase(group, path.stem, path) for path in checked]
+            cases += [LuaCase(group, path.stem, path) for path in sorted(LUA_FOLDERS[group].glob("*.lua"))]
     return cases
 
 
@@ -197,13 +195,13 @@ def _aftermath(session: Session, case: Case, lost: bool) -> list[str]:
 
 
 def _differences(step: Step, run: Run, host: Host) -> list[str]:
-    """Where a run differs from its step's head. Hints are the Python package's."""
+    """Where a run differs from its step's head."""
     wanted, seen = step.wanted(), step.seen(run)
     if host.name not in ("process", "inline"):  # JavaScript has one kind of number
         wanted["values"], seen["values"] = (list(map(_one_number, side["values"])) for side in (wanted, seen))
     differences = [f"{key}: {seen[key]!r}, not {wanted[key]!r}" for key in wanted if seen[key] != wanted[key]]
     if run.error is not None:
-        differences += [text for text in step.error_differences(run.error) if not text.startswith("hint")]
+        differences += step.error_differences(run.error)
     return differences
 
 

@@ -146,7 +146,8 @@ class DriverHost:
         check: bool = False,
         tools: str | None = None,
     ) -> DriverSession:
-        answer = self.ask("open", language=language, features=features, limits=limits, tools=tools or language)
+        given = tools or language
+        answer = self.ask("open", language=language, features=features, limits=limits, tools=given, check=check)
         return DriverSession(self, answer["repl"])
 
     def close(self) -> None:

@@ -24,14 +24,11 @@ GROUPS = {
     "attacks": "Attacks",
     "nulls": "Nulls, in both languages",
     "rhai": "Rhai: language, library, tools, limits",
-    "rhai reference": "Rhai: scripts of the reference implementation's tests",
 }
 REASONS = {
     "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; JavaScript's Map is not slowed",
     "attacks/evade__memory_creeps_over_runs": "Lua in wasm builds strings of this size in buffers, and does not "
     "collect when they find no room: the first run ends a little earlier, the next two still fit, and the limit holds",
-    "lua errors/tables__json_script": "Python reads the script with a grammar of its own and names another place",
-    "lua errors/values__method_as_field": "Python reads the script with a grammar of its own and names another place",
 }
 UNKNOWN = "not explained yet"
 

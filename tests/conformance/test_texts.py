@@ -12,12 +12,20 @@ import pytest
 
 from moonbox import CodeMode, Limits, Media, Sandbox, Tool, Toolbox
 from moonbox.adapters.base import ModelCall
+from moonbox.check.checker import Checker, refusal
+from moonbox.check.tools import ToolView
 from moonbox.errors import ArgumentError
+from moonbox.languages.registry import LANGUAGES
 from moonbox.mcp.server.results import media_block
 from moonbox.tools.signature import LEVELS, render
-from tests.conformance.cases import conformance_tools
+from moonbox.values import to_jsonable
+from tests.check.conftest import shop
+from tests.check.test_findings import CASES as FINDINGS
+from tests.conformance.cases import LUA_FOLDERS, conformance_tools
 from tests.conformance.hosts import DriverHost, describe, why_missing
+from tests.languages.lua.explain.bench import CASES as EXPLANATIONS
 from tests.sandbox.test_failures import DATA, FORMS
+from tests.script_cases import read_case
 from tests.tools.test_closing import CLOSED, OPEN
 from tests.tools.test_closing import made as closing_tool
 
@@ -483,11 +491,9 @@ def test_runs_and_answers(node: DriverHost, source: str) -> None:
     assert [list(call) for call in theirs["calls"]] == [list(call) for call in ours["calls"]]
     assert set(theirs["usage"]) == set(ours["usage"])
     assert _comparable(theirs) == _comparable(ours)
-    if ours["error"] is None:
-        assert answer["for_model"] == run.for_model(4000)
-    else:
+    assert answer["for_model"] == run.for_model(4000)
+    if ours["error"] is not None:
         assert list(theirs["error"]) == list(ours["error"])
-        assert answer["for_model"].split("\n")[0] == run.for_model(4000).split("\n")[0]
 
 
 HELPED = [
@@ -512,16 +518,74 @@ HELPED = [
 ]
 
 
-@pytest.mark.parametrize("source", HELPED)
-def test_help(node: DriverHost, source: str) -> None:
-    """The whole answer about a script that failed: hint, line and place are the same."""
-    session = node.open("lua", [], {})
-    try:
-        answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
-    finally:
-        session.close()
-    with Sandbox(conformance_tools()["lua"], check=False) as box, box.repl() as repl:
-        assert answer["for_model"] == repl.run(source).for_model(4000)
+FAILING = [read_case(path) for path in sorted(LUA_FOLDERS["lua errors"].glob("*.lua"))]
+GROUPS = ("hints", "followed", "tool_lines", "library_lines", "tracebacks")
+EXPLAINED = [
+    *HELPED,
+    *EXPLANATIONS["silent"],
+    *(row[0] for group in GROUPS for row in EXPLANATIONS[group]),
+    *("\n".join(step.source for step in case.steps) for case in FAILING),
+    "local 😀 = 1",
+    "local s = '😀' .. nil .. '😀', x",
+    "return {'😀', é}",
+    "local s = '😀é'; return s.a.b, '\u202e', x != 1",
+    f"local {'x' * 150} = 1; return {'x' * 150}.a.b",
+]
+
+
+def test_explanations(node: DriverHost) -> None:
+    """The whole error of a script that failed, byte for byte: message, place, hint, traceback and frames."""
+    different = []
+    with Sandbox(conformance_tools()["lua"], check=False) as box:
+        for source in EXPLAINED:
+            session = node.open("lua", [], {})
+            answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
+            session.close()
+            with box.repl() as repl:
+                run = repl.run(source)
+            ours = run.error and json.loads(json.dumps(to_jsonable(run.error.to_dict())))
+            if (answer["run"]["error"], answer["for_model"]) != (ours, run.for_model(4000)):
+                different.append((source, answer["run"]["error"], ours))
+    assert different == []
+
+
+SHOP = shop()
+CHECKED = [
+    *(f"{FINDINGS['prelude']}{source}" for source, _ in [*FINDINGS["lua_errors"], *FINDINGS["lua_notes"]]),
+    *(FINDINGS["prelude"] + source for source in FINDINGS["lua_nothing"]),
+    *(case.steps[0].source for case in FAILING),
+    "return tools.get_expenses{employe_id = 1, limit = n, note = 'x'}",
+    "return tools.get_expenses{employee_id = 'x', limit = n}",
+    "return tools.get_expenses{employee_id = 1, [n] = 2}, tools.get_expenses(1, 5), tools.get_expenses(n)",
+    "return tools.get_expenses(1, 5, 6), tools.search{}, tools.search{query = 5, limit = {1, 2}}",
+    "return tools.get_expenses{employee_id = 3.0}, tools.get_expenses{employee_id = 1, limit = nil}",
+    "return pcall(tools.nope, {}), pcall(function() return tools.nope{} end)",
+    "local function g() return tools.nope{} end local function f() g() end return pcall(f)",
+    "if tools.nope then return tools.nope{} end return tools.nope and tools.nope{} or 1",
+    "pcall(print) return tools.nope{}",
+]
+
+
+def test_the_check(node: DriverHost) -> None:
+    """What the npm package finds before a run, the Python package finds too, in the same words and the same place."""
+    answer = node.ask("check", tools=[describe(tool) for tool in SHOP], sources=CHECKED)
+    lua = LANGUAGES["lua"]
+    equal = 0
+    for source, theirs in zip(CHECKED, answer["errors"], strict=True):
+        findings = Checker(lua).check(source, ToolView(SHOP, lua))
+        ours = refusal(findings, source)
+        if theirs is None or theirs["kind"] == "syntax":
+            continue
+        assert ours is not None, (source, theirs)
+        known = [str(finding) for finding in findings if finding.severity == "error"]
+        first, *others = theirs["message"].split("\nalso on ")
+        hint = f"; {theirs['hint']}" if theirs["hint"] else ""
+        assert f"line {theirs['line']}: {first}{hint}" in known, (source, known)
+        assert set(others) <= set(known)
+        if len(known) == len(others) + 1:
+            assert theirs == {**ours.to_dict(), "frames": []}
+            equal += 1
+    assert equal >= 87  # the others need what only Python's checker knows: what tools return
 
 
 CALL = ("index", "tool", "arguments", "status", "ok", "result", "approval", "retry_of", "batch")

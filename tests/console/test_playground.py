@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
 from .serving import running_console
@@ -41,10 +40,14 @@ def test_a_run_shows_its_output_its_value_and_its_calls(page: Page) -> None:
 def test_output_comes_while_the_script_goes_on(page: Page) -> None:
     write(page, "print('before')\ntools.refund{order_id = 1, amount = 5}\nprint('after')")
     page.click("#run")
-    expect(page.locator("#questions .question")).to_be_visible()
+    question = page.locator("#questions .question")
+    for text in ("refund waits for your approval", "By the script, line 2", "destructive"):
+        expect(question).to_contain_text(text)
+    expect(page.locator("#approvals-badge")).to_have_text("1")
     expect(page.locator("#output")).to_have_text("before\n")
     expect(page.locator("#record")).to_be_hidden()
     page.locator("#questions").get_by_role("button", name="Allow").click()
+    expect(page.locator("#approvals-badge")).to_be_hidden()
     expect(page.locator("#output")).to_have_text("before\nafter\n")
     expect(page.locator("#status")).to_contain_text("waiting for you · 1 call")
 
@@ -59,17 +62,10 @@ def test_waiting_together_counts_once(page: Page, console: Console) -> None:
         page.keyboard.press("a")
         expect(questions).to_have_count(left)
     expect(page.locator("#status")).to_contain_text("waiting for you · 4 calls")
+    expect(page.locator(".tl-note")).to_contain_text("4 calls · in 1 batch")
     number, unit = re.findall(r"([\d.]+) (ms|s) waiting", page.locator("#status").inner_text())[0]
     calls = console.trail.get(console.trail.list(1)[0].id).calls
     assert float(number) / (1000 if unit == "ms" else 1) < 0.8 * sum(call.queued for call in calls)
-
-
-def test_the_timeline_follows_the_script(page: Page) -> None:
-    run(page, "tools.list_orders{customer = 'ada'}")
-    expect(page.locator("#timeline .tl-row")).to_have_count(1)
-    run(page, "parallel.map({1, 2, 3}, function(n) return tools.list_orders{customer = 'c' .. n} end)")
-    expect(page.locator("#timeline .tl-row")).to_have_count(3)
-    expect(page.locator(".tl-note")).to_contain_text("3 calls · in 1 batch")
 
 
 def test_a_newcomer_runs_answers_changes_and_sees_the_timeline_change(page: Page) -> None:
@@ -161,21 +157,12 @@ def test_the_check_marks_mistakes_while_one_types(page: Page) -> None:
     expect(page.locator(".gutter .number.error")).to_have_text("2")
     expect(page.locator("#problems .finding")).to_contain_text("list_orders")
     page.get_by_role("button", name="change it to").first.click()
-    expect(page.locator("#editor textarea")).to_have_value(re.compile("tools.list_orders"))
-
-
-def test_a_script_that_does_not_compile_is_marked_while_one_types(page: Page) -> None:
+    expect(page.locator("#editor textarea")).to_have_value("local a = 1\nreturn tools.list_orders{} ")
     page.locator("#editor textarea").fill("local a = 1\nlocal b = = 2\nreturn a")
-    expect(page.locator(".gutter .number.error")).to_have_text("2")
     expect(page.locator("#problems .finding")).to_contain_text("unexpected symbol near '='")
+    expect(page.locator(".gutter .number.error")).to_have_text("2")
     page.locator("#editor textarea").fill("local a = 1\nlocal b = 2\nreturn a")
     expect(page.locator(".gutter .number.error")).to_have_count(0)
-
-
-def test_the_offered_name_is_put_in_place(page: Page) -> None:
-    run(page, "return tools.list_ordres{customer = 'ada'}")
-    page.get_by_role("button", name="change it to").first.click()
-    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders{customer = 'ada'}")
 
 
 OFFERED = {
@@ -225,36 +212,14 @@ def test_a_stepped_run_stops_before_each_batch(page: Page) -> None:
     expect(page.locator(".gutter .number.next")).to_have_count(0)
 
 
-def test_a_script_tells_how_far_it_is(page: Page) -> None:
-    write(page, "progress(3, 10, 'rows') while true do end")
+def test_a_running_script_tells_how_far_it_is_and_is_stopped(page: Page) -> None:
+    write(page, "kept = 1 progress(3, 10, 'rows') while true do end")
     page.click("#run")
     expect(page.locator("#status")).to_have_text("running… 3 of 10: rows")
     page.click("#stop")
     expect(page.locator("#status")).to_contain_text("cancelled")
-
-
-def test_a_running_script_is_stopped(page: Page) -> None:
-    write(page, "kept = 1 while true do end")
-    page.click("#run")
-    expect(page.locator("#status")).to_have_text("running…")
-    page.click("#stop")
-    expect(page.locator("#status")).to_contain_text("cancelled")
     run(page, "return kept")
     expect(page.locator("#values")).to_contain_text("1")
-
-
-def test_an_approval_is_answered_beside_the_script(page: Page) -> None:
-    write(page, "local order = 7\nreturn tools.refund{order_id = order, amount = 12}")
-    page.click("#run")
-    question = page.locator("#questions .question")
-    expect(question).to_contain_text("refund waits for your approval")
-    expect(question).to_contain_text("By the script, line 2")
-    expect(question).to_contain_text("destructive")
-    expect(page.locator("#approvals-badge")).to_have_text("1")
-    question.get_by_role("button", name="Allow", exact=False).first.click()
-    expect(page.locator("#status")).to_contain_text("ok")
-    expect(page.locator("#values")).to_contain_text("refunded 12.00 for order 7")
-    expect(page.locator("#approvals-badge")).to_be_hidden()
 
 
 def test_a_run_survives_a_visit_to_another_page(page: Page) -> None:
@@ -333,50 +298,23 @@ def test_a_restart_of_the_server_is_told_and_the_script_run_again(visitor: Visit
         assert page.evaluate("localStorage.getItem('moonbox-drafts')").count("refund") == 1
 
 
-def test_globals_stay_until_a_new_session(page: Page) -> None:
+def test_globals_limits_languages_and_what_the_model_sees(page: Page) -> None:
     run(page, "answer = 42")
     page.get_by_role("tab", name="Globals").click()
     expect(page.locator("#globals")).to_contain_text("answer")
     page.click("#reset")
-    run(page, "return answer")
+    run(page, "return answer, tools.list_orders{customer = 'ada'}[1]")
     expect(page.locator("#values")).not_to_contain_text("42")
-
-
-def test_the_model_tab_shows_the_answer_and_its_tokens(page: Page) -> None:
-    run(page, "return tools.list_orders{customer = 'ada'}[1]")
     page.get_by_role("tab", name="Model sees").click()
     expect(page.locator("#model")).to_contain_text(re.compile(r"about \d+ tokens"))
     expect(page.locator("#model pre")).to_contain_text('"customer":"ada"')
-
-
-@pytest.mark.parametrize(("language", "script"), [("rhai", "let n = 20; n + 22"), ("python", "n = 20\nn + 22")])
-def test_the_other_languages_have_their_own_sessions(page: Page, language: str, script: str) -> None:
-    page.select_option("#language", language)
-    run(page, script)
-    expect(page.locator("#values")).to_contain_text("42")
-
-
-def test_python_is_checked_and_completed(page: Page) -> None:
-    page.select_option("#language", "python")
-    write(page, "def rows():\n    yield 1")
-    expect(page.locator(".finding.error")).to_contain_text("scripts cannot have generators (yield)")
-    write(page, "")
-    page.locator("#editor textarea").press_sequentially("tools.list_o")
-    expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
-    page.keyboard.press("Tab")
-    expect(page.locator("#editor textarea")).to_have_value("tools.list_orders()")
-    expect(page.locator("#choices li")).to_have_text(["customerstring · required", "limitinteger · optional"])
-    page.keyboard.press("Tab")
-    expect(page.locator("#editor textarea")).to_have_value("tools.list_orders(customer=)")
-    page.locator("#editor textarea").press("Control+/")
-    expect(page.locator("#editor textarea")).to_have_value("# tools.list_orders(customer=)")
-
-
-def test_chosen_limits_hold(page: Page) -> None:
     page.get_by_text("Other limits").click()
     page.locator("#limits input[name=max_tool_calls]").fill("1")
     run(page, "tools.list_orders{customer = 'a'} tools.list_orders{customer = 'b'}")
     expect(page.locator("#status")).to_contain_text("limit (calls)")
+    page.select_option("#language", "rhai")
+    run(page, "let n = 20; n + 22")
+    expect(page.locator("#values")).to_contain_text("42")
 
 
 def test_tools_and_fields_are_completed(page: Page) -> None:
@@ -431,12 +369,9 @@ def press_before_the_next_frame(page: Page, text: str, key: str) -> None:
     )
 
 
-def test_a_key_that_comes_before_the_next_frame_completes_the_whole_word(page: Page) -> None:
+def test_a_key_that_comes_before_the_next_frame(page: Page) -> None:
     press_before_the_next_frame(page, "ols.list_o", "Tab")
     expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders{}")
-
-
-def test_a_list_that_is_closed_before_the_next_frame_stays_closed(page: Page) -> None:
     press_before_the_next_frame(page, "o", "Escape")
     expect(page.locator("#editor textarea")).to_have_value("return too")
     assert page.locator("#choices").is_hidden()
@@ -535,20 +470,24 @@ def test_the_timeline_is_zoomed_and_walked_by_keys(page: Page) -> None:
     expect(page.locator(".tl-card h3")).to_have_text("2. list_orders")
 
 
-def test_an_empty_console_tells_what_to_do(visitor: Visitor) -> None:
-    with running_console([]) as empty:
-        page = visitor.enter(empty)
-        expect(page.locator("#status")).to_have_text("ready")
-        expect(page.locator("#timeline")).to_contain_text("Each call of a tool becomes a bar here.")
-        write(page, "")
-        page.click("#run")
-        expect(page.locator("#values")).to_contain_text("no value returned")
-        visitor.leave()
+@pytest.mark.parametrize(("language", "script"), [("rhai", "let n = 20; n + 22"), ("python", "n = 20\nn + 22")])
+def test_the_other_languages_have_their_own_sessions(page: Page, language: str, script: str) -> None:
+    page.select_option("#language", language)
+    run(page, script)
+    expect(page.locator("#values")).to_contain_text("42")
 
 
-@pytest.mark.parametrize("visitor", [{"viewport": {"width": 390, "height": 844}, "has_touch": True}], indirect=True)
-def test_a_phone_shows_everything_without_sideways_scrolling(page: Page, console: Console) -> None:
-    run(page, "return tools.list_orders{customer = 'ada'}")
-    for view in ("playground", "runs", "approvals", "tools", "tools/refund"):
-        page.goto(console.address(view))
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+def test_python_is_checked_and_completed(page: Page) -> None:
+    page.select_option("#language", "python")
+    write(page, "def rows():\n    yield 1")
+    expect(page.locator(".finding.error")).to_contain_text("scripts cannot have generators (yield)")
+    write(page, "")
+    page.locator("#editor textarea").press_sequentially("tools.list_o")
+    expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
+    page.keyboard.press("Tab")
+    expect(page.locator("#editor textarea")).to_have_value("tools.list_orders()")
+    expect(page.locator("#choices li")).to_have_text(["customerstring · required", "limitinteger · optional"])
+    page.keyboard.press("Tab")
+    expect(page.locator("#editor textarea")).to_have_value("tools.list_orders(customer=)")
+    page.locator("#editor textarea").press("Control+/")
+    expect(page.locator("#editor textarea")).to_have_value("# tools.list_orders(customer=)")

@@ -16,6 +16,7 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.http import openapi
 from moonbox.http.app import Service, create_app, routes
 from moonbox.http.workbench import Workbench
+from moonbox.mcp.upstreams.manager import Upstreams
 
 from .conftest import add, risky, serving
 
@@ -274,10 +275,11 @@ def test_tools_are_searched_and_what_is_missing_is_said(api: httpx.Client) -> No
     assert api.get("/doctor").json() == {"ok": True}
 
 
-@pytest.mark.parametrize("with_workbench", [False, True])
-def test_the_openapi_document_has_every_route(with_workbench: bool) -> None:
-    with Sandbox([add], min_workers=0) as box:
-        service = Service(box, workbench=Workbench() if with_workbench else None)
+@pytest.mark.parametrize(("with_workbench", "with_servers"), [(False, False), (True, False), (True, True)])
+def test_the_openapi_document_has_every_route(with_workbench: bool, with_servers: bool) -> None:
+    with Sandbox([add], min_workers=0) as box, Upstreams([]) as servers:
+        bench = Workbench() if with_workbench else None
+        service = Service(box, workbench=bench, servers=servers if with_servers else None)
         served = {
             (route.path.replace(":int", ""), method)
             for route in routes(service)
@@ -285,7 +287,7 @@ def test_the_openapi_document_has_every_route(with_workbench: bool) -> None:
             for method in route.methods or ()
             if method != "HEAD" and route.path != "/tools/{name:path}"
         }
-        document = openapi.document(service.tools(), workbench=with_workbench)
+        document = openapi.document(service.tools(), workbench=with_workbench, servers=with_servers)
     described = {(path, method.upper()) for path, item in document["paths"].items() for method in item}
     assert described == served | {("/tools/add", "POST")}
     operations = [item["operationId"] for path in document["paths"].values() for item in path.values()]

@@ -16,7 +16,7 @@ const PRINTED = "printed:\n";
 const RETURNED = "\n\nreturned:\n";
 const STATE_LOST = "state was lost: globals set before are gone, the next run starts afresh";
 const KINDS: Record<string, string> = {
-  syntax: "syntax error", runtime: "runtime error", tool: "tool error", limit: "limit reached",
+  syntax: "syntax error", runtime: "runtime error", tool: "tool error", limit: "limit reached", check: "check failed",
 };
 const STATUSES: Record<string, string> = {
   error: "failed",
@@ -144,7 +144,7 @@ function where(error: ScriptError): string {
 
 function headline(error: ScriptError): string {
   const line = error.line === null ? "" : ` on line ${error.line}`;
-  const about = [error.tool, error.code]
+  const about = (error.kind === "check" ? [] : [error.tool, error.code]) // of a check no call was made
     .filter((item): item is string => !!item && !error.message.includes(item))
     .map((item) => item.slice(0, 100));
   if (error.limit) about.unshift(error.limit);
@@ -154,7 +154,7 @@ function headline(error: ScriptError): string {
 
 function stateText(run: Run, error: ScriptError): string {
   if (run.state_lost) return `\n\n${STATE_LOST}`;
-  if (error.kind === "syntax") return run.repl ? "\n\nnothing was run; state is unchanged" : "\n\nnothing was run";
+  if (error.kind === "syntax" || error.kind === "check") return run.repl ? "\n\nnothing was run; state is unchanged" : "\n\nnothing was run";
   if (!run.repl) return ""; // a script by itself: whatever it had set is gone with it
   return "\n\nstate kept: globals set before the error are still there";
 }

@@ -11,5 +11,5 @@ import { explainTranslated } from "./translated.js";
 export function explain(
   error: EngineError, sources: Map<string, string>, limits: Limits, language: Language, tools: readonly string[],
 ): ScriptError {
-  return language.runtime === null ? explainLua(error, sources, limits, language, tools) : explainTranslated(error, sources, limits, language);
+  return language.runtime === null ? explainLua(error, sources, limits, tools) : explainTranslated(error, sources, limits, language);
 }

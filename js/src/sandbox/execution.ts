@@ -35,6 +35,8 @@ export interface ExecutionOptions {
   sources: Map<string, string>;
   /** JSON of pairs of a name and a value. */
   inputs: string | null;
+  /** Why the script is not run. */
+  refused: ScriptError | null;
   state_lost_before: boolean;
   purpose: Purpose;
   client_calls: ClientCalls | null;
@@ -115,6 +117,10 @@ export class Execution implements RunInfo {
       const size = this.options.source.length;
       const message = `the script has ${size} characters, too many for max_memory = ${max_memory} bytes`;
       this.error = this.explain({ kind: "stop", message, limit: "memory", frames: [], data: null, extra: {} });
+      return this.record();
+    }
+    if (this.options.refused !== null) {
+      this.error = this.options.refused;
       return this.record();
     }
     const cancel = (): void => this.stop(REASON.cancelled);

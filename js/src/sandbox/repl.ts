@@ -1,9 +1,10 @@
 /** Repl: one live script environment with state, in one worker of its own. */
 
 import type { Run } from "../audit/records.js";
+import { Checker } from "../check/check.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
 import { explain } from "../explain/explain.js";
-import { functionDocs, prelude, type Language } from "../languages.js";
+import { functionDocs, luaHints, prelude, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import { pagingForm, type PagingForm } from "../tools/paging.js";
@@ -52,6 +53,7 @@ export class Repl {
   private readonly always = new Map<string, Remembered>();
   private readonly media = new MediaStore();
   private additions: Additions;
+  private readonly checker = new Checker();
   private hasState = false;
   private lossUnseen = false;
   private isClosed = false;
@@ -75,6 +77,7 @@ export class Repl {
       this.number = image.number;
       for (const [chunk, source] of image.sources) this.sources.set(chunk, source);
       this.hasState = true;
+      this.checker.skip();
     }
   }
 
@@ -107,6 +110,7 @@ export class Repl {
     source: string, options: RunOptions & { limits: Limits }, inputs: [string, unknown][], purpose: Purpose,
   ): Promise<Run> {
     const { limits } = options;
+    const { setup } = this;
     const link = await this.acquire(limits);
     this.update(link, limits);
     this.number += 1;
@@ -120,6 +124,7 @@ export class Repl {
       source,
       sources: this.sources,
       inputs: inputs.length > 0 ? toWire(inputs) : null,
+      refused: setup.check ? this.checker.refusal(source, this.toolbox, [...this.addedNames(), ...inputs.map(([name]) => name)]) : null,
       state_lost_before: this.lossUnseen,
       purpose,
       client_calls: options.client_calls ?? null,
@@ -134,7 +139,10 @@ export class Repl {
     } finally {
       this.running = null;
     }
-    if (execution.worker_lost) this.link = null;
+    if (execution.worker_lost) {
+      this.link = null;
+      this.checker.forget();
+    }
     this.hasState = !execution.worker_lost;
     if (this.beforeWrite !== null) run = this.beforeWrite(run);
     await this.setup.sink?.write(run);
@@ -143,12 +151,12 @@ export class Repl {
 
   private running: Execution | null = null;
 
-  /** What is wrong with a script, without running it; null when it compiles. */
+  /** What is wrong with a script, without running it; null when it compiles and the check finds nothing that cannot work. */
   check(source: string): Promise<ScriptError | null> {
     return this.inTurn(async () => {
       const link = await this.acquire();
       const done = await ask<Done>(link, "done", () => link.post({ kind: "check", source: new TextEncoder().encode(source) }));
-      if (done.outcome === "ok") return null;
+      if (done.outcome === "ok") return this.setup.check ? this.checker.found(source, this.toolbox, this.addedNames()) : null;
       return explain(engineError(done, this.setup.allow_nan), new Map([["script", source]]), this.limits, this.setup.language, []);
     });
   }
@@ -194,6 +202,7 @@ export class Repl {
       this.image = null;
       this.hasState = false;
       this.sources.clear();
+      this.checker.forget();
       this.number = 0;
     });
   }
@@ -228,6 +237,13 @@ export class Repl {
       if (this.waiting === 0 && this.link !== null) this.setup.workers.rest(this);
     });
     return result;
+  }
+
+  /** Globals that the host has added, and those of the features. */
+  private addedNames(): string[] {
+    const { functions, values } = this.additions;
+    const added = [...functions.keys(), ...values.keys()].map((name) => name.split(".")[0]!);
+    return [...added, ...[...this.setup.features].flatMap((feature) => luaHints.features[feature] ?? [])];
   }
 
   private callPath(limits: Limits): CallPath {

@@ -30,6 +30,8 @@ export interface SandboxOptions {
   /** Where every run is written as a line of JSON. */
   audit?: AuditOption | null;
   allow_nan?: boolean;
+  /** Whether Lua scripts are checked before they run: unknown tools, wrong arguments, words of other languages. */
+  check?: boolean;
   /** Of results that are nothing but a failure: "return" gives scripts the data, "raise" makes an error of it. */
   failures?: Failures;
   /** What tools find as `extra` of their context: a database, a session. */
@@ -40,13 +42,14 @@ export interface SandboxOptions {
   worker_url?: string | URL | null;
 }
 
-const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "failures", "context", "snapshot_key", "worker_url"];
+const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "check", "failures", "context", "snapshot_key", "worker_url"];
 
 /** What the Repls and direct calls of one Sandbox share. */
 export interface Setup {
   language: Language;
   features: ReadonlySet<string>;
   allow_nan: boolean;
+  check: boolean;
   failures: Failures;
   purpose: Purpose;
   snapshotKey: Uint8Array | null;
@@ -97,6 +100,7 @@ export class Sandbox {
       language: chosen,
       features,
       allow_nan: options.allow_nan ?? false,
+      check: (options.check ?? true) && chosen.runtime === null,
       failures,
       purpose: purposeOf({ context: options.context ?? {} }, { context: {}, labels: {} }),
       snapshotKey: snapshotKey(options.snapshot_key),

@@ -6,12 +6,15 @@ import { close } from "./closing.js";
 import { compileCoercion, isJson, jsonForm, Refused, type Coerce } from "./coercion.js";
 import { accepts, Document, NARRATION, type SchemaObject } from "./document.js";
 import { Effort, TooMuchEffort } from "./effort.js";
-import { findProblems, pathText, short } from "./problems.js";
+import { findProblems, pathText, short, type Fits } from "./problems.js";
 import { parameterList } from "./signature.js";
 import { Validator } from "./validation.js";
 
 const MOST_EFFORT = 1_000_000; // looks at one value
 const TOO_MUCH = "the arguments are too much work to validate: pass less data, or shorter text";
+
+/** Stands for an argument that only the run knows. */
+export const UNKNOWN: unique symbol = Symbol("unknown");
 
 /** Everything about a tool's parameters that is worked out once and used for every call. */
 export class Binder {
@@ -50,6 +53,27 @@ export class Binder {
       if (problem instanceof TooMuchEffort) throw this.error([TOO_MUCH], tool);
       if (problem instanceof RangeError) throw this.error(["the arguments are nested too deeply"], tool);
       throw problem;
+    }
+  }
+
+  /** What is wrong with a call's arguments whatever the run puts in place of UNKNOWN; null where nothing is. */
+  certainProblem(given: unknown[], tool: string, firstIndex: number): ArgumentError | null {
+    if (given.length === 1 && given[0] === UNKNOWN) return null; // a table of named arguments, or the first of them
+    try {
+      const named = this.name(given, tool, false);
+      const entries = Object.entries(named);
+      const open = Object.fromEntries(entries.filter(([, value]) => value === UNKNOWN));
+      if (Object.keys(open).length === 0) {
+        this.bind(given, tool, firstIndex);
+        return null;
+      }
+      const known = Object.fromEntries(entries.filter(([, value]) => value !== UNKNOWN));
+      const coerced = this.coerce === null ? known : (this.coerce(known, new Effort()) as SchemaObject);
+      const problems = findProblems(this.document, this.filled({ ...coerced, ...open }), this.fits(new Effort()), new Effort(), firstIndex);
+      return problems.length > 0 ? this.error(problems, tool) : null;
+    } catch (problem) {
+      if (problem instanceof ArgumentError) return problem;
+      return null; // what is too much work is for the call to say
     }
   }
 
@@ -155,9 +179,13 @@ export class Binder {
     }
   }
 
+  private fits(effort: Effort): Fits {
+    return (keyword, rule, value) => isOpen(value) || this.validator.isValid(value, effort, { [keyword]: rule });
+  }
+
   private problems(bound: SchemaObject, firstIndex: number): string[] {
     const effort = new Effort();
-    const fits = (keyword: string, rule: unknown, value: unknown): boolean => this.validator.isValid(value, effort, { [keyword]: rule });
+    const fits = this.fits(effort);
     const found = findProblems(this.document, bound, fits, effort, firstIndex);
     if (found.length > 0) return found;
     if (!isJson(bound)) {
@@ -192,4 +220,9 @@ export class Binder {
     }
     return defaults;
   }
+}
+
+/** Whether a part of it is UNKNOWN. */
+function isOpen(value: unknown): boolean {
+  return value === UNKNOWN || (isTable(value) && entriesOf(value).some(([, item]) => item === UNKNOWN));
 }

@@ -62,6 +62,7 @@ class Walker {
   ) {}
 
   walk(given: Schema, value: unknown, path: Path): void {
+    if (typeof value === "symbol") return; // only the run knows it
     this.steps += 1;
     const schema = this.document.deref(given);
     if (this.steps > MOST_STEPS || this.problems.length > MOST_PROBLEMS) return;

@@ -298,7 +298,10 @@ class _Api:
         return run.without_details()
 
     async def openapi(self, _: Request) -> Response:
-        return JSONResponse(document(self._service.tools(), workbench=self._service.workbench is not None))
+        service = self._service
+        has_workbench = service.workbench is not None
+        servers = has_workbench and service.servers is not None
+        return JSONResponse(document(service.tools(), workbench=has_workbench, servers=servers))
 
 
 @contextlib.contextmanager

@@ -32,9 +32,9 @@ _LITERAL = frozenset({"enum", "const", "default", "examples", "required"})
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
-def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[str, Any]:
-    """An OpenAPI 3.1 document with one path for each tool; with those of the workbench where there is one."""
-    paths = {**_api(), **(_workbench() if workbench else {})}
+def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: bool = False) -> dict[str, Any]:
+    """An OpenAPI 3.1 document with one path for each tool; with those of the workbench and of MCP servers, if any."""
+    paths = {**_api(), **(_workbench() if workbench else {}), **(_servers() if servers else {})}
     schemas: dict[str, Any] = {"Error": _ERROR}
     for tool in tools:
         key = _key(tool["name"])
@@ -127,6 +127,17 @@ def _workbench() -> dict[str, Any]:
             "get": _operation("getMedium", "An image, sound or file that a tool returned", [_ID], {"*/*": {}})
         },
         "/doctor": _get("doctor", "What protects this machine", {"ok": {"type": "boolean"}}),
+    }
+
+
+def _servers() -> dict[str, Any]:
+    name = {"parameters": [{**_ID, "name": "name"}]}
+    retry = _post("retryServer", "Start an MCP server again now", _body({}), {"ok": {"const": True}}, "202")
+    login = _post("logIn", "Begin a login at an MCP server", _body({}), {"address": {}}, "202")
+    return {
+        "/servers": _get("listServers", "The MCP servers and their state", {"servers": _OBJECTS}),
+        "/servers/{name}/retry": {"post": {**retry, **name}},
+        "/servers/{name}/login": {"post": {**login, **name}},
     }
 
 
