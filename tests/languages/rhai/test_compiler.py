@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.long import times
+
 from .machine import Machine, NoScript
 
 
@@ -158,7 +160,8 @@ _REPEATED = {
 
 @pytest.mark.parametrize("name", _REPEATED)
 def test_work_and_size_grow_with_the_text(machine: Machine, name: str) -> None:
-    small, large = machine.compiling(_REPEATED[name](200)), machine.compiling(_REPEATED[name](2_000))
+    size = times(400)
+    small, large = machine.compiling(_REPEATED[name](size)), machine.compiling(_REPEATED[name](10 * size))
     assert large[0] < max(14 * small[0], 500), "ten times the text took more than 14 times the instructions"
     assert large[1] < max(14 * small[1], 100_000), "ten times the text gave more than 14 times as much Lua"
 
