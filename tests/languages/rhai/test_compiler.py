@@ -14,10 +14,6 @@ def machine() -> Machine:
     return Machine()
 
 
-def test_the_same_text_gives_the_same_chunk(machine: Machine) -> None:
-    assert machine.compile("let x = 1; x + 1") == machine.compile("let x = 1; x + 1")
-
-
 def test_a_syntax_error_tells_where_and_what_to_write(machine: Machine) -> None:
     with pytest.raises(NoScript) as caught:
         machine.compile("let x = 1;\nlet y = null;")
@@ -116,14 +112,6 @@ def test_a_remembered_script_runs_afresh() -> None:
     machine = Machine()
     for _ in range(3):
         assert machine.run("let a = [1]; a.push(2); let f = || a.len(); f.call()").raw == 2
-
-
-def test_a_run_that_does_not_compile_counts_no_operations() -> None:
-    machine = Machine()
-    assert machine.run("1 + 1").operations > 0
-    with pytest.raises(NoScript):
-        machine.run("let")
-    assert machine.runtime.operations(machine.state) == 0
 
 
 _REPEATED = {
