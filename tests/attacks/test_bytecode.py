@@ -16,10 +16,10 @@ def bytecode(source: bytes) -> str:
 
 
 @pytest.mark.parametrize("isolation", ["process", "inline"])
-@pytest.mark.parametrize("prefix", ["", " ", "\n", "#!/usr/bin/lua\n", "return ", "\ufeff"])
-def test_bytecode_is_refused(isolation: Any, prefix: str) -> None:
+def test_bytecode_is_refused(isolation: Any) -> None:
     with Sandbox(isolation=isolation) as box, box.repl() as repl:
-        run = repl.run(prefix + bytecode(b"hacked = 1 return 42"))
-        assert run.error is not None
-        assert run.error.kind == "syntax"
-        assert repl.run("return hacked, 1").values == (None, 1)
+        for prefix in ("", " ", "\n", "#!/usr/bin/lua\n", "return ", "\ufeff"):
+            run = repl.run(prefix + bytecode(b"hacked = 1 return 42"))
+            assert run.error is not None
+            assert run.error.kind == "syntax"
+            assert repl.run("return hacked, 1").values == (None, 1)

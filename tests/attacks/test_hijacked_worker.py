@@ -6,6 +6,7 @@ import asyncio
 import json
 import struct
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -271,61 +272,13 @@ def _drain(peer: Peer) -> None:
         pass
 
 
-FLOODS = {
-    "cancellations": endless(frame(CANCEL, b"[]") * 50),
-    "clock": counting_calls("sys.clock"),
-    "documentation": counting_calls("docs.get"),
-    "calls past the budget": counting_calls("tools.echo"),
-    "calls of nothing": counting_calls("nowhere.echo"),
-}
-
-
-@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
-def test_a_flood_of_frames_ends_at_the_deadline(flood: Callable[[Peer], None]) -> None:
-    with hijacked_box(flood, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
-        run = repl.run("anything")
-        assert run.error is not None
-        assert run.error.kind in ("limit", "crashed")
-        assert run.state_lost
-        assert len(run.calls) <= 50
-        assert repl.run("anything", limits=PATIENT).value == 42
-
-
-@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
-def test_a_flood_does_not_hold_up_the_event_loop(flood: Callable[[Peer], None]) -> None:
-    async def main() -> None:
-        async with hijacked_box(flood, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
-            run, ticks = await asyncio.gather(repl.arun("anything"), _tick())
-            assert run.error is not None
-            assert run.state_lost
-            assert ticks == 5
-            assert (await repl.arun("anything", limits=PATIENT)).value == 42
-
-    asyncio.run(asyncio.wait_for(main(), 120))
-
-
-async def _tick() -> int:
-    for _ in range(5):
-        await asyncio.sleep(0.01)
-    return 5
-
-
-def test_a_frame_byte_by_byte_ends_at_the_deadline() -> None:
+def trickling(peer: Peer) -> None:
     pause = threading.Event()  # never set: the worker takes its time
-
-    def slow(peer: Peer) -> None:
-        peer.send(READY, b"")
-        peer.wait_for(RUN)
-        for byte in struct.pack("<BI", DONE, 100_000) + b"[" * 100_000:
-            peer.raw(bytes([byte]))
-            pause.wait(0.01)
-
-    with hijacked_box(slow, honest, limits=LIMITS) as box, box.repl() as repl:
-        run = repl.run("anything")
-        assert run.error is not None
-        assert (run.error.kind, run.error.limit) == ("limit", "time")
-        assert run.state_lost
-        assert repl.run("anything", limits=PATIENT).value == 42
+    peer.send(READY, b"")
+    peer.wait_for(RUN)
+    for byte in struct.pack("<BI", DONE, 100_000) + b"[" * 100_000:
+        peer.raw(bytes([byte]))
+        pause.wait(0.01)
 
 
 def deaf(peer: Peer) -> None:
@@ -342,34 +295,72 @@ def select_until_closed(peer: Peer) -> None:
     poll.poll(15_000)
 
 
-@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
-def test_a_worker_that_does_not_read(awaited: bool) -> None:
-    with hijacked_box(deaf, honest, limits=LIMITS) as box, box.repl() as repl:
-        source = "-- " + "x" * 900_000
-        run = asyncio.run(asyncio.wait_for(repl.arun(source), 120)) if awaited else repl.run(source)
-        assert run.error is not None
-        assert (run.error.kind, run.error.limit) == ("limit", "time")
-        assert repl.run("anything", limits=PATIENT).value == 42
-
-
-def test_a_worker_that_calls_and_does_not_read_the_answer() -> None:
+def calling(target: str, then: Callable[[Peer], None]) -> Callable[[Peer], None]:
     def hijacked(peer: Peer) -> None:
         peer.send(READY, b"")
         peer.wait_for(RUN)
-        peer.raw(calls([1, "tools.big", []]))
-        select_until_closed(peer)
+        peer.raw(calls([1, target, []]))
+        then(peer)
 
-    @tool
-    def big() -> str:
-        """Much."""
-        return "x" * 3_000_000
+    return hijacked
 
-    with hijacked_box(hijacked, honest, tools=[big], limits=LIMITS) as box, box.repl() as repl:
-        run = repl.run("anything")
-        assert run.error is not None
-        assert (run.error.kind, run.error.limit) == ("limit", "time")
-        assert run.calls[0].status == "ok"
-        assert repl.run("anything", limits=PATIENT).value == 42
+
+def read_for_ever(peer: Peer) -> None:
+    while True:
+        peer.receive()
+
+
+@tool
+async def big() -> str:
+    """Much."""
+    return "x" * 3_000_000
+
+
+FLOODS = {
+    "cancellations": endless(frame(CANCEL, b"[]") * 50),
+    "clock": counting_calls("sys.clock"),
+    "documentation": counting_calls("docs.get"),
+    "calls past the budget": counting_calls("tools.echo"),
+    "calls of nothing": counting_calls("nowhere.echo"),
+}
+HOLDOUTS = {
+    "a frame byte by byte": trickling,
+    "it does not read": deaf,
+    "it calls and does not read the answer": calling("tools.big", select_until_closed),
+    "it ignores the stop": calling("tools.echo", read_for_ever),
+}
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "awaited"])
+def test_floods_and_silence_end_at_the_deadline(awaited: bool) -> None:
+    """All at the same time, and none of them holds up the event loop."""
+
+    async def main() -> None:
+        abuses = FLOODS | HOLDOUTS
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(len(abuses)))
+        *_, ticks = await asyncio.gather(*(_outlast(name, one, awaited) for name, one in abuses.items()), _tick())
+        assert ticks == 5
+
+    asyncio.run(asyncio.wait_for(main(), 200))
+
+
+async def _outlast(name: str, abuse: Callable[[Peer], None], awaited: bool) -> None:
+    source = "-- " + "x" * 900_000  # more than a socket holds
+    async with hijacked_box(abuse, honest, tools=[echo, big], limits=LIMITS) as box, box.repl() as repl:
+        run = await (repl.arun(source) if awaited else asyncio.to_thread(repl.run, source))
+        assert run.error is not None, name
+        assert run.error.kind in ("limit", "crashed"), name
+        assert name in FLOODS or run.error.limit == "time", name
+        assert name != "it calls and does not read the answer" or run.calls[0].status == "ok"
+        assert run.state_lost, name
+        assert len(run.calls) <= 50, name
+        assert (await repl.arun("anything", limits=PATIENT)).value == 42, name
+
+
+async def _tick() -> int:
+    for _ in range(5):
+        await asyncio.sleep(0.01)
+    return 5
 
 
 def test_a_worker_that_ends_the_run_and_does_not_read_the_answer() -> None:
@@ -386,11 +377,6 @@ def test_a_worker_that_ends_the_run_and_does_not_read_the_answer() -> None:
     answered = threading.Event()
 
     @tool
-    async def big() -> str:
-        """Much."""
-        return "x" * 3_000_000
-
-    @tool
     async def signal() -> None:
         """Let the worker end the run, once the first answer fills its socket."""
         for _ in range(10):
@@ -405,21 +391,6 @@ def test_a_worker_that_ends_the_run_and_does_not_read_the_answer() -> None:
             assert (await repl.arun("anything", limits=PATIENT)).value == 42
 
     asyncio.run(asyncio.wait_for(main(), 120))
-
-
-def test_a_worker_that_ignores_the_stop() -> None:
-    def hijacked(peer: Peer) -> None:
-        peer.send(READY, b"")
-        peer.wait_for(RUN)
-        peer.raw(calls([1, "tools.echo", []]))
-        while True:
-            peer.receive()
-
-    with hijacked_box(hijacked, honest, tools=[echo], limits=LIMITS) as box, box.repl() as repl:
-        run = repl.run("anything")
-        assert run.error is not None
-        assert (run.error.kind, run.error.limit) == ("limit", "time")
-        assert run.state_lost
 
 
 @pytest.mark.parametrize(

@@ -61,24 +61,16 @@ def wait_for_state(pid: int | None, *states: str) -> None:
 
 
 def test_an_idle_worker_is_frozen_and_goes_on() -> None:
+    """Though it holds all that scripts may hold."""
     with Sandbox([echo]) as box, box.repl() as repl:
-        assert repl.run("x = 5").ok
-        for _ in range(2):
-            wait_for_state(repl.worker_pid, "T")
-            run = repl.run("return tools.echo(x)")
-            assert (run.value, run.state_lost) == (5, False)
+        assert repl.run(HELD).value == 8
         wait_for_state(repl.worker_pid, "T")
-        assert repl.globals() == {"x": "number"}
-
-
-def test_the_same_with_asyncio() -> None:
-    async def main() -> None:
-        async with Sandbox([echo]) as box, box.repl() as repl:
-            await repl.arun("x = 5")
-            await asyncio.to_thread(wait_for_state, repl.worker_pid, "T")
-            assert (await repl.arun("return tools.echo(x)")).value == 5
-
-    asyncio.run(main())
+        run = repl.run("return tools.echo(#kept)")
+        assert (run.value, run.state_lost) == (8, False)
+        wait_for_state(repl.worker_pid, "T")
+        assert asyncio.run(repl.arun("return tools.echo(#kept)")).value == 8
+        wait_for_state(repl.worker_pid, "T")
+        assert repl.globals() == {"kept": "table"}
 
 
 def test_a_worker_that_waits_step_by_step_is_frozen() -> None:
@@ -95,34 +87,24 @@ def test_a_worker_that_waits_step_by_step_is_frozen() -> None:
         assert run.value == 30
 
 
-@pytest.mark.parametrize("how", ["close", "reset", "box"])
-def test_a_frozen_worker_ends_with_its_repl(how: str) -> None:
+def test_a_frozen_worker_ends_with_its_repl_and_is_missed_when_it_is_killed() -> None:
     with Sandbox([echo]) as box:
-        repl = box.repl()
-        repl.run("x = 5")
-        pid = repl.worker_pid
-        wait_for_state(pid, "T")
-        {"close": repl.close, "reset": repl.reset, "box": box.close}[how]()
-        wait_for_state(pid, "", "Z")
-
-
-def test_a_frozen_worker_that_is_killed_is_noticed() -> None:
-    with Sandbox([echo]) as box, box.repl() as repl:
-        repl.run("x = 5")
-        pid = repl.worker_pid
-        assert pid is not None
-        wait_for_state(pid, "T")
-        os.kill(pid, signal.SIGKILL)
-        wait_for_state(pid, "", "Z")
-        run = repl.run("return x")
+        repls = [box.repl() for _ in range(4)]
+        for repl in repls:
+            repl.run("x = 5")
+        pids = [repl.worker_pid or 0 for repl in repls]
+        for pid in pids:
+            wait_for_state(pid, "T")
+        repls[0].close()
+        repls[1].reset()
+        os.kill(pids[2], signal.SIGKILL)
+        for pid in pids[:3]:
+            wait_for_state(pid, "", "Z")
+        run = repls[2].run("return x")
         assert (run.value, run.state_lost) == (None, True)
-
-
-def test_a_script_that_holds_what_it_may_is_left_alone() -> None:
-    with Sandbox([echo]) as box, box.repl() as repl:
-        assert repl.run(HELD).value == 8
-        wait_for_state(repl.worker_pid, "T")
-        assert repl.run("return #kept").value == 8
+        assert state(pids[3]) == "T"
+        box.close()
+        wait_for_state(pids[3], "", "Z")
 
 
 def test_a_worker_that_holds_more_than_its_scripts_may_is_ended() -> None:

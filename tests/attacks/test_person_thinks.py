@@ -12,6 +12,7 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, ToolCall, tool
 from moonbox.worker.protocol import CALLS, READY, RUN
+from tests.long import LONG
 
 from .hijacked import hijacked_box
 
@@ -73,7 +74,7 @@ def test_a_loop_beside_a_question(isolation: Any) -> None:
     assert_stopped(run, person)
 
 
-@pytest.mark.parametrize("isolation", ["process", "inline"])
+@pytest.mark.parametrize("isolation", ["process", "inline"] if LONG else ["process"])
 def test_a_loop_beside_a_question_awaited(isolation: Any) -> None:
     person = Person()
 
@@ -117,11 +118,12 @@ def test_a_hijacked_worker_beside_a_question(way: str) -> None:
 
 def test_a_hijacked_worker_during_a_pause() -> None:
     """Step by step nobody looks at the worker while the caller thinks; what it computed is on the run's account."""
-    with hijacked_box(computing, tools=[pay], limits=LIMITS) as box, box.repl() as repl:
+    timeout = 0.4
+    with hijacked_box(computing, tools=[pay], limits=Limits(timeout=timeout)) as box, box.repl() as repl:
         pause = repl.start("anything")
         assert not isinstance(pause, Run)
         moment, before = threading.Event(), process_time()
-        while process_time() < before + 2 * LIMITS.timeout:  # type: ignore[operator]
+        while process_time() < before + 2 * timeout:
             moment.wait(0.01)  # nothing else computes in this process
         run = pause.resume([1])
         assert isinstance(run, Run)

@@ -13,6 +13,7 @@ import pytest
 from moonbox import Sandbox, Tool, tool
 from moonbox.audit.sinks import open_trail
 from moonbox.errors import AuditError
+from tests.long import LONG
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -52,8 +53,12 @@ else:
 '''
 
 
-@pytest.mark.parametrize("name", ["trail.db", "trail.jsonl"])
-@pytest.mark.parametrize(("called", "how"), [("pay", "sync"), ("apay", "async"), ("pay", "async"), ("pay", "direct")])
+NAMES = ("trail.db", "trail.jsonl")
+WAYS = (("pay", "sync"), ("apay", "async"), ("pay", "async"), ("pay", "direct"))
+KILLED = [(name, *way) for n, way in enumerate(WAYS) for name in (NAMES if LONG else (NAMES[n % 2],))]
+
+
+@pytest.mark.parametrize(("name", "called", "how"), KILLED)
 def test_a_call_that_took_effect_is_on_file_when_the_host_is_killed(
     tmp_path: Path, name: str, called: str, how: str
 ) -> None:
@@ -143,7 +148,7 @@ SURPLUS = (
 
 
 @pytest.mark.parametrize("isolation", ["process", "inline"])
-@pytest.mark.parametrize("name", ["trail.db", "trail.jsonl"])
+@pytest.mark.parametrize("name", NAMES)
 def test_no_way_of_passing_arguments_leaves_a_named_field_in_the_record(
     tmp_path: Path, name: str, isolation: Any
 ) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import resource
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from moonbox import Limits, Sandbox
+from tests.long import LONG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LIMITS = Limits(timeout=60, max_memory=24 * 1024 * 1024)  # none of them takes a second; a busy machine is slower
 CALLS = 80
@@ -39,10 +43,33 @@ ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("isolation", ["process", "inline"])
+SOME = ("functions in scope of themselves", "captured names", "brackets", "quotes", "bytecode")
+"""Those that every run tries inline too."""
+
+
+@pytest.fixture(scope="module", params=["process", "inline"])
+def box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with Sandbox(language="rhai", isolation=request.param, limits=LIMITS) as box:
+        yield box
+
+
 @pytest.mark.parametrize("name", ATTACKS)
-def test_it_ends_by_a_limit_of_the_run(name: str, isolation: Any) -> None:
-    with Sandbox(language="rhai", isolation=isolation, limits=LIMITS) as box, box.repl() as repl:
+@pytest.mark.parametrize("box", ["process"], indirect=True)
+def test_the_host_takes_no_part_in_it(box: Sandbox, name: str) -> None:
+    """What is compiled costs the host no memory: only the text goes out, and an answer comes back."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ends_by_a_limit_of_the_run(box, name)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 * 1024  # KiB
+
+
+@pytest.mark.parametrize("name", ATTACKS if LONG else SOME)
+@pytest.mark.parametrize("box", ["inline"], indirect=True)
+def test_it_ends_by_a_limit_of_the_run(box: Sandbox, name: str) -> None:
+    ends_by_a_limit_of_the_run(box, name)
+
+
+def ends_by_a_limit_of_the_run(box: Sandbox, name: str) -> None:
+    with box.repl() as repl:
         assert repl.run("let kept = 42;").ok
         run = repl.run(ATTACKS[name])
         if run.error is not None:
@@ -52,21 +79,9 @@ def test_it_ends_by_a_limit_of_the_run(name: str, isolation: Any) -> None:
         assert repl.run("kept").value == 42
 
 
-def test_the_host_takes_no_part_in_it() -> None:
-    """What is compiled costs the host neither memory nor time: only the text goes out, and an answer comes back."""
-    with Sandbox(language="rhai", limits=LIMITS) as box, box.repl() as repl:
-        repl.run("1")
-        before = resource.getrusage(resource.RUSAGE_SELF)
-        for source in ATTACKS.values():
-            repl.run(source)
-        after = resource.getrusage(resource.RUSAGE_SELF)
-    assert after.ru_maxrss - before.ru_maxrss < 16 * 1024  # KiB
-
-
-@pytest.mark.parametrize("isolation", ["process", "inline"])
-def test_time_for_compiling_is_the_run_s(isolation: Any) -> None:
+def test_time_for_compiling_is_the_run_s(box: Sandbox) -> None:
     limits = Limits(timeout=0.05, max_memory=256 * 1024 * 1024)
-    with Sandbox(language="rhai", isolation=isolation) as box, box.repl() as repl:
+    with box.repl() as repl:
         assert repl.run("let kept = 42;").ok
         run = repl.run(ATTACKS["statements"], limits=limits)
         assert run.error is not None

@@ -88,13 +88,13 @@ def shop() -> Toolbox:
     return box
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def find() -> Find:
     """The findings of a script: `find(source, language, names)`."""
     box = shop()
+    views = {name: ToolView(box, spoken) for name, spoken in LANGUAGES.items()}
 
     def findings(source: str, language: str = "lua", names: Any = frozenset()) -> tuple[Finding, ...]:
-        spoken = LANGUAGES[language]
-        return Checker(spoken).check(source, ToolView(box, spoken), frozenset(names))
+        return Checker(LANGUAGES[language]).check(source, views[language], frozenset(names))
 
     return findings

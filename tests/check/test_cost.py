@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.check.checker import Checker
-from moonbox.check.tools import ToolView
-from moonbox.languages.registry import LANGUAGES
 from tests.counting import count_calls
-
-from .conftest import shop
 
 if TYPE_CHECKING:
     from .conftest import Find
@@ -31,23 +27,12 @@ HOSTILE = {
 }
 
 
-def steps(source: str) -> int:
-    """How many calls of functions a look takes."""
-    spoken = LANGUAGES["lua"]
-    checker, view = Checker(spoken), ToolView(shop(), spoken)
-    return count_calls(lambda: checker.check(source, view))
-
-
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_linear(kind: str) -> None:
+def test_linear(kind: str, find: Find) -> None:
     make = HOSTILE[kind]
-    small, large = steps(make(1_000)), steps(make(4_000))
+    small, large = (count_calls(partial(find, make(size))) for size in (1_000, 4_000))
     assert large <= 6 * small + 5_000
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_it_ends_without_an_exception(kind: str, find: Find) -> None:
-    assert len(find(HOSTILE[kind](20_000))) <= 20
+    assert len(find(make(20_000))) <= 20
 
 
 def test_a_script_that_is_too_long_is_not_looked_at(find: Find) -> None:

@@ -66,7 +66,7 @@ def _done(work: Callable[[Any], object], item: Any) -> None:
 
 
 def _peak(work: Callable[[Any], object], item: Any) -> int:
-    gc.collect()
+    gc.collect(1)  # all generations would take seconds behind other tests, and what is older is not traced
     tracemalloc.start()
     try:
         _done(work, item)

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,76 +61,7 @@ def fails(code: int) -> Any:
     raise ValueError(f"no {code} \ud800" if code else "é" * 200)
 
 
-SCRIPTS = [
-    "",
-    "return 1, nil, 'x', null, true, {}, array{}, 1.5, -0.0, 1/3, 2^53, 2^63, 1e300",
-    "return math.maxinteger, math.mininteger, 0x7fffffff, 1e15, 123456.789, 0.1 + 0.2",
-    "return {1, 2, nil, 4}, {[1] = 1, [3] = 3}, {[2] = 3}, array{nil, 2}",
-    "return '\\xff\\xfe', {['\\xff'] = 1}",
-    "return {['\\1t'] = 1}, 'a\"b\\\\\\n\\0\\127é'",
-    "return 0/0",
-    "return 1/0",
-    "return print",
-    "return tools",
-    "local t = {} t.t = t return t",
-    "local t = {} for i = 1, 100 do t = {t} end return t",
-    "local s = {} for i = 1, 3000 do s[i] = i end return s",
-    "local s = {} for i = 1, 3000 do s['k' .. i] = i end return s",
-    "local a = {} for i = 1, 900 do a[i] = 'x' end local b = {} for i = 1, 900 do b[i] = a end return b",
-    "return string.rep('x', 70000)",
-    "return {[string.rep('x', 70000)] = 1}",
-    "error('no')",
-    "error('bad \\xe2\\x82 bytes \\xff\\xf0\\x90\\x80 \\xed\\xa0\\x80 \\xc3')",
-    "error({code = 1})",
-    "error()",
-    "local x = nil; return x.y",
-    "local function f() error('deep') end local function g() f() end g()",
-    "return (",
-    "goto nowhere",
-    "print('a', 1, nil, {1, 2}, {a = 1}) print('\\xff') return 1",
-    "for i = 1, 100 do print(('x'):rep(300)) end",
-    "print(('é'):rep(20000))",
-    "print(('x'):rep(600)) return ('y'):rep(600)",
-    "while true do end",
-    "pcall(function() while true do end end) return 1",
-    "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end",
-    "local s = 'x' while true do s = s .. s end",
-    "return pcall(string.rep, 'x', 1 << 40)",
-    "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i) end end) return co(), co(), co()",
-    "local co = coroutine.wrap(function() while true do end end) co()",
-    "local function f(n) return coroutine.wrap(function() while n == 0 do end f(n - 1)() end) end f(50)()",
-    "local function nest(n) return coroutine.wrap(function() return nest(n + 1)() end) end return pcall(nest(1))",
-    'return json.decode(\'[1, 2.5, null, {"a": "\\\\ud83d\\\\ude00"}]\')',
-    "return json.decode('[' .. ('1,'):rep(100000) .. '1]')",
-    "return json.decode(('['):rep(5000) .. (']'):rep(5000))",
-    "return json.encode({a = {1, 2.5, 'x'}, b = array{}}), json.encode(1e100)",
-    "return tools.fails{code = 7}",
-    "local ok, e = pcall(tools.fails, {code = 0}) return ok, e.message, e.code",
-    "return tools.same{value = {1, {a = 'b'}, 1.5, false}}",
-    "return tools.same{value = print}",
-    "return tools.same{value = 0/0}",
-    "return tools.same{value = '\\xff'}",
-    "return tools.nothing()",
-    "return tools.sample{name = 5}",
-    "local r = {} for i = 1, 200 do r[i] = tools.same{value = i} end return #r",
-    "return parallel{function() tools.same{value = 1} return tools.fails{code = 3} end}",
-    "return parallel({function() return tools.same{value = 1} end, function() while true do end end})",
-    "local t = {} for i = 1, 40 do t[i] = {id = i, s = 'v' .. i} end return tools.same{value = t}",
-    *("6 * 7", "\v\f\t 'text'", "\n-- no more than that", "_x = 1 return _x", "return_value = 3 return return_value"),
-    *("repeat local x = 1 until x", "goto done ::done::", "9", "é = 1", "\0return 1", "return\0", "()", "tools"),
-    "tools.same{value = 1}",
-    "local n = {} for i = 13, 18 do n[i - 12] = #tools.same{value = ('x'):rep(1 << i)} end return n",
-    "local s = ('x'):rep(16340) return #tools.same{value = s}, #tools.same{value = s .. ('y'):rep(100)}",
-    "return tools.same(1, 2)",
-    "return tools.same(table.unpack({}, 1, 3000))",
-    "return collectgarbage",
-    "local r = tools.sample{name = 'rows'} r[1].note = 1 r[2].note = nil r[3].other = 2 return r",
-    "local v = tools.sample{name = 'nested'} v.a[2] = 5 v.a[7] = 1 return v",
-    "local v = tools.sample{name = 'many nulls'} v[5001] = 1 v[4999] = nil table.remove(v, 1) return v",
-    "local v = tools.sample{name = 'many nulls'} for i = 1, 5000 do v[i] = nil end return v, #v",
-    "local v = tools.sample{name = 'nested'} rawset(v.a[3], 'b', 1) return v, setmetatable(v.a[3], {__index = {}})",
-    "local v = tools.sample{name = 'null fields'} for i = 1, 2999 do v['k' .. i] = i end return v",
-]
+SCRIPTS: list[str] = tomllib.loads(Path(__file__).with_name("native.toml").read_text(encoding="utf-8"))["scripts"]
 
 
 @pytest.fixture(scope="module")

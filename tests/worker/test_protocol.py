@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import marshal
 import math
 import socket
 import threading
@@ -22,7 +21,7 @@ from moonbox.worker import protocol
 from moonbox.worker.control import SocketControl
 from moonbox.worker.encoding import Decoder, Reader
 from moonbox.worker.link import Gone, Link
-from moonbox.worker.protocol import HEADER, RUN_HEAD, STOP, frame, pack, pack_run
+from moonbox.worker.protocol import HEADER, frame
 from tests.counting import count_calls
 
 if TYPE_CHECKING:
@@ -75,19 +74,6 @@ def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
     with pytest.raises(WorkerError) as caught:
         reader.next()
     assert str(caught.value) == "the worker announced a frame of 1,001 bytes; at most 1,000 are allowed"
-
-
-def test_frames_for_the_worker() -> None:
-    data = pack(protocol.CONFIGURE, {"values": [("a", 2**61)]})
-    kind, length = HEADER.unpack_from(data)
-    assert (kind, length) == (protocol.CONFIGURE, len(data) - HEADER.size)
-    assert marshal.loads(data[HEADER.size :]) == {"values": [("a", 2**61)]}
-    data = pack_run(b"return 1", 7, 2**63)
-    kind, length = HEADER.unpack_from(data)
-    assert (kind, length) == (protocol.RUN, len(data) - HEADER.size)
-    assert RUN_HEAD.unpack_from(data, HEADER.size) == (7, 2**63)
-    assert data[HEADER.size + RUN_HEAD.size :] == b"return 1"
-    assert STOP.unpack(STOP.pack(5, protocol.REASON_TIME)) == (5, 1)
 
 
 @pytest.fixture

@@ -65,8 +65,6 @@ def _called(walk: Walk, node: p.Call) -> v.Value:
         return None
     if target_value is None:
         walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
-    elif isinstance(target_value, v.ToolSpace):
-        walk.error(target.key, f"'{'.'.join(path)}' is a namespace of tools, not a tool")
     elif _tools_are_functions(walk):
         return target_value
     else:
@@ -304,9 +302,6 @@ def _pages(walk: Walk, node: p.Call) -> v.Value:
         walk.value(wish)
     if isinstance(tool, v.ToolValue) and node.exact:
         _arguments(walk, tool, node.at, node.arguments[1:2])
-    elif type(first) is p.Call and isinstance(walk.quiet(first.function), v.ToolValue):
-        arguments = ", ".join(map(walk.text, first.arguments)) or "{}"
-        walk.fact(first.at, "called_too_early", function="pages", tool=walk.text(first.function), arguments=arguments)
     return v.Results((), item)
 
 

@@ -49,7 +49,7 @@ def operation(walk: Walk, node: p.Operation) -> v.Value:
         if operator in _ARITHMETIC and converts_text:
             _summand(walk, node, side, value)
         elif operator == "..":
-            _joined(walk, side, value)
+            _no_table(walk, side.at, side, value, "cannot be joined to a string")
     if operator == "..":
         return v.Scalar("string")
     return v.Scalar("number") if operator in _ARITHMETIC and converts_text else None
@@ -100,17 +100,7 @@ def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: v.Value) 
     _no_table(walk, node.at, side, value, "cannot be calculated with")
 
 
-def _joined(walk: Walk, side: p.Expression, value: v.Value) -> None:
-    if type(side) is p.Constant and isinstance(side.value, bool):
-        walk.error(side.at, "a truth value cannot be joined to a string", f"write: tostring({walk.text(side)})")
-        return
-    _no_table(walk, side.at, side, value, "cannot be joined to a string")
-
-
 def _no_table(walk: Walk, at: int, side: p.Expression, value: v.Value, cannot: str) -> None:
-    if isinstance(value, v.ToolValue):
-        walk.fact(at, "not_called", tool=value.name, more=f": it {cannot}")
-        return
     kinds = v.kinds_of(value) if isinstance(value, v.Data) else None
     if kinds and kinds <= v.TABLES and isinstance(value, v.Data):
         hint = f"write: json.encode({walk.text(side)})" if "joined" in cannot else reads.lists_within(walk, value)

@@ -34,9 +34,6 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
             walk.error(node.key, f"there is no function {name}.{node.name}", hint)
         case v.Data():
             return _field_of(walk, base, node)
-        case v.Results() if node.name not in walk.outline.fields:
-            if node.name not in walk.words.list_methods:
-                _list_field(walk, None, f"'{walk.text(node.value)}'", node, arguments)
         case v.Scalar() if base.kind == "number" and base.what:
             walk.error(node.key, f"'{walk.text(node.value)}' is a number: it has no field '{node.name}'", base.what)
         case v.Made(record) if node.name in LENGTHS and node.name not in walk.outline.fields:
@@ -63,7 +60,7 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
         return base.part(facts.rest)
     if kinds == v.LIST:
         if name not in walk.words.list_methods:
-            _list_field(walk, base, described(walk, base, node.value), node)
+            _list_field(walk, base, node)
     elif kinds == v.TEXT:
         if name not in walk.words.string_methods:
             hint = _length_form(walk, node) if name in LENGTHS else "it is text, not data"
@@ -101,23 +98,16 @@ def _unknown_field(walk: Walk, base: v.Data, facts: v.Facts, name: str) -> tuple
     return message, f"did you mean '{close[0]}'? {listed}" if close else listed
 
 
-def _list_field(
-    walk: Walk, base: v.Data | None, what: str, node: p.Field, arguments: tuple[p.Expression, ...] | None = None
-) -> None:
+def _list_field(walk: Walk, base: v.Data, node: p.Field) -> None:
     name, text = node.name, walk.text(node.value)
-    advice = None
-    if arguments is not None:
-        advice = walk.words.method_advice(name, text, tuple(map(walk.text, arguments)))
-    if advice is not None:
-        hint = advice
-    elif name in LENGTHS:
+    if name in LENGTHS:
         hint = _length_form(walk, node)
     else:
         inner = v.element(base)
         has = isinstance(inner, v.Data) and name in inner.facts.properties
         form = walk.words.form("element", value=text if text != "…" else "list")
         hint = f"its elements have it: {form}.{name}, or loop over it" if has else f"an element is {form}; loop over it"
-    walk.about(base, node.key, f"{what} is a list: it has no field '{name}'", hint)
+    walk.about_result(base, node.value, node.key, f"is a list: it has no field '{name}'", hint)
 
 
 def _length_form(walk: Walk, node: p.Field) -> str:
@@ -151,15 +141,9 @@ def length(walk: Walk, node: p.Length) -> v.Value:
     """What `#value` is, and whether it means anything."""
     base = walk.value(node.value)
     match base:
-        case v.Data():
-            kinds = base.facts.kinds
-            if kinds == v.OBJECT:
-                problem = "is an object, not a list: # does not count it"
-                walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
-            elif kinds and kinds <= {"integer", "number", "boolean"}:
-                walk.about_result(base, node.value, node.at, f"is a {_one(kinds)}: it has no length")
-        case v.ToolValue():
-            walk.fact(node.at, "not_called", tool=base.name)
+        case v.Data() if base.facts.kinds == v.OBJECT:
+            problem = "is an object, not a list: # does not count it"
+            walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
         case v.Made(record) if record.entries and record.exact and all(name for name, _ in record.entries):
             walk.note(
                 node.at,
@@ -214,19 +198,12 @@ def iteration(walk: Walk, node: p.Each) -> tuple[v.Value, ...]:
 
 def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) -> None:
     """A loop over something without ipairs or pairs."""
-    text = walk.text(source)
-    if isinstance(value, v.Data | v.Results | v.Made):
-        kinds = v.kinds_of(value)
-        if isinstance(value, v.Made) or (kinds and kinds <= v.TABLES):
-            function = "pairs" if kinds == v.OBJECT else "ipairs"
-            names = ", ".join(node.names if len(node.names) > 1 else ("_", *node.names))
-            fact = walk.words.fact("loop", names=names, function=function, value=text)
-            walk.about(value, source.at, fact.message, fact.hint)
-    elif isinstance(value, v.ToolValue):
-        walk.fact(source.at, "not_called", tool=value.name)
-    elif isinstance(value, v.Scalar) and value.kind == "number":
-        hint = f"write: for {node.names[0]} = 1, {text} do" if text != "…" else f"write: for {node.names[0]} = 1, n do"
-        walk.error(source.at, "a loop cannot go over a number", hint)
+    kinds = v.kinds_of(value)
+    if isinstance(value, v.Made) or (isinstance(value, v.Data | v.Results) and kinds and kinds <= v.TABLES):
+        function = "pairs" if kinds == v.OBJECT else "ipairs"
+        names = ", ".join(node.names if len(node.names) > 1 else ("_", *node.names))
+        fact = walk.words.fact("loop", names=names, function=function, value=walk.text(source))
+        walk.about(value, source.at, fact.message, fact.hint)
 
 
 def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple[v.Value, ...]:
@@ -252,19 +229,10 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
                 argument.at, f"{text} is filled under keys that are text: ipairs finds nothing in it", "use pairs"
             )
         return None, value.each
-    if isinstance(value, v.Made) and name == "ipairs":
-        _ipairs_of_fields(walk, value, argument)
     if kinds == v.OBJECT and isinstance(value, v.Data):
         facts = value.facts
         return key, value.part(facts.rest) if not facts.properties else None
     return key, v.element(value)
-
-
-def _ipairs_of_fields(walk: Walk, value: v.Made, node: p.Expression) -> None:
-    """`ipairs{a = 1}`."""
-    record = value.record
-    if record.entries and record.exact and all(name for name, _ in record.entries) and type(node) is p.Record:
-        walk.note(node.at, "ipairs goes over list elements: in a table with named fields it finds nothing", "use pairs")
 
 
 def _elements(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) -> tuple[v.Value, ...]:

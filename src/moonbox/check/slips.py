@@ -13,12 +13,6 @@ from moonbox.languages.facts import FACTS
 if TYPE_CHECKING:
     from moonbox.check.walk import Walk
 
-_TAKE_TOOLS = frozenset({"print", "rawequal", "rawget", "next", "select", "assert", "error"})
-_LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
-_TEXT_FUNCTIONS = frozenset(
-    f"string.{name}"
-    for name in ("byte", "find", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse", "sub", "upper")
-)
 _QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
 _MOST_LOOKED = 2_000
 _PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
@@ -86,8 +80,6 @@ def condition(walk: Walk, node: p.Expression | p.Statement, value: v.Value) -> N
     elif type(node) is p.Length:
         text = walk.text(node.value)
         walk.note(node.at, f"0 is true in Lua: #{text} always is", f"write: #{text} > 0")
-    elif type(node) is p.Constant and type(node.value) is int and node.value == 0:
-        walk.note(node.at, "0 is true in Lua")
 
 
 def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: v.Value) -> None:
@@ -230,44 +222,30 @@ def _first_argument(walk: Walk, name: str, node: p.Call, first: v.Value) -> None
     """A value of the wrong kind."""
     at = node.arguments[0]
     kinds = v.kinds_of(first) if isinstance(first, v.Data) else None
-    if isinstance(first, v.ToolValue) and name not in _TAKE_TOOLS:
-        walk.fact(at.at, "not_called", tool=first.name)
-    elif name in ("json.decode", "json.parse") and (isinstance(first, v.Results) or (kinds and kinds <= v.TABLES)):
+    if name in ("json.decode", "json.parse") and (isinstance(first, v.Results) or (kinds and kinds <= v.TABLES)):
         what = reads.described(walk, first, at) if isinstance(first, v.Data) else f"'{walk.text(at)}'"
         walk.about(first, at.at, walk.words.fact("decoded", what=what, function=name).message)
-    elif name in _LIST_FUNCTIONS and kinds == v.OBJECT and isinstance(first, v.Data):
-        walk.about_result(first, at, at.at, "is an object, not a list", reads.lists_within(walk, first))
-    elif name in _TEXT_FUNCTIONS and kinds and kinds <= v.TABLES and isinstance(first, v.Data):
-        walk.about_result(first, at, at.at, "is not a string")
     elif name == "table.concat" and isinstance(first, v.Data) and kinds == v.LIST:
         items = first.part(first.facts.items)
         inner = v.kinds_of(items)
         if inner and inner <= v.TABLES:
             walk.about_result(first, at, at.at, "is not a list of strings", "put the field to join into a list first")
     elif name in ("math.max", "math.min") and len(node.arguments) == 1 and node.exact:
-        _extreme(walk, name, at, first, kinds)
+        _extreme(walk, name, at, first)
 
 
 def _two_values_of_gsub(walk: Walk, name: str, node: p.Call) -> None:
-    """`tonumber(s:gsub(…))` and `table.insert(list, s:gsub(…))`."""
-    last = node.arguments[-1]
-    if (name, len(node.arguments)) not in (("tonumber", 1), ("table.insert", 2)) or not _is_gsub(walk, last):
-        return
-    at, text = node.arguments[0], walk.text(last)
-    if name == "tonumber":
+    """`tonumber(s:gsub(…))`."""
+    at = node.arguments[0]
+    if name == "tonumber" and len(node.arguments) == 1 and _is_gsub(walk, at):
         problem = "gsub returns two values, and tonumber takes the second as a base"
-        walk.error(at.at, problem, f"write: tonumber(({text}))")
-    else:
-        problem = "gsub returns two values, which makes three for table.insert"
-        walk.error(at.at, problem, f"write: table.insert({walk.text(at)}, ({text}))")
+        walk.error(at.at, problem, f"write: tonumber(({walk.text(at)}))")
 
 
-def _extreme(walk: Walk, name: str, at: p.Expression, first: v.Value, kinds: frozenset[str] | None) -> None:
+def _extreme(walk: Walk, name: str, at: p.Expression, first: v.Value) -> None:
     hint = f"write: {name}(table.unpack({walk.text(at)}))"
     if isinstance(first, v.Made):
         walk.note(at.at, f"{name} takes numbers, not a table", hint)
-    elif isinstance(first, v.Data) and kinds == v.LIST:
-        walk.about(first, at.at, f"{name} takes numbers, not a list", hint)
     elif isinstance(first, v.Results):
         walk.error(at.at, f"{name} takes numbers, not a list", hint)
 

@@ -263,9 +263,6 @@ class Scopes:
                 return scope[name]
         return self._globals.get(name)
 
-    def is_local(self, name: str) -> bool:
-        return any(name in scope for scope in self.scopes)
-
     def declare(self, name: str, value: Value, at: int, *, replaces: bool = False) -> None:
         assigned = self.outline.assigned.get(name, 0)
         known = None if assigned else value

@@ -82,10 +82,10 @@ class Walk(v.Scopes):
         """Something about the part of a tool's result that `node` reads."""
         self.about(data, at, f"{reads.described(self, data, node)} {what}", hint)
 
-    def fact(self, at: int, which: str, /, *, certain: bool = True, more: str = "", **texts: str) -> None:
+    def fact(self, at: int, which: str, /, *, certain: bool = True, **texts: str) -> None:
         """One of the facts that the explanations of errors know too."""
         fact = self.words.fact(which, **texts)
-        (self.error if certain else self.note)(at, fact.message + more, fact.hint)
+        (self.error if certain else self.note)(at, fact.message, fact.hint)
 
     def _report(self, severity: Any, at: int, message: str, hint: str | None, code: str = "", tool: str = "") -> None:
         if self.quietly:

@@ -84,35 +84,6 @@ def test_outcomes() -> None:
     assert 1000 <= stopped.operations <= 1100
 
 
-def test_calls() -> None:
-    host = Host(lambda target, arguments: {"target": target, "first": arguments[0]})
-    vm = make(host)
-    assert result(vm, "return tools.add(5), tools.space.ping('x'), double(true)") == [
-        {"target": "tools.add", "first": 5},
-        {"target": "tools.space.ping", "first": "x"},
-        {"target": "fn.double", "first": True},
-    ]
-    assert host.calls == [("tools.add", [5]), ("tools.space.ping", ["x"]), ("fn.double", [True])]
-
-
-def test_printing() -> None:
-    host = Host()
-    vm = make(host, max_output=8)
-    outcome = run(vm, "print('abc') print('defgh')")
-    assert (outcome.kind, outcome.limit, host.printed, vm.output_cut) == ("stop", "output", b"abc\ndefg", 2)
-
-
-def test_globals() -> None:
-    vm = make()
-    run(vm, "a = 1 b = {}")
-    assert sorted(json.loads(vm.globals())) == [["a", "number"], ["b", "table"]]
-
-
-def test_values_are_configured() -> None:
-    vm = make(values=[["config", {"a": [1, None]}], ["deep\x1finner", 5]])
-    assert result(vm, "return config") == [{"a": [1, None]}]
-
-
 class Broken(Host):
     """A host whose connection is gone."""
 
@@ -273,43 +244,6 @@ def test_without_the_c_api_a_standing_hook_does_the_work(monkeypatch: pytest.Mon
 
 def test_with_the_c_api_no_hook_stands() -> None:
     assert make().polling == ""
-
-
-# Conversions
-
-
-def into_lua(value: Any, expression: str) -> Any:
-    """What a script finds when the host answers with that value."""
-    host = Host(lambda target, arguments: value)
-    vm = make(host)
-    outcome = run(vm, f"local v = tools.add() return {expression}")
-    assert outcome.kind == "ok", outcome.message
-    return json.loads(outcome.values)[0]
-
-
-@pytest.mark.parametrize(
-    ("value", "expression", "expected"),
-    [
-        (None, "type(v)", "nil"),
-        ([None], "v[1] == null", True),
-        ({"a": None}, "v.a == null", True),
-        (True, "v", True),
-        (2**63 - 1, "v == math.maxinteger", True),
-        (-(2**63), "v == math.mininteger", True),
-        (1.0, "math.type(v)", "float"),
-        (1, "math.type(v)", "integer"),
-        ("é", "#v", 2),
-        (b"\xff\x00", "#v", 2),
-        ("a\ud800b", "v", "a?b"),
-        ([], "json.encode(v)", "[]"),
-        ({}, "json.encode(v)", "{}"),
-        ([1, 2.5, "x", b"y", True], "#v", 5),
-        ({1: "one", "two": 2}, "v[1] .. v.two", "one2"),
-        ([[[1]], {"a": [{}]}], "json.encode(v)", '[[[1]],{"a":[{}]}]'),
-    ],
-)
-def test_values_of_the_host(value: Any, expression: str, expected: Any) -> None:
-    assert into_lua(value, expression) == expected
 
 
 def test_a_stop_that_comes_when_the_run_is_over_raises_nothing() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.long import times
+
 from .fuzz import Fuzzer, Trouble, inputs, own_scripts
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(times(4)))
 def test_twisted_scripts_end_in_ways_we_know(seed: int) -> None:
     fuzzer, source = Fuzzer(), inputs(own_scripts(), seed)
     for _ in range(750):

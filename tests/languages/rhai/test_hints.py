@@ -14,6 +14,8 @@ from .machine import CASES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from moonbox import Repl
+
 
 @tool
 def add(a: int, b: int = 1) -> int:
@@ -22,25 +24,25 @@ def add(a: int, b: int = 1) -> int:
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
-    with Sandbox([add], language="rhai", isolation="inline", check=False) as box:
-        yield box
+def repl() -> Iterator[Repl]:
+    with Sandbox([add], language="rhai", isolation="inline", check=False) as box, box.repl() as repl:
+        yield repl
 
 
-def failure(box: Sandbox, source: str, **limits: Any) -> Any:
-    error = box.run(source, limits=Limits(**limits)).error
+def failure(repl: Repl, source: str, **limits: Any) -> Any:
+    error = repl.run(source, limits=Limits(**limits)).error
     assert error is not None
     return error
 
 
 @pytest.mark.parametrize(("source", "hint"), CASES["hints"])
-def test_a_slip(box: Sandbox, source: str, hint: str) -> None:
-    assert failure(box, source).hint == hint
+def test_a_slip(repl: Repl, source: str, hint: str) -> None:
+    assert failure(repl, source).hint == hint
 
 
 @pytest.mark.parametrize(("source", "limits", "line", "hint"), CASES["limits"])
-def test_a_limit(box: Sandbox, source: str, limits: dict[str, Any], line: int, hint: str) -> None:
-    error = failure(box, source, **limits)
+def test_a_limit(repl: Repl, source: str, limits: dict[str, Any], line: int, hint: str) -> None:
+    error = failure(repl, source, **limits)
     assert (error.kind, error.hint) == ("limit", hint)
     assert error.line == line
 
@@ -48,7 +50,7 @@ def test_a_limit(box: Sandbox, source: str, limits: dict[str, Any], line: int, h
 RECEIVERS = ("[1, 2]", '["a", "b"]', '"a,b"', "#{a: 1}", "()", "1.5", '"12"')
 
 
-def runs(box: Sandbox, code: str) -> bool:
+def runs(repl: Repl, code: str) -> bool:
     """Whether what a hint shows is Rhai and works on a value of some type."""
     code = (
         code.replace(".map(|x| …)", ".map(|x| x)")
@@ -60,7 +62,7 @@ def runs(box: Sandbox, code: str) -> bool:
     for receiver in RECEIVERS:
         values = f'let list = {receiver}; let text = "1"; let map = #{{a: 1}}; let x = list; let a = 1; let b = 1; '
         values += "let start = 0; let end = 1; let length = 1; "
-        if box.run(values + code).ok:
+        if repl.run(values + code).ok:
             return True
     return False
 
@@ -81,8 +83,8 @@ def shown(hint: str) -> list[str]:
         for code in shown(rhai_words().foreign_method(name, "list", (argument,)) or "")
     ],
 )
-def test_the_code_in_hints_for_methods_works(box: Sandbox, name: str, code: str) -> None:
-    assert runs(box, code) or runs(box, code.replace('"a"', "1")), code
+def test_the_code_in_hints_for_methods_works(repl: Repl, name: str, code: str) -> None:
+    assert runs(repl, code) or runs(repl, code.replace('"a"', "1")), code
 
 
 @pytest.mark.parametrize(
@@ -93,18 +95,18 @@ def test_the_code_in_hints_for_methods_works(box: Sandbox, name: str, code: str)
         for code in shown(hint)
     ],
 )
-def test_the_code_in_hints_for_functions_works(box: Sandbox, name: str, code: str) -> None:
+def test_the_code_in_hints_for_functions_works(repl: Repl, name: str, code: str) -> None:
     if code.startswith(("throw", "if ")):
         code = f"try {{ {code.rstrip(';')}; }} catch {{ 1 }}"
-    assert runs(box, code), code
+    assert runs(repl, code), code
 
 
-def test_what_hints_say_of_missing_values_works(box: Sandbox) -> None:
-    assert box.run("let x = (); [x == (), (x ?? 0) + 1]").value == [True, 1]
+def test_what_hints_say_of_missing_values_works(repl: Repl) -> None:
+    assert repl.run("let x = (); [x == (), (x ?? 0) + 1]").value == [True, 1]
 
 
-def test_a_field_of_a_text_is_an_error_in_rhais_own_words(box: Sandbox) -> None:
-    error = box.run('let t = "a"; let u = [t]; u[0].content.x').error
+def test_a_field_of_a_text_is_an_error_in_rhais_own_words(repl: Repl) -> None:
+    error = repl.run('let t = "a"; let u = [t]; u[0].content.x').error
     assert error is not None
     assert error.message == (
         "Unknown property 'content' - a getter is not registered for type 'string' (line 1, position 32)"

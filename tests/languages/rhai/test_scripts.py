@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,8 @@ _ENOUGH = {"max_operations": 5_000_000}
 def test_script(path: Path) -> None:
     steps = re.split(r"^// next run\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     heads = [_head(step) for step in steps]
-    limits = json.loads(heads[0].pop("limits", "{}"))
-    calls: list[str] = []
-    machine = Machine(_ENOUGH | limits, _tools(calls))
+    machine, calls = _machine(heads[0].pop("limits", "{}"))
+    machine.state = machine.runtime.new_state()
     for step, head in zip(steps, heads, strict=True):
         calls.clear()
         assert _seen(machine, step, calls, head) == _wanted(head)
@@ -50,6 +50,13 @@ def test_script(path: Path) -> None:
 def test_scripts_are_there() -> None:
     assert len(_FILES) > 100
     assert all(re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*__[A-Za-z0-9_]+", path.stem) for path in _FILES)
+
+
+@cache
+def _machine(limits: str) -> tuple[Machine, list[str]]:
+    """One with these limits, and where it notes the tools that were called."""
+    calls: list[str] = []
+    return Machine(_ENOUGH | json.loads(limits), _tools(calls)), calls
 
 
 def _tools(calls: list[str]) -> dict[str, Callable[[Any], Any]]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.long import times
+
 from .fuzz import inputs, own_scripts
 from .machine import CASES, Machine, NoScript
 
@@ -59,7 +61,7 @@ def test_chunks_of_our_own_scripts(machine: Machine, helpers: set[str]) -> None:
 
 def test_chunks_of_twisted_scripts(machine: Machine, helpers: set[str]) -> None:
     source = inputs(own_scripts(), 5)
-    assert sum(_checked(machine, helpers, next(source)) for _ in range(2_000)) > 500
+    assert sum(_checked(machine, helpers, next(source)) for _ in range(times(4_000))) > times(1_000)
 
 
 _PAYLOADS = [*CASES["payloads"], "a" * 5_000]

@@ -79,10 +79,10 @@ def equivalents() -> Equivalents:
 
 
 def message_hint(message: str) -> str | None:
-    """The hint for a message of Lua that needs no look at the script."""
+    """The hint for a message of Lua that needs no look at the script; None for one that the table leaves alone."""
     for pattern, hint in equivalents().messages:
         if match := re.match(pattern, message):
-            return match.expand(hint)
+            return match.expand(hint) or None
     return None
 
 

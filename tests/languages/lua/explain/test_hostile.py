@@ -16,7 +16,7 @@ from tests.counting import count_calls
 from tests.languages.lua.explain.bench import MOST_CALLS, Bench
 from tests.long import LONG, times
 
-MILLION = 1_000_000
+MILLION = times(1_000_000)
 LARGE = {
     "names": "x " * (MILLION // 2),
     "bangs": "!" * MILLION,
@@ -128,7 +128,7 @@ REPORTS = st.builds(
 )
 
 
-@settings(max_examples=times(400), deadline=None)
+@settings(max_examples=times(160), deadline=None)
 @given(REPORTS, WORDS | TEXT, st.lists(TEXT, max_size=4))
 def test_any_report_is_explained(ending: EngineError, source: str, tools: list[str]) -> None:
     error = compose(ending, sources={"x": "y = 1", "script": source}, tools=tools, limits=Limits())
@@ -136,7 +136,7 @@ def test_any_report_is_explained(ending: EngineError, source: str, tools: list[s
     assert error.message or not ending.message.strip() or ending.message.startswith("script:")
 
 
-@settings(max_examples=times(300), deadline=None)
+@settings(max_examples=times(160), deadline=None)
 @given(WORDS, st.sampled_from(["global", "local", "field", "method", "upvalue"]), st.sampled_from(["call", "index"]))
 def test_any_complaint_is_explained(source: str, role: str, action: str) -> None:
     for name in ("tools", "x", "?", "integer index", "length"):

@@ -53,20 +53,6 @@ def test_data_of_a_table_that_the_script_raised(bench: Bench) -> None:
     assert error.data == {"code": "E7", "message": "no such order", "order": 5}
 
 
-def test_tools_are_found_by_name(bench: Bench) -> None:
-    assert bench.fails("tools.create_issue{}").hint == "did you mean tools.github.create_issue?"
-    assert bench.fails("tools.githb.create_issue{}").hint == "did you mean tools.github.create_issue?"
-    assert bench.fails('tools["creat_issue"]{}').hint == "did you mean tools.github.create_issue?"
-    for name, source in (("github", "github.create_issue{}"), ("create_issue", "create_issue{}")):
-        assert bench.fails(source).hint == (
-            f"'{name}' is not a global: tools are called through the table 'tools'; "
-            "write: tools.github.create_issue{…}"
-        )
-    assert bench.fails("tools.github{}").hint == (
-        "tools.github holds several tools; call one of them: tools.github.create_issue, tools.github.list_issues"
-    )
-
-
 def test_names_that_a_script_gave_an_error_are_cut() -> None:
     source = """
     local ok, problem = pcall(tools.fetch)

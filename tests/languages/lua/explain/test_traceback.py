@@ -40,24 +40,6 @@ def test_one_call(bench: Bench) -> None:
     )
 
 
-def test_several_calls(bench: Bench) -> None:
-    source = shown("""
-        local function inner() error("deep") end
-        local function middle()
-          inner()
-          return 1
-        end
-        local x = middle()
-    """)
-    assert bench.fails(source).traceback == shown("""
-        1 | local function inner() error("deep") end
-          | ^
-        in function 'inner' (line 1),
-        called from function 'middle' (line 3),
-        called from line 6
-    """)
-
-
 def test_recursion_is_counted_and_not_repeated(bench: Bench) -> None:
     error = bench.fails("local function f(n) return 1 + f(n) end\nlocal x = f(1)")
     assert error.traceback.split("\n")[-1] == "in function 'f' (line 1) 24 times"
@@ -69,12 +51,6 @@ def test_many_calls_are_cut_in_the_middle() -> None:
     lines = error.traceback.split("\n")
     assert len(lines) == 11
     assert lines[7] == "called from … 30 more …,"
-
-
-def test_error_of_level_2_shows_the_caller(bench: Bench) -> None:
-    error = bench.fails('local function check(x)\n  error("x is missing", 2)\nend\n\ncheck()')
-    assert (error.line, error.message) == (5, "x is missing")
-    assert error.traceback == "5 | check()\n  | ^"
 
 
 def test_function_of_an_earlier_run(bench: Bench) -> None:
@@ -112,13 +88,3 @@ def test_long_lines_are_cut_around_the_caret(bench: Bench) -> None:
     assert len(line) < 120
     assert line[caret.index("^")] == "x" or line[caret.index("^")] == "t"
     assert line.startswith("2 | …") and line.endswith("…")
-
-
-def test_control_characters_are_not_shown(bench: Bench) -> None:
-    error = bench.fails("error('x') -- \x1b[31m red \x07")
-    assert error.traceback == "1 | error('x') -- ·[31m red ·\n  | ^"
-
-
-def test_windows_line_ends(bench: Bench) -> None:
-    error = bench.fails("local t = {}\r\nreturn t.a.b\r\n")
-    assert (error.line, error.traceback) == (2, "2 | return t.a.b\n  |          ^")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 SLIPS = Path(__file__).parents[3] / "scripts" / "lua" / "errors"
 SCRIPTS = [path.read_text() for path in sorted(SLIPS.parent.rglob("*.lua"))]
+STEPS = [step for source in SCRIPTS for step in re.split(r"^-- next run\n", source, flags=re.MULTILINE)]
 SPELLED = """
     if then else elseif end for in do while repeat until function local return break not and or nil true x y f t
     ( ) { } [ ] . : , ; = == ~= != ! && || += ++ + - * / // % ^ # .. ... < > <= >= 'a' "b" 1 2.5 `a` ? => -> --
@@ -71,10 +72,8 @@ def agrees(source: str) -> bool:
     return near and said[1] == token.last_line and said[0] == failure.text
 
 
-@pytest.mark.parametrize("source", SCRIPTS)
-def test_agrees_about_every_script_of_the_tests(source: str) -> None:
-    for step in re.split(r"^-- next run\n", source, flags=re.MULTILINE):
-        assert agrees(step)
+def test_agrees_about_every_script_of_the_tests() -> None:
+    assert [step for step in STEPS if not agrees(step)] == []
 
 
 @settings(max_examples=times(400), deadline=None)
@@ -133,17 +132,16 @@ def test_ends_of_expressions() -> None:
 
 def test_every_name_of_a_tree_is_one_in_the_script() -> None:
     trees = 0
-    for source in SCRIPTS:
-        for step in re.split(r"^-- next run\n", source, flags=re.MULTILINE):
-            tokens = tokenize(step)
-            parsed = parse(tokens)
-            assert parsed is not None
-            assert (parsed.outline is None) == (parsed.failure is not None)
-            if parsed.outline is None:
-                continue
-            trees += 1
-            found = [node for node in nodes(parsed.outline.body) if isinstance(node, Name)]
-            assert all(tokens[node.at].text == node.name for node in found), step
+    for step in STEPS:
+        tokens = tokenize(step)
+        parsed = parse(tokens)
+        assert parsed is not None
+        assert (parsed.outline is None) == (parsed.failure is not None)
+        if parsed.outline is None:
+            continue
+        trees += 1
+        found = [node for node in nodes(parsed.outline.body) if isinstance(node, Name)]
+        assert all(tokens[node.at].text == node.name for node in found), step
     assert trees > 500
 
 

@@ -14,7 +14,6 @@ from moonbox.languages.lua.vocabulary import (
     LIBRARIES,
     equivalents,
     fill_form,
-    library_of,
     lua_vocabulary,
     tool_name,
 )
@@ -35,7 +34,6 @@ def unknown_global(failure: RuntimeFailure, name: str, *, called: bool) -> str |
         or (_prefixed_string(failure, name) if called else None)
         or (_foreign_call(failure, name) if called else _foreign_table(failure, name))
         or _tool_name(failure, name, called=called)
-        or _member_name(name, called=called)
         or _nearest_name(failure, name, called=called)
     )
 
@@ -83,8 +81,6 @@ def _scoped(failure: RuntimeFailure, name: str) -> str | None:
     for token in islice(failure.declarations(name), _FEW):
         if _is_inside_itself(failure, token):
             return f"{name} is not visible yet inside its own function; write: local function {name}(…) … end"
-        if token.line > line:
-            return f"{name} is declared on line {token.line}, after this line: move its declaration up"
         if token.line < line:
             return f"the local {name} of line {token.line} exists only inside its block: declare it before the block"
     if (parameter := failure.parameter(name)) is not None:
@@ -122,15 +118,12 @@ def _try_block(failure: RuntimeFailure, *, called: bool) -> str | None:
 def _prefixed_string(failure: RuntimeFailure, name: str) -> str | None:
     """`f"hello {name}"`."""
     value = failure.value
-    if name not in ("f", "r", "b", "rf", "fr") or value is None or value.following().kind != "string":
+    if name not in ("f", "rf", "fr") or value is None or value.following().kind != "string":
         return None
     literal = value.following()
     if literal.start != value.token.end:
         return None
-    if "f" not in name:
-        return "strings have no prefix letters in Lua: remove it"
-    written = concatenated(literal.text[1:-1])
-    return with_line(FACTS["f_string"], written)
+    return with_line(FACTS["f_string"], concatenated(literal.text[1:-1]))
 
 
 _INSERTED = re.compile(r"\{([^{}]{1,80})\}")
@@ -207,14 +200,6 @@ def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | Non
     return str(lua_vocabulary().fact("tool_name", name=name, tool=tool_name(paths[0]))) if paths else None
 
 
-def _member_name(name: str, *, called: bool) -> str | None:
-    """`format(x)` for `string.format(x)`."""
-    library = library_of(name)
-    if library is None or not called:
-        return None
-    return str(lua_vocabulary().fact("library_member", name=name, library=library, arguments="…"))
-
-
 def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
     parsed = failure.listing.parsed
     locals_ = {failure.listing.tokens[index].text for index in parsed.locals} if parsed else set[str]()
@@ -248,10 +233,7 @@ def _method(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """`list.push(x)`, `text:split(",")`: methods of other languages."""
     if value.receiver == "…":
         return None
-    arguments = value.arguments()
-    if arguments and arguments[0] == value.receiver and value.listing.tokens[value.index - 1].text == ".":
-        arguments = arguments[1:]
-    advice = lua_vocabulary().method_advice(value.token.text, value.receiver, tuple(arguments))
+    advice = lua_vocabulary().method_advice(value.token.text, value.receiver, tuple(value.arguments()))
     return f"there is no method {value.token.text}; {advice}" if advice else None
 
 
@@ -341,8 +323,6 @@ def _zero_based(value: ScriptValue) -> str | None:
 def nil_parent(failure: RuntimeFailure) -> str | None:
     """`a.b.c` where `a.b` is nil."""
     complaint, value = failure.complaint, failure.value
-    if not complaint.role:
-        return given_to_library(failure)
     if complaint.role != "field" or value is None or value.text == "…":
         return None
     if is_assigned(failure):

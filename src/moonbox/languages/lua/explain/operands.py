@@ -9,7 +9,7 @@ from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, op
 from moonbox.languages.lua.syntax.parser import expression_end
 from moonbox.languages.lua.vocabulary import LIBRARIES, lua_vocabulary
 
-_TEXT = re.compile(r"attempt to (add|sub|mul|div|mod|pow|unm|idiv) a '(\w{1,40})' with a '(\w{1,40})'")
+_ADDED = re.compile(r"attempt to add a '(?:string|number)' with a '(?:string|number)'")
 _COMPARE = re.compile(
     r"attempt to compare (?:two (?P<both>[\w. ]{1,80}) values|(?P<left>[\w. ]{1,80}) with (?P<right>[\w. ]{1,80}))"
 )
@@ -25,19 +25,17 @@ def operation_hint(failure: RuntimeFailure) -> str | None:
         return f"{what} is a function: call it with {what}(…)" if what else None
     match complaint.action:
         case "concatenate":
-            return _joined(complaint.type, what, failure)
+            return _joined(complaint.type, what)
         case "perform arithmetic on":
-            return _calculated(complaint.type, complaint.role, what, failure)
+            return _calculated(failure, what)
         case "get length of" if complaint.type == "nil" and what:
             return f"{what} is nil, so it has no length: check it first"
     return None
 
 
-def _joined(kind: str, what: str, failure: RuntimeFailure) -> str | None:
+def _joined(kind: str, what: str) -> str | None:
     match kind:
-        case "nil":
-            if not what:
-                return None
+        case "nil" if what:
             return f'{what} is nil; where it may be missing write: ({what} or "")'
         case "boolean":
             return f"{what or 'a boolean'} must be converted to a string first: tostring({what or 'x'})"
@@ -47,40 +45,19 @@ def _joined(kind: str, what: str, failure: RuntimeFailure) -> str | None:
     return None
 
 
-def _calculated(kind: str, role: str, what: str, failure: RuntimeFailure) -> str | None:
-    if kind != "nil":
-        return None
-    if not role:
-        if len(failure.calls_of("tonumber")) == 1:
-            return "tonumber returned nil: its argument is not a number"
-        words = [token.text for token in failure.line_words()[:1]]
-        if words == ["print"] and failure.line_words()[1:2] and failure.line_words()[1].kind == "string":
-            return "print needs parentheses around all of its argument: print(… + …)"
-        return None
-    if role == "field" and what:
+def _calculated(failure: RuntimeFailure, what: str) -> str | None:
+    complaint = failure.complaint
+    if (complaint.type, complaint.role) == ("nil", "") and len(failure.calls_of("tonumber")) == 1:
+        return "tonumber returned nil: its argument is not a number"
+    if (complaint.type, complaint.role) == ("nil", "field") and what:
         return f"{what} is nil; where it may be missing write: ({what} or 0)"
     return None
 
 
 def text_arithmetic_hint(failure: RuntimeFailure) -> str | None:
-    """`"a" + "b"`, `"=" * 40`, `"%d" % 5`."""
-    match = _TEXT.fullmatch(failure.message)
-    if match is None:
-        return None
-    action, left, right = match.groups()
-    if "nil" in (left, right):
-        return "one of the two is nil: check it first"
-    if "table" in (left, right) or "boolean" in (left, right):
-        return None
-    match action:
-        case "add":
-            line = _with_dots(failure)
-            return f"+ works on numbers only, strings are joined with ..{f'; write: {line}' if line else ''}"
-        case "mul" if right == "number":
-            return "* works on numbers only; repeat a string with string.rep(s, n)"
-        case "mod":
-            return "% works on numbers only; format strings with string.format(format, …)"
-    return "arithmetic needs numbers: convert the string with tonumber(s)"
+    """`"a" + "b"`."""
+    line = _with_dots(failure) if _ADDED.fullmatch(failure.message) else None
+    return f"+ works on numbers only, strings are joined with ..; write: {line}" if line else None
 
 
 def _with_dots(failure: RuntimeFailure) -> str | None:
@@ -108,15 +85,6 @@ def comparison_hint(failure: RuntimeFailure) -> str | None:
     if "null" in kinds:
         what = _compared_with_literal(failure) or "one side of the comparison"
         return f"{what} is json.null, which is only for sending a null: write nil for a missing value"
-    if kinds == {"number", "string"}:
-        return "strings and numbers cannot be compared: convert the string with tonumber(s)"
-    if kinds == {"table"}:
-        return (
-            "tables cannot be ordered; compare one of their fields, as in "
-            "table.sort(list, function(a, b) return a.key < b.key end)"
-        )
-    if "function" in kinds:
-        return "one side of the comparison is a function: call it"
     return None
 
 
@@ -132,13 +100,8 @@ def _compared_with_literal(failure: RuntimeFailure) -> str:
 
 _BAD = re.compile(r"bad argument #(?P<number>\d{1,3}) to '(?P<function>[\w ]{1,40})' \((?P<why>[^\n]{1,200})\)")
 _SELF = re.compile(r"calling '(?P<function>\w{1,40})' on bad self")
-_INVALID = re.compile(r"invalid value \((?P<type>\w+)\) at index (?P<index>\d+) in table for 'concat'")
-_LOOP = re.compile(
-    r"(?:bad 'for' (?P<part>limit|initial value|step) \(number expected, got (?P<got>\w+)\)|'for' step is zero)"
-)
-_LEAVES = re.compile(r"(?P<path>(?:value|argument|[\w.]+: argument|json\.encode: value)[^\s]*) is (?P<what>.+)")
+_LOOP = re.compile(r"bad 'for' (?P<part>limit|initial value|step) \(number expected, got nil\)")
 _GOT = re.compile(r"(?P<wanted>[\w ]{1,40}) expected, got (?P<got>[\w ]{1,40})")
-_INSERT = "write table.insert(list, value) to append, table.insert(list, position, value) to insert"
 
 
 def argument_hint(failure: RuntimeFailure) -> str | None:
@@ -147,49 +110,25 @@ def argument_hint(failure: RuntimeFailure) -> str | None:
         return _bad_argument(failure, match["function"], int(match["number"]), match["why"])
     if match := _SELF.match(message):
         return _bad_self(failure, match["function"])
-    if match := _INVALID.fullmatch(message):
-        return _not_joined(match["type"], match["index"])
     if match := _LOOP.fullmatch(message):
-        return _loop_bound(failure, match["part"] or "", match["got"] or "")
+        return _loop_bound(failure, match["part"])
     if message.startswith("invalid order function for sorting"):
         return lua_vocabulary().fact("comparator", sign="<").message
-    if match := _LEAVES.match(message):
-        return _cannot_leave(failure, match["path"], match["what"])
-    return None
+    name = _returned_name(failure) if message.startswith("value is a function") else ""
+    return f"{name} is a function; to return its result write: return {name}()" if name else None
 
 
 def _bad_argument(failure: RuntimeFailure, function: str, number: int, why: str) -> str | None:
     got = _GOT.fullmatch(why)
     calls = failure.calls_of(function)
-    call = calls[0] if len(calls) == 1 else None
-    if function == "for iterator" and got is not None:
-        return f"pairs needs a table, but this is a {got['got']}" if got["got"] != "nil" else None
-    if function == "insert" and "position out of bounds" in why:
-        return f"{_INSERT}; a position is from 1 to #list + 1"
-    if function == "format":
-        return _format(why, call, number)
-    if got is not None and got["got"] == "no value" and call is not None and (hint := _dot_for_colon(failure, call)):
-        return hint
-    if "number has no integer representation" in why:
-        return "an integer is needed: use math.floor(x) or x // 1"
-    if got is None or call is None or got["got"] not in ("nil", "null"):
+    if got is None or len(calls) != 1:
         return None
-    return _missing_argument(call, number, got["got"], got["wanted"])
+    if got["got"] == "no value" and function != "format":
+        return _dot_for_colon(calls[0])
+    return _missing_argument(calls[0], number, got["got"], got["wanted"]) if got["got"] in ("nil", "null") else None
 
 
-def _format(why: str, call: ScriptValue | None, number: int) -> str | None:
-    if "number has no integer representation" in why:
-        return "%d takes integers only: use %.2f for others, or math.floor(x)"
-    if why.startswith("number expected, got string"):
-        return "%d and %f take numbers: use %s for strings, or tonumber(s)"
-    if why in ("no value", "bad argument") or "got no value" in why:
-        return "there are more % options than values: give one value for each, and write %% for a percent sign"
-    if why.startswith("number expected, got nil"):
-        return _missing_argument(call, number, "nil", "number") if call is not None else None
-    return None
-
-
-def _dot_for_colon(failure: RuntimeFailure, call: ScriptValue) -> str | None:
+def _dot_for_colon(call: ScriptValue) -> str | None:
     """`name.upper()` for `name:upper()`."""
     dotted = call.index > call.start and call.listing.tokens[call.index - 1].text == "."
     if not dotted or call.root in LIBRARIES or call.token.text not in LIBRARIES["string"]:
@@ -206,9 +145,8 @@ def _missing_argument(call: ScriptValue, number: int, got: str, wanted: str) -> 
         position -= 1
     if not 0 <= position < len(arguments) or arguments[position] in ("…", "nil", "null"):
         return None
-    name = f"{call.text}"
     kind = "nil" if got == "nil" else "json.null"
-    return f"{arguments[position]} is {kind}, but {name} needs a {wanted} there: check it first"
+    return f"{arguments[position]} is {kind}, but {call.text} needs a {wanted} there: check it first"
 
 
 _WRAPPED = frozenset({"rep", "gsub", "format"})
@@ -223,29 +161,12 @@ def _bad_self(failure: RuntimeFailure, function: str) -> str | None:
     return f"library functions are called with a dot; write: {call.root}.{function}({', '.join(call.arguments())})"
 
 
-def _not_joined(kind: str, index: str) -> str | None:
-    if kind == "nil":
-        return f"the list has no element {index}: table.concat needs all of 1 to #list"
-    if kind == "table":
-        return "table.concat joins only strings and numbers: build a list of strings first"
-    return "table.concat joins only strings and numbers: use tostring on each element first"
-
-
-def _loop_bound(failure: RuntimeFailure, part: str, got: str) -> str | None:
-    if not part:
-        return "the step of a loop must not be 0"
+def _loop_bound(failure: RuntimeFailure, part: str) -> str:
     words = failure.line_words()
     for index, token in enumerate(words):
-        if token.text == "length" and index > 1 and words[index - 1].text == "." and got == "nil":
+        if token.text == "length" and index > 1 and words[index - 1].text == ".":
             return f"write: {lua_vocabulary().form('length', value=words[index - 2].text)}"
-    match got:
-        case "string":
-            return "loop bounds must be numbers: convert the string with tonumber(s)"
-        case "table" if part == "limit":
-            return "loop bounds must be numbers: the length of a list is #list"
-        case "nil":
-            return f"{_bound(failure, part) or 'one of the bounds of the loop'} is nil, but loop bounds must be numbers"
-    return None
+    return f"{_bound(failure, part) or 'one of the bounds of the loop'} is nil, but loop bounds must be numbers"
 
 
 def _bound(failure: RuntimeFailure, part: str) -> str:
@@ -264,19 +185,6 @@ def _bound(failure: RuntimeFailure, part: str) -> str:
     return ""
 
 
-def _cannot_leave(failure: RuntimeFailure, path: str, what: str) -> str | None:
-    if what.startswith("a function"):
-        name = _returned_name(failure) if path == "value" else ""
-        if name:
-            return f"{name} is a function; to return its result write: return {name}()"
-        return "only data can leave the script: call the function, or remove the field"
-    if what.startswith(("NaN", "infinity", "-infinity")):
-        return "it usually comes from a division by 0: check the divisor first"
-    if what.endswith("cannot leave the script") and "again" in what:
-        return "remove the field that refers back to the table"
-    return None
-
-
 def _returned_name(failure: RuntimeFailure) -> str:
     """The name that the script returns, if it returns just that."""
     parsed = failure.listing.parsed
@@ -284,6 +192,4 @@ def _returned_name(failure: RuntimeFailure) -> str:
     for index in parsed.returns if parsed else ():
         if tokens[index + 1].kind == "name" and tokens[index + 2].kind == "eof":
             return tokens[index + 1].text
-    if len(tokens) == 2 and tokens[0].kind == "name":
-        return tokens[0].text
     return ""

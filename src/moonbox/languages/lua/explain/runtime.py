@@ -142,18 +142,12 @@ def _namespace(failure: RuntimeFailure, space: str) -> str | None:
 
 
 def _shadowed(failure: RuntimeFailure) -> str | None:
-    """A function's name that was given another value."""
+    """A local with the name of a function."""
     complaint = failure.complaint
     if complaint.name not in BASE and complaint.name not in LIBRARIES:
         return None
     if complaint.role in ("local", "upvalue"):
         return f"the local '{complaint.name}' hides the function of that name: rename it"
-    if complaint.role == "global" and complaint.type != "nil" and complaint.name not in ("null", "docs", "tools"):
-        return (
-            f"the script assigned another value to '{complaint.name}': use another name"
-            if failure.listing.whole
-            else None
-        )
     return None
 
 

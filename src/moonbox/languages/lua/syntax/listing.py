@@ -12,7 +12,7 @@ from moonbox.languages.lua.syntax.parser import Parsed, parse
 from moonbox.languages.program import Expression, Program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 MOST_READ = 64_000
 MOST_WORDS = 12_000
@@ -117,11 +117,6 @@ class Listing:
         text = _BLANK.sub(" ", self._source[start:end]).strip()
         return text if len(text) <= LONGEST_QUOTE else "…"
 
-    def follows(self, index: int) -> str:
-        """The two characters right behind a word."""
-        end = self.tokens[index].end
-        return self._source[end : end + 2]
-
     @cached_property
     def _closing(self) -> dict[int, int]:
         pairs: dict[int, int] = {}
@@ -138,18 +133,6 @@ class Listing:
                 else:
                     open_.clear()
         return pairs
-
-    def outer(self, first: int, stop: int) -> Iterator[int]:
-        """Indexes of the words from `first` up to before `stop` that are in no brackets there."""
-        depth = 0
-        for index in range(first, stop):
-            text = self.tokens[index].text if self.tokens[index].kind == "op" else ""
-            if text in _OPENERS:
-                depth += 1
-            elif text in _CLOSERS:
-                depth -= 1
-            elif depth == 0:
-                yield index
 
     def closing(self, opener: int) -> int | None:
         """The bracket that closes the one at `opener`; None when there is none or they do not match."""
