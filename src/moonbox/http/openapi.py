@@ -131,13 +131,16 @@ def _workbench() -> dict[str, Any]:
 
 
 def _servers() -> dict[str, Any]:
-    name = {"parameters": [{**_ID, "name": "name"}]}
-    retry = _post("retryServer", "Start an MCP server again now", _body({}), {"ok": {"const": True}}, "202")
-    login = _post("logIn", "Begin a login at an MCP server", _body({}), {"address": {}}, "202")
+    """The operations of MCP servers that `serve --console` adds."""
+    name, done = [{**_ID, "name": "name"}], {"ok": {"const": True}}
     return {
         "/servers": _get("listServers", "The MCP servers and their state", {"servers": _OBJECTS}),
-        "/servers/{name}/retry": {"post": {**retry, **name}},
-        "/servers/{name}/login": {"post": {**login, **name}},
+        "/servers/{name}/retry": _post(
+            "retryServer", "Start an MCP server again now", _object({}), done, name, status="202"
+        ),
+        "/servers/{name}/login": _post(
+            "logIn", "Begin a login at an MCP server", _object({}), {"address": {}}, name, status="202"
+        ),
     }
 
 
