@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
@@ -69,7 +70,7 @@ def main() -> None:
     languages = {
         name: {
             "name": name,
-            "texts": asdict(language.texts),
+            "texts": to_builtins(language.texts),
             "docs": dict(language.docs),
             "library_docs": dict(language.library_docs),
             "foreign": _foreign(language),
