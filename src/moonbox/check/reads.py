@@ -229,10 +229,19 @@ def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple
                 argument.at, f"{text} is filled under keys that are text: ipairs finds nothing in it", "use pairs"
             )
         return None, value.each
+    if isinstance(value, v.Made) and name == "ipairs":
+        _ipairs_of_fields(walk, value, argument)
     if kinds == v.OBJECT and isinstance(value, v.Data):
         facts = value.facts
         return key, value.part(facts.rest) if not facts.properties else None
     return key, v.element(value)
+
+
+def _ipairs_of_fields(walk: Walk, value: v.Made, node: p.Expression) -> None:
+    """`ipairs{a = 1}`."""
+    record = value.record
+    if record.entries and record.exact and all(name for name, _ in record.entries) and type(node) is p.Record:
+        walk.note(node.at, "ipairs goes over list elements: in a table with named fields it finds nothing", "use pairs")
 
 
 def _elements(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) -> tuple[v.Value, ...]:

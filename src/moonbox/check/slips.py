@@ -13,6 +13,7 @@ from moonbox.languages.facts import FACTS
 if TYPE_CHECKING:
     from moonbox.check.walk import Walk
 
+_LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
 _QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
 _MOST_LOOKED = 2_000
 _PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
@@ -80,6 +81,8 @@ def condition(walk: Walk, node: p.Expression | p.Statement, value: v.Value) -> N
     elif type(node) is p.Length:
         text = walk.text(node.value)
         walk.note(node.at, f"0 is true in Lua: #{text} always is", f"write: #{text} > 0")
+    elif type(node) is p.Constant and type(node.value) is int and node.value == 0:
+        walk.note(node.at, "0 is true in Lua")
 
 
 def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: v.Value) -> None:
@@ -225,6 +228,8 @@ def _first_argument(walk: Walk, name: str, node: p.Call, first: v.Value) -> None
     if name in ("json.decode", "json.parse") and (isinstance(first, v.Results) or (kinds and kinds <= v.TABLES)):
         what = reads.described(walk, first, at) if isinstance(first, v.Data) else f"'{walk.text(at)}'"
         walk.about(first, at.at, walk.words.fact("decoded", what=what, function=name).message)
+    elif name in _LIST_FUNCTIONS and isinstance(first, v.Data) and kinds == v.OBJECT:
+        walk.about_result(first, at, at.at, "is an object, not a list", reads.lists_within(walk, first))
     elif name == "table.concat" and isinstance(first, v.Data) and kinds == v.LIST:
         items = first.part(first.facts.items)
         inner = v.kinds_of(items)
