@@ -269,6 +269,10 @@ class Link:
         self.close()
         return status
 
+    def host_is_lost(self) -> bool:
+        """Whether the worker, which is gone, went with a machine that had hosted it; never for one of this machine."""
+        return False
+
     def __enter__(self) -> Self:
         with self._changing:
             if self.closed:
