@@ -15,13 +15,15 @@ from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox._version import __version__
 from moonbox.cluster import wire
 from moonbox.errors import WorkerError
-from moonbox.worker.control import ZygoteControl
 from moonbox.worker.sources import ProcessSource
+
+if TYPE_CHECKING:
+    from moonbox.worker.control import ZygoteControl
 
 _GREETING_SECONDS = 5.0
 _MOST_SOURCES = 16

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
@@ -127,9 +126,11 @@ class RemoteControl:
 class RemoteLink(Link):
     """The front end's end of a worker on a node."""
 
-    def host_is_lost(self) -> bool:
-        """Whether the worker, which is gone, went with its host: nothing that the script did has ended it."""
-        return not self.kill()
+    def kill(self) -> str:
+        """The same. Where nobody can say how it had ended, it went with its host: no script has ended it."""
+        status = "" if self.host_lost else super().kill()
+        self.host_lost = not status
+        return status
 
 
 class Hosts(Protocol):

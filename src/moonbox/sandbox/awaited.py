@@ -128,7 +128,9 @@ class AwaitedDriver:
             if not isinstance(failure, WorkerError):
                 raise failure from None  # a defect of ours
             closed = link.closed and self._failure is None
-            execution.lose(failure, await asyncio.to_thread(link.kill), closed=closed)
+            await asyncio.to_thread(execution.lose, failure, link, closed=closed)
+            if execution.moving:
+                await self._drain()
             if execution.interrupted:
                 raise asyncio.CancelledError from None
         finally:
@@ -146,11 +148,21 @@ class AwaitedDriver:
             if frames % _FRAMES_IN_A_ROW == 0:
                 await asyncio.sleep(0)
 
+    async def _drain(self) -> None:
+        """The worker's host is gone: take the results of the calls under way, which are not made again elsewhere."""
+        execution = self._execution
+        while (self._tasks or self._writer is not None) and not execution.stopping:
+            due = execution.deadline()
+            wait = None if due is None else max(0.0, due - monotonic())
+            await asyncio.wait({*self._tasks, *([] if self._writer is None else [self._writer])}, timeout=wait)
+            execution.tick(monotonic())
+        execution.move()
+
     def _act(self) -> None:
         """Do what the Execution asks for."""
         execution = self._execution
         self._act_scheduled = False
-        if execution.over:
+        if execution.over or execution.moving:
             return
         if execution.interrupting:
             self._link.interrupt(execution.record.number, execution.interrupting)
@@ -167,6 +179,7 @@ class AwaitedDriver:
     def _start(self, entries: deque[CallEntry]) -> None:
         while entries:
             entry = entries.popleft()
+            entry.performing = True
             task = asyncio.create_task(self._perform(entry))
             entry.cancel = task.cancel
             self._tasks.add(task)
@@ -177,13 +190,15 @@ class AwaitedDriver:
         execution, journal = self._execution, self._execution.record.journal
         assert journal is not None
         try:
-            while not execution.over:
+            while not execution.over and not execution.moving:
                 data = execution.outgoing()
                 if not data and not execution.starting:
                     return
                 entries = execution.starting.copy()
                 execution.starting.clear()
                 await asyncio.to_thread(journal.put, journal.take())
+                if execution.over or execution.moving:
+                    return
                 self._start(entries)
                 self._send(data)
         except Exception as problem:  # noqa: BLE001 - raised by `run`

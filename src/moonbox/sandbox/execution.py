@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import CallStatus, Run
     from moonbox.audit.telemetry import Telemetry
     from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.record import RunRecord
     from moonbox.values import Packed
     from moonbox.worker.link import Link
@@ -59,6 +60,12 @@ class Execution:
     """The worker must be interrupted for this reason; the driver sets it back to 0."""
     interrupted = False
     """The caller has stopped waiting for the run."""
+    host_gone = False
+    """The worker is gone with its machine; what scripts had defined is in the journal."""
+    moving = False
+    """For that reason the run goes on in another worker."""
+    options: RunOptions
+    """What the run was given."""
     _unsent = b""
     _error: ScriptError | None = None
     _stop_until = _kill_at = _cpu_before_stop = 0.0
@@ -179,16 +186,43 @@ class Execution:
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
             self.ledger.cancel_starting()
 
-    def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
-        """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first."""
-        self.over = self.record.worker_lost = True
+    def lose(self, problem: WorkerError, link: Link | None = None, *, closed: bool = False) -> None:
+        """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first.
+
+        Where its machine is gone, a run with a journal is not over: the driver calls `move`, and it goes on elsewhere.
+        """
+        status = "" if link is None else link.kill()
         reason = self.stopping or (protocol.REASON_CANCELLED if closed else 0)
+        host_lost = link is not None and link.host_lost
+        self.host_gone |= host_lost and self.record.journal is not None
+        self.moving = self.host_gone and not reason
+        if self.moving:
+            return
+        self.over, self.record.worker_lost = True, not self.host_gone
         if reason:
             self._error = self._explain(EngineError("stop", limit=_REASONS[reason]))
             return
         by_itself = isinstance(problem, Gone)
+        status = "its node is gone" if host_lost else status
         how = f"ended unexpectedly ({status or problem})" if by_itself else f"had to be ended ({problem})"
         self._error = ScriptError("crashed", f"the worker process {how}; what the scripts had defined is lost")
+
+    def move(self) -> None:
+        """The calls under way have ended: the run goes on elsewhere; one whose time is over ends here."""
+        self.moving = not self.stopping
+        self.over = True
+        if not self.moving:
+            self.lose(Gone())
+
+    def options_elsewhere(self) -> RunOptions:
+        """What the run is given where it goes on: what its caller has heard of its output is not said again."""
+        heard = self.options.get("on_output")
+        if heard is None:
+            return self.options
+        if not isinstance(heard, _Continued):
+            heard = _Continued(heard, self.record.output_text())
+        heard.position = 0
+        return {**self.options, "on_output": heard}
 
     # What comes out
 
@@ -254,3 +288,18 @@ class Execution:
         calls = self.calls
         sources = {protocol.chunk_name(number): source for number, source in self._sources}
         return calls.language.explain(error, sources=sources, tools=calls.toolbox.paths(), limits=calls.limits)
+
+
+class _Continued:
+    """Passes on the output of a run that began elsewhere, from where that had come to."""
+
+    def __init__(self, callback: Callable[[str], None], heard: str) -> None:
+        self.position = 0
+        self._callback = callback
+        self._heard = len(heard)
+
+    def __call__(self, text: str) -> None:
+        before, self.position = self.position, self.position + len(text)
+        if self.position > self._heard:
+            new, self._heard = text[max(0, self._heard - before) :], self.position
+            self._callback(new)

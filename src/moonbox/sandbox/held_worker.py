@@ -31,6 +31,8 @@ class HeldWorker:
     """Scripts may have defined something in it."""
     loss_unseen = False
     """State was lost with a worker, and no Run has reported it yet."""
+    asleep = False
+    """What scripts have defined is in no worker, but in the journal."""
     _closed = False
 
     def __init__(self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None) -> None:
@@ -45,7 +47,7 @@ class HeldWorker:
         if link is not None:
             if link.alive():
                 return link
-            self.lose()
+            self._bury(link)
         return self._take(self._pool.checkout(self._timeout))
 
     async def aacquire(self) -> Link:
@@ -54,7 +56,7 @@ class HeldWorker:
         if link is not None:
             if link.alive():
                 return link
-            self.lose()
+            self._bury(link)
         return self._take(await self._pool.acheckout(self._timeout))
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
@@ -114,6 +116,20 @@ class HeldWorker:
         self.drop()
         self.loss_unseen = self.loss_unseen or self.has_state
         self.has_state = False
+
+    def sleep(self) -> None:
+        """No more need of the worker until the next run, which finds what scripts have defined in the journal."""
+        self.drop()
+        self.asleep = self.asleep or self.has_state
+        self.has_state = False
+
+    def _bury(self, link: Link) -> None:
+        """The worker has ended while it was idle."""
+        link.kill()
+        if link.host_lost and self._setup.journal is not None:
+            self.sleep()
+        else:
+            self.lose()
 
     def drop(self) -> None:
         """No more need of the worker."""

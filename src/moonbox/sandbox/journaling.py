@@ -12,6 +12,7 @@ from msgspec import json, msgpack
 from moonbox._version import __version__
 from moonbox.errors import Diverged
 from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Record, Reply, Reset
+from moonbox.sandbox.recorded import latest_environment, read_runs
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class ReplJournal:
         self.seq = seq
         """The number of the next event."""
         self._environment = environment
+        self.released = False
+        """Another process may use the Repl."""
         self._mark: object = None
         self._lock = threading.Lock()
 
@@ -111,7 +114,17 @@ class ReplJournal:
         self.write("", [Reset()])
 
     def release(self) -> None:
+        self.released = True
         self.journal.release(self.held)
+
+    def recorded_runs(self) -> list[RecordedRun]:
+        """The runs since the Repl was last reset. One that was released is taken again: another may have used it."""
+        if self.released:
+            self.held = self.journal.take(self.held.repl)
+            self.released = False
+        events = self.journal.read(self.held.repl)
+        self.seq, self._environment, self._mark = len(events), latest_environment(events), None
+        return read_runs(events)
 
 
 class RunJournal:
@@ -131,7 +144,7 @@ class RunJournal:
         self._repl = repl
         self._record = record
         self._recorded = recorded
-        self._decisions = decisions or {}
+        self.decisions = decisions or {}
         self._asked: set[int] = set()
         self._groups = 0  # of recorded calls that the worker has asked for again
         self._fed = 0  # groups of recorded answers that the worker has got
@@ -235,7 +248,7 @@ class RunJournal:
 
     def decision(self, entry: CallEntry) -> CallResult | None:
         """What a call without an answer gets; None: it is performed."""
-        return self._decisions.get(entry.id)
+        return self.decisions.get(entry.id)
 
     def _compare(self, end: End) -> None:
         recorded = self._recorded

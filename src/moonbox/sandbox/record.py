@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,10 @@ class RunRecord:
         """Add printed output."""
         self.printed += len(data)
         self._output.append(data)
+
+    def output_text(self) -> str:
+        """What was printed and shown so far, without a character that is not complete yet."""
+        return getincrementaldecoder("utf-8")("replace").decode(b"".join(self._output))
 
     def show(self, values: Sequence[Any]) -> None:
         """What the script gives the model besides the result: media as such, all else as part of the output."""

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from moonbox.worker.pool import Pool
 
 _KEPT_SOURCES = 20
+_MOST_MOVES = 10
+"""Hosts that may be lost one after another under one run: the script may be the reason."""
 
 
 class Repl:
@@ -55,6 +57,9 @@ class Repl:
     _calls: CallPath | None = None
     _number = 0
     _journal: ReplJournal | None = None
+    _moves = 0
+    _moved = ""
+    """The run that was moved last, and how often."""
 
     def __init__(
         self,
@@ -114,13 +119,13 @@ class Repl:
         given = self._given(options)
         self._turns.enter()
         try:
-            link = self._worker.acquire()
+            link = self._acquire()
             execution = self._begin(link, source, given)
         except BaseException:
             self._turns.leave()
             raise
-        driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
-        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps).begin()
+        driver = self._driver(link, execution)
+        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps, self._move).begin()
 
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited."""
@@ -177,6 +182,7 @@ class Repl:
     def globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined."""
         with self._turns.taken():
+            self._acquire()
             return self._worker.read_globals()
 
     def find_medium(self, handle: Any) -> Media | None:
@@ -186,6 +192,7 @@ class Repl:
     async def aglobals(self) -> dict[str, str]:
         """The same, awaited."""
         async with self._turns.ataken():
+            await self._aacquire()
             return await self._worker.aread_globals()
 
     @property
@@ -197,12 +204,36 @@ class Repl:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         with self._turns.taken():
             self._worker.drop()
-            self._worker.has_state = False
-            self._check.forget()
-            self._sources.clear()
-            self._number = 0
+            self._worker.has_state = self._worker.asleep = False
+            self._forget()
             if self._journal is not None:
+                if self._journal.released:
+                    self._journal.recorded_runs()
                 self._journal.reset()
+
+    def _forget(self) -> None:
+        """What runs have left in this process."""
+        self._check.forget()
+        self._sources.clear()
+        self._number = 0
+
+    def sleep(self, idle_for: float = 0.0) -> bool:
+        """Give the worker up until the next run, which restores what scripts have defined from the journal.
+
+        Nothing happens, and the result is False, where the Repl is in use or was used in the last `idle_for` seconds.
+        """
+        link = self._worker.link
+        if link is None or self._turns.closed or self._turns.paused or not self._turns.idle:
+            return False
+        self._sandbox.journal  # noqa: B018 - raises where there is none
+        with self._turns.taken():
+            link = self._worker.link
+            if link is None or link.idle_seconds() < idle_for:
+                return False
+            self._worker.sleep()
+            if self._journal is not None:
+                self._journal.release()
+        return True
 
     @property
     def paused(self) -> bool:
@@ -230,7 +261,7 @@ class Repl:
             self._turns.closed = True
             if getpid() == self._setup.pid:
                 self._worker.close(idle=self._turns.idle)
-                if self._journal is not None:
+                if self._journal is not None and not self._journal.released:
                     with suppress(MoonboxError):  # its lease ends by itself
                         self._journal.release()
             self._on_close(self)
@@ -265,11 +296,8 @@ class Repl:
         Runs that something from outside had stopped are left out: how far they came is not known.
         """
         self._journal = journal
-        for recorded in runs:
-            if recorded.end is not None and recorded.end.is_repeatable:
-                self.resume(recorded)
-            else:
-                self._number = recorded.begin.number
+        with self._turns.taken():
+            self._rebuild(runs)
 
     def resume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
         """Run a recorded run again; where its record ends in the middle, it goes on from there."""
@@ -279,11 +307,85 @@ class Repl:
         """The same, awaited."""
         return await self._adrive(lambda link: self._begin_again(link, recorded, decisions))
 
-    def _begin_again(self, link: Link, recorded: RecordedRun, decisions: Decisions | None) -> Execution:
+    def _begin_again(
+        self,
+        link: Link,
+        recorded: RecordedRun,
+        decisions: Decisions | None = None,
+        options: RunOptions | None = None,
+    ) -> Execution:
         begin = recorded.begin
         self._number = begin.number - 1
-        given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
-        return self._begin(link, begin.source, (given, begin.inputs), recorded, decisions)
+        if options is None:
+            options = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
+        return self._begin(link, begin.source, (options, begin.inputs), recorded, decisions)
+
+    def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
+        """A worker in which these runs were run again; in a further one where its host is lost meanwhile."""
+        for _ in range(_MOST_MOVES):
+            link = self._worker.acquire()
+            self._forget()
+            if all(self._repeat(link, recorded) for recorded in runs):
+                self._worker.asleep = False
+                return link
+            self._worker.sleep()
+        raise WorkerError(f"{_MOST_MOVES} hosts were lost, one after another, while this Repl was being restored")
+
+    def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
+        """Run it again, unless something from outside had stopped it; False where the worker's host is lost."""
+        if recorded.end is None or not recorded.end.is_repeatable:
+            self._number = recorded.begin.number
+            return True
+        execution = self._begin_again(link, recorded)
+        if not execution.over:
+            self._driver(link, execution).run()
+        if execution.host_gone:
+            return False
+        self._finish(execution)
+        return True
+
+    def _move(self, execution: Execution) -> tuple[BlockingDriver, Execution]:
+        """The run, whose worker went with its host, once more on another: it goes on where it was.
+
+        Calls that had ended get their recorded answers. Those that had not begun are made.
+        """
+        journal, record = self._journal, execution.record
+        assert journal is not None and record.journal is not None
+        self._moves = self._moves + 1 if self._moved == record.id else 1
+        self._moved = record.id
+        if self._moves > _MOST_MOVES:
+            raise WorkerError(f"{_MOST_MOVES} hosts were lost while this script ran on them")
+        execution.outgoing()
+        execution.write_ahead()
+        self._worker.sleep()
+        runs = journal.recorded_runs()
+        place = [run.begin.run for run in runs].index(record.id)
+        link = self._rebuild(runs[:place])
+        again = self._begin_again(link, runs[place], record.journal.decisions, execution.options_elsewhere())
+        return self._driver(link, again), again
+
+    def _acquire(self) -> Link:
+        """A worker that has what scripts have defined."""
+        link = self._worker.acquire()
+        return self._wake() if self._worker.asleep else link
+
+    async def _aacquire(self) -> Link:
+        """The same, awaited."""
+        import asyncio
+
+        link = await self._worker.aacquire()
+        return await asyncio.to_thread(self._wake) if self._worker.asleep else link
+
+    def _wake(self) -> Link:
+        assert self._journal is not None
+        runs = self._journal.recorded_runs()
+        if runs and runs[-1].end is None:
+            run = runs[-1].begin.run
+            raise UsageError(f"run {run} of this Repl was interrupted elsewhere; continue it with resume({run!r})")
+        return self._rebuild(runs)
+
+    def _driver(self, link: Link, execution: Execution) -> BlockingDriver:
+        return BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
 
     # One run
 
@@ -292,10 +394,14 @@ class Repl:
         self._turns.enter()
         execution: Execution | None = None
         try:
-            link = self._worker.acquire()
+            link = self._acquire()
             execution = begin(link)
             if not execution.over:
-                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
+                self._driver(link, execution).run()
+            while execution.moving:
+                driver, execution = self._move(execution)
+                if not execution.over:
+                    driver.run()
             return self._finish(execution)
         except BaseException as problem:
             self._give_up(execution, problem)
@@ -305,15 +411,21 @@ class Repl:
 
     async def _adrive(self, begin: Callable[[Link], Execution]) -> Run:
         """The same, awaited."""
+        import asyncio
+
         from moonbox.sandbox.awaited import AwaitedDriver
 
         await self._turns.aenter()
         execution: Execution | None = None
         try:
-            link = await self._worker.aacquire()
+            link = await self._aacquire()
             execution = begin(link)
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
+            while execution.moving:
+                _, execution = await asyncio.to_thread(self._move, execution)
+                if not execution.over and self._worker.link is not None:
+                    await AwaitedDriver(self._worker.link, execution, self._setup.threads).run()
             return self._finish(execution)
         except BaseException as problem:
             self._give_up(execution, problem)
@@ -372,6 +484,7 @@ class Repl:
             on_output=on_output,
             telemetry=None if repeats else setup.telemetry,
         )
+        execution.options = options
         program = source.encode("utf-8", "replace")
         refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
         if refused is not None:
@@ -422,6 +535,8 @@ class Repl:
             self._worker.drop()
             self._check.forget()
         self._worker.has_state = not lost
+        if execution.host_gone:
+            self._worker.sleep()
         run = execution.finish()
         for name in (run.kept, run.kept_output):
             if name:
