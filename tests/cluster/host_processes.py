@@ -58,8 +58,7 @@ class HostProcesses:
         return [connection for connection in self._connections if not connection.lost]
 
     def close(self) -> None:
-        for connection in self._connections:
-            connection.close()
+        """A Sandbox ends; others may use the same hosts."""
 
     def __enter__(self) -> HostProcesses:
         return self
@@ -67,6 +66,8 @@ class HostProcesses:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for connection in self._connections:
+            connection.close()
         for process in self._processes.values():
             process.kill()
             process.communicate()

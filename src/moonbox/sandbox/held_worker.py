@@ -81,8 +81,9 @@ class HeldWorker:
     def read_globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined, as the worker reports them."""
         deadline = monotonic() + _ANSWER_SECONDS
+        link = self.acquire()
         try:
-            with self.acquire() as link:
+            with link:
                 frame = link.exchange(protocol.frame(protocol.GLOBALS, b""), deadline, deadline)
                 while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
                     frame = link.receive(deadline)
@@ -90,26 +91,8 @@ class HeldWorker:
                 raise WorkerError("the worker did not answer")
             return _globals_of(frame)
         except (WorkerError, ValueError, TypeError) as problem:
-            self.lose()
+            self._bury(link)
             raise WorkerError(f"the worker was lost: {problem}") from None
-
-    async def aread_globals(self) -> dict[str, str]:
-        """The same, awaited."""
-        import asyncio
-
-        try:
-            with await self.aacquire() as link:
-                async with asyncio.timeout(_ANSWER_SECONDS):
-                    rest = link.send_now(protocol.frame(protocol.GLOBALS, b""))
-                    if rest:
-                        await link.asend(rest)
-                    return _globals_of(await link.areceive())
-        except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
-            self.lose()
-            raise WorkerError(f"the worker was lost: {problem}") from None
-        except BaseException:  # cancelled: the answer would be taken for that of a later request
-            self.lose()
-            raise
 
     def lose(self) -> None:
         """The worker is gone, and with it the script's state."""
@@ -124,7 +107,7 @@ class HeldWorker:
         self.has_state = False
 
     def _bury(self, link: Link) -> None:
-        """The worker has ended while it was idle."""
+        """The worker has ended, or is of no use any more, while no script ran in it."""
         link.kill()
         if link.host_lost and self._setup.journal is not None:
             self.sleep()

@@ -182,8 +182,13 @@ class Repl:
     def globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined."""
         with self._turns.taken():
-            self._acquire()
-            return self._worker.read_globals()
+            while True:
+                self._acquire()
+                try:
+                    return self._worker.read_globals()
+                except WorkerError:
+                    if not self._worker.asleep:
+                        raise
 
     def find_medium(self, handle: Any) -> Media | None:
         """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
@@ -191,9 +196,9 @@ class Repl:
 
     async def aglobals(self) -> dict[str, str]:
         """The same, awaited."""
-        async with self._turns.ataken():
-            await self._aacquire()
-            return await self._worker.aread_globals()
+        import asyncio
+
+        return await asyncio.to_thread(self.globals)
 
     @property
     def may_have_globals(self) -> bool:
