@@ -13,6 +13,7 @@ import pytest
 
 from moonbox import Limits, Sandbox, tool
 from moonbox.cluster.source import ClusterSource
+from moonbox.errors import UsageError
 from tests.cluster.host_processes import HostProcesses
 from tests.waiting import wait_until
 
@@ -29,6 +30,9 @@ local sum = before or 0
 for i = 1, 6 do sum = sum + tools.add{a = i, b = 0} print(i) end
 total = sum
 return sum, math.random(1, 1000000)
+"""
+TOGETHER = """
+return parallel{{function() return tools.slow{{seconds = {}}} end, function() return tools.add{{a = 7, b = 1}} end}}
 """
 
 
@@ -106,8 +110,7 @@ def test_a_run_goes_on_elsewhere(world: World, tmp_path: Path, way: str, moment:
 def test_calls_under_way_are_waited_for_and_not_repeated(world: World, tmp_path: Path) -> None:
     with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
         world.kill_at = ("during", 7)
-        script = "return parallel{function() return tools.slow{seconds = 0.7} end, function() return tools.add{a = 7, b = 1} end}"
-        run = repl.run(script)
+        run = repl.run(TOGETHER.format(0.7))
         assert run.value == [0.7, 8], run.error
         assert world.calls == {(0, 0): 1, (7, 1): 1}
 
@@ -116,8 +119,7 @@ def test_a_run_keeps_its_time_limit_when_its_host_is_lost(world: World, tmp_path
     with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
         repl.run("x = 5").unwrap()
         world.kill_at = ("during", 7)
-        script = "return parallel{function() return tools.slow{seconds = 30} end, function() return tools.add{a = 7, b = 1} end}"
-        run = repl.run(script, limits=Limits(timeout=1.5))
+        run = repl.run(TOGETHER.format(30), limits=Limits(timeout=1.5))
         assert run.error is not None and run.error.limit == "time"
         assert repl.run("return x").value == 5
 
@@ -148,6 +150,15 @@ def test_a_script_that_ends_its_worker_is_not_moved(world: World, tmp_path: Path
         repl.define("end_worker", lambda: os.kill(pid, signal.SIGKILL))
         run = repl.run("end_worker() while true do end")
         assert run.error is not None and run.error.kind == "crashed" and "SIGKILL" in run.error.message
+
+
+def test_idle_repls_go_to_sleep_by_themselves(world: World, tmp_path: Path) -> None:
+    with sandbox(world, tmp_path / "state.db", sleep_after=0.2) as box, box.repl() as repl:
+        repl.run("x = 1").unwrap()
+        wait_until(lambda: repl.worker_pid is None)
+        assert repl.run("return x").value == 1
+    with pytest.raises(UsageError, match="sleep_after needs a journal"):
+        sandbox(world, None, sleep_after=1)
 
 
 def test_a_repl_sleeps_and_wakes(world: World, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.check.checker import Checker
-from moonbox.errors import ClosedError
+from moonbox.errors import ClosedError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
+    from moonbox.cluster.membership import Membership
     from moonbox.failures import Failures
     from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
@@ -68,6 +69,8 @@ class Sandbox(DurableRuns):
     secrets        names and values that tools may use but no result, error or record may contain
     require        layers of the jail without which it does not start, such as ("seccomp", "landlock")
     journal        where runs are taken down so that they outlive their process: a path, or postgresql://…
+    cluster        the Ray cluster whose nodes run the workers: "auto", "ray://host:port" or "host:port"
+    sleep_after    seconds after which an idle Repl gives its worker up until its next run; needs a journal
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
@@ -96,6 +99,8 @@ class Sandbox(DurableRuns):
         require: Collection[str] = (),
         journal: Journal | str | os.PathLike[str] | None = None,
         durability: Literal["process", "machine"] = "process",
+        cluster: str | None = None,
+        sleep_after: float | None = None,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
@@ -135,6 +140,7 @@ class Sandbox(DurableRuns):
             secrets=open_secrets(secrets),
             journal=None if journal is None else _open_journal(journal, durability),
             check=bool(check),
+            cluster=None if cluster is None else _join(cluster, isolation),
         )
         for name, value in (globals or {}).items():
             self.define(name, value)
@@ -142,19 +148,28 @@ class Sandbox(DurableRuns):
         self._closed = False
         setup = self._setup
         self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
-        source = _source(isolation, setup.config_for_workers())
+        source = _source(isolation, setup)
         self._zygote = source if isinstance(source, ProcessSource) else None
         source = StrictSource(source, tuple(require)) if require else source
         self._pool = Pool(source, spares=min_workers, most=max_workers)
         if require:
             self._prove_jail()
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
+        if sleep_after is not None:
+            self._put_to_sleep(sleep_after)
         self._repl_class: type[Repl] | None = None
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
         self._shut_down = weakref.finalize(
             self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink, setup.journal
         )
+
+    def _put_to_sleep(self, seconds: float) -> None:
+        from moonbox.sandbox.sleeping import put_to_sleep
+
+        if self._setup.journal is None:
+            raise UsageError("sleep_after needs a journal, from which a Repl that sleeps is restored")
+        put_to_sleep(self, self._repls, seconds)
 
     def _prove_jail(self) -> None:
         try:
@@ -401,7 +416,20 @@ def _load_checker(language: str) -> None:
     Checker(spoken).check(" ", ToolView(Toolbox(), spoken))
 
 
-def _source(isolation: Any, config: dict[str, Any]) -> WorkerSource:
+def _join(address: str, isolation: Any) -> Membership:
+    if isolation != "process":
+        raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
+    from moonbox.cluster.membership import Membership  # loads Ray
+
+    return Membership(address)
+
+
+def _source(isolation: Any, setup: Setup) -> WorkerSource:
+    config = setup.config_for_workers()
+    if setup.cluster is not None:
+        from moonbox.cluster.source import ClusterSource
+
+        return ClusterSource(setup.cluster, config)
     if isolation == "process":
         return ProcessSource(config)
     if isolation == "inline":

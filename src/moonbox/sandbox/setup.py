@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
     from moonbox.check.tools import ToolView
+    from moonbox.cluster.membership import Membership
     from moonbox.errors import ToolError
     from moonbox.failures import Failures
     from moonbox.journal.store import Journal
@@ -71,6 +72,8 @@ class Setup:
     """Where runs are taken down, so that they outlive their process."""
     check: bool = True
     """Look at scripts before they run."""
+    cluster: Membership | None = None
+    """The cluster whose nodes have its workers; None where this machine has them."""
     additions: Additions = field(default_factory=Additions.standard)
     """What Repls that are made from now on find beside their tools."""
     slots: ToolSlots = field(default_factory=ToolSlots)

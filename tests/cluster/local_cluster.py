@@ -1,0 +1,110 @@
+"""A Ray cluster of several nodes on one machine, whose nodes can be killed and replaced."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_STORE = 80 << 20  # bytes; the least that Ray takes is about that
+_HEALTH = {"health_check_period_ms": 1000, "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}
+
+
+class LocalCluster:
+    """Raylets, GCS and all, from `ray.cluster_utils`, and this process connected to it."""
+
+    def __init__(self, folder: str, nodes: int = 3) -> None:
+        os.environ |= {
+            "RAY_TMPDIR": folder,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_raylet_start_wait_time_s": "200",  # a machine may be busy
+            "PYTHONPATH": str(Path(__file__).parents[2]),  # nodes find what the tests import
+        }
+        import ray
+        from ray.cluster_utils import Cluster
+
+        self._ray = ray
+        head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE}
+        self._cluster = Cluster(initialize_head=True, head_node_args={**head, "_system_config": _HEALTH})
+        self.address = self._cluster.address
+        self._nodes = [self._add() for _ in range(nodes - 1)]
+        self.random = random.Random(7)
+
+    def _add(self) -> Any:
+        return self._cluster.add_node(num_cpus=1, object_store_memory=_STORE)
+
+    def connect(self) -> None:
+        from moonbox.cluster.membership import connect
+
+        connect(self.address)
+
+    def kill_node(self, *, replace: bool = True) -> str:
+        """`kill -9` of a raylet and everything below it, as if a machine had failed; another takes its place."""
+        node = self._nodes.pop(self.random.randrange(len(self._nodes)))
+        name: str = node.node_id
+        pids = [process.process.pid for each in node.all_processes.values() for process in each]
+        for pid in [*_children(pids), *pids]:
+            with _gone_is_fine():
+                os.kill(pid, signal.SIGKILL)
+        self._cluster.remove_node(node, allow_graceful=False)
+        if replace:
+            self._nodes.append(self._add())
+        return name
+
+    def kill_actor(self) -> None:
+        """`kill -9` of the process of one host of workers; Ray starts it again."""
+        for pid in self.random.sample(_hosts(), 1):
+            with _gone_is_fine():
+                os.kill(pid, signal.SIGKILL)
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ray.shutdown()
+        self._cluster.shutdown()
+
+
+def _gone_is_fine() -> Any:
+    from contextlib import suppress
+
+    return suppress(ProcessLookupError)
+
+
+def _children(pids: list[int]) -> list[int]:
+    """All processes below these."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) in pids:
+            found.append(int(entry.parent.name))
+    return found and [*_children(found), *found]
+
+
+def _hosts() -> list[int]:
+    """The processes of hosts: Ray names a process after its actor."""
+
+    def look() -> list[int]:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if entry.read_bytes().startswith(b"ray::HostActor"):
+                    found.append(int(entry.parent.name))
+            except OSError:
+                continue
+        return found
+
+    hosts: list[int] = wait_until(look, "there is no host of workers")
+    return hosts

@@ -1,0 +1,150 @@
+"""Sandbox(cluster=…) on a real Ray cluster: the same code as without, nodes and actors that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, Sandbox, tool
+from moonbox.errors import ToolDefinitionError
+from tests.cluster import node_tool
+from tests.long import LONG
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cluster.local_cluster import LocalCluster
+
+
+@tool
+def expenses(employee: int) -> list[dict[str, float]]:
+    """The expenses of an employee."""
+    return [{"amount": employee * 10.0}, {"amount": 1.0}]
+
+
+@tool(policy="approve")
+def pay(amount: float) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@pytest.fixture(params=["here", "cluster"])
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    if request.param == "here":
+        return {}
+    return {"cluster": request.getfixturevalue("cluster").address}
+
+
+@pytest.fixture
+def box(options: dict[str, Any]) -> Iterator[Sandbox]:
+    with Sandbox([expenses, pay], approve=lambda call: True, **options) as made:
+        yield made
+
+
+CASES: dict[str, tuple[str, Any]] = {
+    "value": ("return 1 + 1", 2),
+    "calls": ("local t = 0 for i = 1, 20 do t = t + tools.expenses{employee = i}[1].amount end return t", 2100.0),
+    "parallel": ("return #parallel{function() return tools.expenses{employee=1} end, function() return 2 end}", 2),
+    "approval": ("return tools.pay{amount = 5}", "paid 5.0"),
+    "inputs": ("return rows[2].x", 7),
+    "large": ("return #text .. text:sub(1, 1)", "3000000y"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_script_gives_the_same(box: Sandbox, case: str) -> None:
+    source, value = CASES[case]
+    inputs = {"rows": [{"x": 1}, {"x": 7}], "text": "y" * 3_000_000}
+    assert box.run(source, inputs=inputs).unwrap() == value
+    assert asyncio.run(box.arun(source, inputs=inputs)).unwrap() == value
+
+
+def test_a_repl_behaves_the_same(box: Sandbox) -> None:
+    heard: list[str] = []
+    with box.repl() as repl:
+        repl.define("twice", lambda x: 2 * x)
+        repl.run("x = twice(4); print('hello')", on_output=heard.append).unwrap()
+        assert repl.run("return x").value == 8 and heard == ["hello\n"]
+        assert repl.globals() == {"x": "number"}
+        kinds = [repl.run(bad, limits=limits).error for bad, limits in BAD]
+        assert [(error.kind, error.limit) for error in kinds if error] == WRONG
+        assert repl.run("return x").value == 8
+        handle = repl.submit("progress(1, 2, 'half') return x")
+        assert handle.wait(60).value == 8
+    assert box.call("expenses", {"employee": 3}).value[0]["amount"] == 30.0
+    assert len(box.docs.answer("search", ["expenses"])) >= 0
+
+
+BAD = [
+    ("return 1 +", None),
+    ("error('no')", None),
+    ("while true do end", Limits(timeout=0.3)),
+    ("tools.expenses{}", None),
+    ("for i = 1, 9 do tools.expenses{employee = 1} end", Limits(max_tool_calls=2)),
+]
+WRONG = [("syntax", None), ("runtime", None), ("limit", "time"), ("check", None), ("limit", "calls")]
+
+
+def test_a_tool_can_run_on_a_node(cluster: LocalCluster) -> None:
+    with Sandbox([node_tool.where, node_tool.fails, node_tool.big], cluster=cluster.address) as box:
+        found = box.run("return tools.where{text = 'a'}").unwrap()
+        assert found["pid"] != os.getpid() and found["call"] == 1
+        assert box.run("return select(2, pcall(tools.fails, {code = 'conflict'})).code").unwrap() == "conflict"
+        assert box.run("return #tools.big{size = 2000000}").unwrap() == 2_000_000
+    with Sandbox([node_tool.where]) as box:
+        assert box.run("return tools.where{text = 'a'}.pid").unwrap() == os.getpid()
+    with pytest.raises(ToolDefinitionError, match="placement 'node' needs a function at the top of a module"):
+        tool(placement="node", name="one")(lambda: 1)
+
+
+@pytest.mark.parametrize("journal", ["sqlite", "postgresql"])
+def test_every_call_is_made_once_while_nodes_and_actors_are_killed(
+    cluster: LocalCluster, journal: str, request: pytest.FixtureRequest, tmp_path: Any
+) -> None:
+    """The size of it is for every run of the tests; `make soak` does it with 200 Repls and 2,000 runs."""
+    repls, runs, kills = (200, 10, 12) if LONG else (12, 4, 2)
+    place = str(tmp_path / "state.db") if journal == "sqlite" else request.getfixturevalue("postgres")
+    made: Counter[str] = Counter()
+    lock = threading.Lock()
+
+    @tool
+    def step(key: str) -> int:
+        """One step."""
+        with lock:
+            made[key] += 1
+        return 1
+
+    script = "total = (total or 0) for i = 1, 3 do total = total + tools.step{key = name .. ':' .. i} end return total"
+    wrong: list[str] = []
+    done = Counter[str]()
+    with Sandbox([step], cluster=cluster.address, journal=place, max_workers=repls + 50) as box:
+
+        def work(number: int) -> None:
+            try:
+                with box.repl() as repl:
+                    for run_number in range(runs):
+                        run = repl.run(script, inputs={"name": f"{number}.{run_number}"}, timeout=120)
+                        done["runs"] += 1
+                        if run.value != 3 * (run_number + 1):
+                            wrong.append(f"{number}.{run_number}: {run.value} {run.error}")
+            except Exception as problem:  # noqa: BLE001 - told below
+                wrong.append(f"{number}: {problem!r}")
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(repls)]
+        for thread in threads:
+            thread.start()
+        for kill in range(kills):
+            before = done["runs"]
+            wait_until(lambda before=before: done["runs"] > before or done["runs"] >= repls * runs, seconds=240)  # type: ignore[misc]
+            cluster.kill_actor() if kill % 3 == 1 else cluster.kill_node()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert done["runs"] == repls * runs
+    assert len(made) == repls * runs * 3 and set(made.values()) == {1}
