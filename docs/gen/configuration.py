@@ -15,6 +15,7 @@ from moonbox.config.mcp import LoginSettings, ServerSettings, ToolRule
 from moonbox.config.reader import schema
 from moonbox.config.sections import (
     AuditSettings,
+    ClusterSettings,
     CodeModeSettings,
     OAuthSettings,
     SandboxSettings,
@@ -89,6 +90,7 @@ def page() -> str:
         "sandbox": lambda: _settings("sandbox", schema(SandboxSettings)),
         "limits": _limits,
         "audit": lambda: _settings("audit", schema(AuditSettings)),
+        "cluster": lambda: _settings("cluster", schema(ClusterSettings)),
         "tools": _tools,
         "codemode": lambda: _settings("codemode", schema(CodeModeSettings)),
         "knowledge": _knowledge,

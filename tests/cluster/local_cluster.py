@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _STORE = 80 << 20  # bytes; the least that Ray takes is about that
-_HEALTH = {"health_check_period_ms": 1000, "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}
 
 
 class LocalCluster:
@@ -32,7 +31,7 @@ class LocalCluster:
 
         self._ray = ray
         head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE}
-        self._cluster = Cluster(initialize_head=True, head_node_args={**head, "_system_config": _HEALTH})
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self._cluster.address
         self._nodes = [self._add() for _ in range(nodes - 1)]
         self.random = random.Random(7)
@@ -55,7 +54,7 @@ class LocalCluster:
                 os.kill(pid, signal.SIGKILL)
         self._cluster.remove_node(node, allow_graceful=False)
         if replace:
-            self._nodes.append(self._add())
+            self._nodes.append(self._add())  # takes a few seconds
         return name
 
     def kill_actor(self) -> None:

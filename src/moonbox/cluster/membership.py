@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from moonbox.cluster.wire import HostLost
 from moonbox.errors import MissingExtra, UsageError, WorkerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 NAMESPACE = "moonbox"
 LOOK_SECONDS = 1.0
@@ -91,6 +92,8 @@ class Membership:
         self._lock = threading.Lock()  # guards the two below
         self._connections: dict[str, HostConnection] = {}
         self._connecting: set[str] = set()
+        self.figures: Callable[[], dict[str, Any]] = dict
+        """What this front end says of itself, for `moonbox cluster status`; nothing where it is empty."""
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="moonbox-nodes", daemon=True).start()
 
@@ -113,6 +116,11 @@ class Membership:
                 return
 
     def _look(self) -> None:
+        figures = self.figures()
+        if figures:
+            from moonbox.cluster.registry import registry
+
+            registry().report.remote(f"{socket.gethostname()}:{os.getpid()}", figures)
         alive = living_nodes(self._ray)
         with self._lock:
             connected = {node for node, each in self._connections.items() if not each.lost}

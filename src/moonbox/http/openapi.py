@@ -62,6 +62,7 @@ def _api() -> dict[str, Any]:
     sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": {"type": "boolean"}}
     return {
         "/health": _get("health", "Whether the server is up", {"status": {"const": "ok"}}),
+        "/metrics": _stream("metrics", "Metrics as Prometheus reads them", "text/plain", []),
         "/openapi.json": _get("openapi", "This document", {"openapi": _STRING}),
         "/tools/list": _get("listTools", "All tools", {"tools": _OBJECTS}),
         "/tools/search": _get(

@@ -4,6 +4,7 @@
 [tools]                          tool scripts
 [knowledge]                      the tools search, get and sources
 [mcp.servers.<name>]             MCP servers
+[cluster]                        the Ray cluster whose nodes run the workers
 [codemode]                       what the model is shown
 [serve]                          how it is served
 """
@@ -22,7 +23,9 @@ from moonbox.config.sections import read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
+    open_metrics,
     read_audit,
+    read_cluster,
     read_codemode,
     read_knowledge,
     read_sandbox,
@@ -129,6 +132,7 @@ def assemble(
         settings, servers = read_codemode(config), read_servers(config, mcp_config)
         secrets = read_secrets(config, mcp_config)
         hooks = {"secrets": secrets, "approve": approve, "on_call": on_call, "on_output": on_output}
+        hooks["metrics"] = open_metrics()
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         knowledge, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
         if sources is not None:
@@ -212,6 +216,7 @@ def _open_sandbox(
     from moonbox.tools.toolbox import Toolbox
 
     settings, limits, audit = read_sandbox(config), read_limits(config), read_audit(config)
+    cluster = read_cluster(config)
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
@@ -227,6 +232,8 @@ def _open_sandbox(
             failures=settings.failures,
             check=settings.check,
             require=settings.require,
+            cluster=cluster.address,
+            sleep_after=cluster.sleep_after,
             audit=sink,
             redact=audit.redact or None,
             **hooks,

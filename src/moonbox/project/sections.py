@@ -8,12 +8,20 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, ServeSettings, read_limits
+from moonbox.config.sections import (
+    AuditSettings,
+    ClusterSettings,
+    CodeModeSettings,
+    SandboxSettings,
+    ServeSettings,
+    read_limits,
+)
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
 
+    from moonbox.audit.metrics import Metrics
     from moonbox.config import Config
     from moonbox.config.mcp import ServerSettings
     from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
@@ -22,6 +30,20 @@ if TYPE_CHECKING:
 
 def read_sandbox(config: Config) -> SandboxSettings:
     return config.read(SandboxSettings, "sandbox")
+
+
+def read_cluster(config: Config) -> ClusterSettings:
+    return config.read(ClusterSettings, "cluster")
+
+
+def open_metrics() -> Metrics | None:
+    """None where the package for them is not installed."""
+    from moonbox.audit.metrics import Metrics
+
+    try:
+        return Metrics()
+    except MissingExtra:
+        return None
 
 
 def read_audit(config: Config) -> AuditSettings:
@@ -143,6 +165,7 @@ def problems(config: Config) -> dict[str, str]:
 
 READERS: dict[str, Callable[[Config], Any]] = {
     "audit": read_audit,
+    "cluster": read_cluster,
     "codemode": read_codemode,
     "knowledge": read_knowledge,
     "limits": read_limits,

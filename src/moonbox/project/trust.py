@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-_SECTIONS = ("audit", "knowledge", "mcp", "sandbox", "serve", "tools")
+_SECTIONS = ("audit", "cluster", "knowledge", "mcp", "sandbox", "serve", "tools")
 
 
 def powers(config: Config) -> tuple[str, ...]:
@@ -66,6 +66,8 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
     ):
         if isinstance(path, str) and _may_leave_folder(path):
             yield f"write the {what} to {path}"
+    if cluster := _table(data.get("cluster")).get("address"):
+        yield f"run scripts, with the data that they get, on the cluster {cluster}"
     if _table(data.get("sandbox")).get("isolation") == "inline":
         yield "run scripts without isolation"
 

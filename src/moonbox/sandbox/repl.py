@@ -246,6 +246,11 @@ class Repl:
         return self._turns.paused
 
     @property
+    def busy(self) -> bool:
+        """Whether a run is under way."""
+        return not self._turns.idle
+
+    @property
     def worker_pid(self) -> int | None:
         """The worker's process id; None before the first run and with isolation="inline"."""
         return None if (link := self._worker.link) is None else link.pid
@@ -356,6 +361,8 @@ class Repl:
         """
         journal, record = self._journal, execution.record
         assert journal is not None and record.journal is not None
+        if self._setup.metrics is not None:
+            self._setup.metrics.count("runs_moved")
         self._moves = self._moves + 1 if self._moved == record.id else 1
         self._moved = record.id
         if self._moves > _MOST_MOVES:
@@ -557,8 +564,7 @@ class Repl:
             if changed is None:
                 return run
             run = changed
-        if self._setup.sink is not None:
-            self._setup.write(run)
+        self._setup.write(run)
         return run
 
     def _give_up(self, execution: Execution | None, problem: BaseException) -> None:

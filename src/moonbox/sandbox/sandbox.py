@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.cluster.membership import Membership
+    from moonbox.cluster.source import HostConnection
     from moonbox.failures import Failures
     from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
@@ -77,6 +79,7 @@ class Sandbox(DurableRuns):
     globals        values and functions that every script finds under their names
     failures       of results that are nothing but a failure: "return" gives the data, "raise" makes an error of it
     allow_nan      let NaN and infinity leave a script
+    metrics        counts runs and calls: Metrics()
     on_call        called with each call's record entry when it starts and when it ends (for progress displays)
     on_output      called with what a script prints, while it runs
     """
@@ -107,6 +110,7 @@ class Sandbox(DurableRuns):
         failures: Failures = "return",
         allow_nan: bool = False,
         telemetry: Any = None,
+        metrics: Metrics | None = None,
         on_call: Callable[[CallEntry], None] | None = None,
         on_output: Callable[[str], None] | None = None,
     ) -> None:
@@ -134,6 +138,7 @@ class Sandbox(DurableRuns):
             approve=approve,
             middleware=check_middleware(middleware),
             telemetry=open_telemetry(telemetry),
+            metrics=metrics,
             run_options={"limits": limits, "on_call": on_call, "on_output": on_output},
             sink=open_sink(audit),
             redactor=open_redactor(redact, secrets),
@@ -157,12 +162,22 @@ class Sandbox(DurableRuns):
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
         if sleep_after is not None:
             self._put_to_sleep(sleep_after)
+        if metrics is not None or self._setup.cluster is not None:
+            self._measure(metrics)
         self._repl_class: type[Repl] | None = None
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
         self._shut_down = weakref.finalize(
             self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink, setup.journal
         )
+
+    def _measure(self, metrics: Metrics | None) -> None:
+        from moonbox.sandbox.measuring import measure, report
+
+        if metrics is not None:
+            measure(self, metrics)
+        if self._setup.cluster is not None:
+            report(self, self._setup.cluster)
 
     def _put_to_sleep(self, seconds: float) -> None:
         from moonbox.sandbox.sleeping import put_to_sleep
@@ -222,6 +237,25 @@ class Sandbox(DurableRuns):
 
         setup = self._setup
         return Docs(setup.toolbox, setup.additions.docs, self.language, search=setup.search(setup.toolbox))
+
+    @property
+    def metrics(self) -> Metrics | None:
+        return self._setup.metrics
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether its workers are on the nodes of a cluster."""
+        return self._setup.cluster is not None
+
+    @property
+    def cluster_hosts(self) -> Sequence[HostConnection]:
+        """The nodes of the cluster that it can reach now; none where it has no cluster."""
+        return () if self._setup.cluster is None else self._setup.cluster.connections()
+
+    @property
+    def repls(self) -> tuple[Repl, ...]:
+        """Those that are open."""
+        return tuple(self._repls)
 
     @property
     def workers(self) -> PoolCounts:

@@ -25,6 +25,7 @@ from moonbox.values import pack
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
@@ -62,6 +63,7 @@ class Setup:
     approve: Callable[[ToolCall], Any | Awaitable[Any]] | None
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
+    metrics: Metrics | None = None
     run_options: RunOptions
     """What a run has that is given nothing else: limits and callbacks."""
     sink: Sink | None
@@ -131,7 +133,9 @@ class Setup:
             learned.learn(tool.path, self.clean_result(packed).value, hides=hides)
 
     def write(self, run: Run) -> None:
-        """Write the run's record to the trail, before its result is returned."""
+        """Count the run, and write its record to the trail, before its result is returned."""
+        if self.metrics is not None:
+            self.metrics.record(run)
         if self.sink is not None:
             from moonbox.audit.failures import writing
 

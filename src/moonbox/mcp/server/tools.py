@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.calls import Calls
+    from moonbox.mcp.server.cluster_limits import ClusterQuotas
     from moonbox.mcp.server.sessions import Client, Conversation
     from moonbox.sandbox.repl import Repl
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 
 log = logging.getLogger("moonbox.mcp")
@@ -207,7 +209,7 @@ class ToolRunner:
         self._settings = settings
         self._calls = calls
         self._on_run = on_run
-        self._quotas = Quotas(settings.calls_per_minute, settings.seconds_per_minute)
+        self._quotas = _quotas(settings, mode.sandbox)
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         sessions = mode.sessions
         sessions.idle_seconds, sessions.most, sessions.strict = settings.idle_seconds, settings.max_conversations, True
@@ -216,14 +218,13 @@ class ToolRunner:
     async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
-            async with self._shares.slot(client.share, call.waiting):
-                with self._quotas.call(client.share):
-                    if params.name != view.code_tool:
-                        return await self._run_direct(call, client, params, view)
-                    conversation = self._conversation(client, params)
-                    await self._calls.wait_for_conversation(conversation.key)
-                    call.conversation = conversation.key
-                    return await self._run_script(call, client, params, conversation)
+            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+                if params.name != view.code_tool:
+                    return await self._run_direct(call, client, params, view)
+                conversation = self._conversation(client, params)
+                await self._calls.wait_for_conversation(conversation.key)
+                call.conversation = conversation.key
+                return await self._run_script(call, client, params, conversation)
         except (TooMany, TooManySessions) as problem:
             return error_result(str(problem))
         except MoonboxError as problem:
@@ -298,3 +299,12 @@ def _conversation_name(params: CallToolRequestParams) -> Any:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _quotas(settings: ServeSettings, sandbox: Sandbox) -> Quotas | ClusterQuotas:
+    """Counts for this server, or for all servers of a cluster together."""
+    if not sandbox.on_cluster:
+        return Quotas(settings.calls_per_minute, settings.seconds_per_minute)
+    from moonbox.mcp.server.cluster_limits import ClusterQuotas
+
+    return ClusterQuotas(settings)
