@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
+_ATTEMPTS = 4
 _STORE = 80 << 20  # bytes; the least that Ray takes is about that
 
 
@@ -23,7 +25,6 @@ class LocalCluster:
         os.environ |= {
             "RAY_TMPDIR": folder,
             "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_raylet_start_wait_time_s": "200",  # a machine may be busy
             "PYTHONPATH": str(Path(__file__).parents[2]),  # nodes find what the tests import
         }
         import ray
@@ -31,13 +32,13 @@ class LocalCluster:
 
         self._ray = ray
         head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE}
-        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self._cluster = _patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.address = self._cluster.address
         self._nodes = [self._add() for _ in range(nodes - 1)]
         self.random = random.Random(7)
 
     def _add(self) -> Any:
-        return self._cluster.add_node(num_cpus=1, object_store_memory=_STORE)
+        return _patiently(lambda: self._cluster.add_node(num_cpus=1, object_store_memory=_STORE))
 
     def connect(self) -> None:
         from moonbox.cluster.membership import connect
@@ -71,6 +72,17 @@ class LocalCluster:
     ) -> None:
         self._ray.shutdown()
         self._cluster.shutdown()
+
+
+def _patiently(start: Callable[[], Any]) -> Any:
+    """On a busy machine Ray gives a new node up before it is there."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return start()
+        except Exception:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
 
 
 def _gone_is_fine() -> Any:

@@ -49,7 +49,7 @@ _PREFIX = "moonbox_"
 
 
 class Metrics:
-    """Pass it as `Sandbox(metrics=…)`. `text` is what Prometheus reads. OpenTelemetry gets the same where it is installed.
+    """Pass it as `Sandbox(metrics=…)`. `text` is what Prometheus reads. OpenTelemetry gets the same, if installed.
 
     Labels come from closed sets: languages, outcomes, and the tools that there are. No value of a script is in them.
     """

@@ -57,7 +57,7 @@ class ClusterSettings:
     __pydantic_config__: ClassVar = CLOSED
 
     address: str | None = None
-    """The Ray cluster whose nodes run the workers: `auto`, `ray://host:port` or `host:port`; without it, this machine."""
+    """The Ray cluster whose nodes run the workers: `auto`, `ray://host:port` or `host:port`; otherwise this machine."""
     sleep_after: float | None = None
     """Seconds after which an idle Repl gives its worker up until its next run; needs a journal."""
 

@@ -239,9 +239,7 @@ class _Api:
     async def metrics(self, _: Request) -> Response:
         metrics = self._service.sandbox.metrics
         if metrics is None:
-            raise Refused(
-                404, "not_found", "metrics need the package prometheus-client: pip install 'moonbox[metrics]'"
-            )
+            raise Refused(404, "not_found", "metrics need the extra: pip install 'moonbox[metrics]'")
         return Response(await asyncio.to_thread(metrics.text), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi(self, _: Request) -> Response:

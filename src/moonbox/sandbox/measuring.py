@@ -38,12 +38,9 @@ def _workers(box: Sandbox) -> list[tuple[dict[str, str], float]]:
 
 def _repls(box: Sandbox) -> list[tuple[dict[str, str], float]]:
     figures = _figures(box)
-    awake = figures["repls"] - figures["asleep"]
-    return [
-        ({"state": "awake"}, awake),
-        ({"state": "asleep"}, figures["asleep"]),
-        ({"state": "running"}, figures["runs"]),
-    ]
+    asleep = figures["asleep"]
+    states = {"awake": figures["repls"] - asleep, "asleep": asleep, "running": figures["runs"]}
+    return [({"state": name}, count) for name, count in states.items()]
 
 
 def _rooms(box: Sandbox) -> list[tuple[dict[str, str], float]]:
