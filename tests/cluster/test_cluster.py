@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,24 +110,28 @@ def test_a_tool_can_run_on_a_node(cluster: LocalCluster) -> None:
         tool(placement="node", name="one")(lambda: 1)
 
 
-def test_status_shows_nodes_and_front_ends(cluster: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_shows_nodes_and_front_ends(
+    cluster: LocalCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Sandbox([expenses], cluster=cluster.address) as box, box.repl() as repl:
         repl.run("x = 1").unwrap()
-        command = ["cluster", "status", "--address", cluster.address, "--json"]
+
+        def status(*options: str) -> str:
+            monkeypatch.setattr(sys, "argv", ["moonbox", "cluster", "status", "--address", cluster.address, *options])
+            with pytest.raises(SystemExit) as ended:
+                main()
+            assert ended.value.code == 0
+            return capsys.readouterr().out
 
         def seen() -> Any:
-            with suppress(SystemExit):
-                main(command)
-            found = json.loads(capsys.readouterr().out)
+            found = json.loads(status("--json"))
             return found if any(each["repls"] for each in found["front_ends"]) else None
 
         found = wait_until(seen)
         assert len(found["nodes"]) == 3 and sum(node["workers"] for node in found["nodes"]) >= 1
         (mine,) = [each for each in found["front_ends"] if each["repls"]]
         assert mine["repls"] == 1 and mine["runs"] == 0 and mine["waiting"] == 0
-        with suppress(SystemExit):
-            main(command[:-1])
-        assert "front ends" in capsys.readouterr().out
+        assert "front ends" in status()
 
 
 def test_limits_of_clients_hold_across_front_ends(cluster: LocalCluster) -> None:

@@ -18,7 +18,7 @@ _FRONT_END = ("name", "repls", "asleep", "runs", "waiting")
 
 
 @app.callback()
-def cluster() -> None:
+def group() -> None:
     """Show the nodes of a cluster and what they do."""
 
 

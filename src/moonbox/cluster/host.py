@@ -59,7 +59,8 @@ class NodeHost:
             counts = {"workers": workers, "front_ends": len(self._front_ends), "zygotes": len(self._sources)}
         by_memory = int((free - total * _RESERVE) / WORKER_BYTES)
         room = max(0, min(self._max_workers - workers, by_memory))
-        return {**counts, "room": room, "free_memory": free, "memory": total, "version": self.version}
+        about = {"room": room, "free_memory": free, "memory": total, "version": self.version, "pid": os.getpid()}
+        return {**counts, **about}
 
     def close(self) -> None:
         self._closed = True
