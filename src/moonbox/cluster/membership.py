@@ -110,7 +110,7 @@ class Membership:
 
     def _watch(self) -> None:
         while True:
-            with suppress(Exception):  # Ray's head may be away for a while; the workers go on
+            with suppress(Exception, SystemExit):  # Ray's head may be away for a while; the workers go on
                 self._look()
             if self._closed.wait(LOOK_SECONDS):
                 return
@@ -142,7 +142,7 @@ class Membership:
                 self._connections[node] = connection
             if self._closed.is_set():
                 connection.close()
-        except Exception:  # noqa: BLE001 - of Ray, of the network: the next look tries again
+        except (Exception, SystemExit):  # noqa: BLE001 - of Ray, also where it is shut down; the next look tries again
             pass
         finally:
             with self._lock:
