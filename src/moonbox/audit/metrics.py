@@ -77,7 +77,7 @@ class Metrics:
             )
             if self._meter is not None:
                 self._otel[name] = self._meter.create_histogram(_PREFIX + name, description=about)
-        self._registry.register(self)  # type: ignore[arg-type]  # it has `collect`, which is all that is needed
+        self._registry.register(self)  # it has `collect`
         if self._meter is not None:
             for name, about in GAUGES.items():
                 self._meter.create_observable_gauge(_PREFIX + name, [self._observer(name)], description=about)

@@ -193,24 +193,16 @@ class _FrontEnd:
     def _status(self) -> list[Any]:
         return ["ok", self._host.status()]
 
-    def _interrupt(self, worker: int, number: int, reason: int) -> None:
-        if worker in self.workers:
-            self.workers[worker][1].interrupt(number, reason)
-
-    def _freeze(self, worker: int, memory: int) -> None:
-        if worker in self.workers:
-            self.workers[worker][1].freeze(memory)
-
-    def _thaw(self, worker: int) -> None:
-        if worker in self.workers:
-            self.workers[worker][1].thaw()
-
-    def _release(self, worker: int) -> None:
-        if worker in self.workers:
-            self.workers.pop(worker)[1].release()
+    def _act(self, action: str, worker: int, *details: int) -> None:
+        """Interrupt, freeze, thaw or release a worker; nothing where it is gone."""
+        if worker in self.workers and action in _ACTIONS:
+            getattr(self.workers[worker][1], action)(*details)
+            if action == "release":
+                del self.workers[worker]
 
 
-_ORDERS = {"spawn", "kill", "status", "interrupt", "freeze", "thaw", "release"}
+_ORDERS = {"spawn", "kill", "status", "act"}
+_ACTIONS = {"interrupt", "freeze", "thaw", "release"}
 
 
 def memory() -> tuple[int, int]:

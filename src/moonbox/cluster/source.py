@@ -103,17 +103,17 @@ class RemoteControl:
         self.worker = worker
 
     def interrupt(self, number: int, reason: int) -> None:
-        self.host.tell("interrupt", self.worker, number, reason)
+        self.host.tell("act", "interrupt", self.worker, number, reason)
 
     def freeze(self, memory: int) -> bool:
-        self.host.tell("freeze", self.worker, memory)
+        self.host.tell("act", "freeze", self.worker, memory)
         return True
 
     def thaw(self) -> None:
-        self.host.tell("thaw", self.worker)
+        self.host.tell("act", "thaw", self.worker)
 
     def release(self) -> None:
-        self.host.tell("release", self.worker)
+        self.host.tell("act", "release", self.worker)
 
     def kill(self) -> str:
         """End it; how it had ended in words, which are empty where its host, or its zygote, is gone."""
