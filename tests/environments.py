@@ -91,15 +91,16 @@ def _uv() -> list[str]:
 
 
 def main() -> None:
-    """Make all of them ahead of the tests: peers for MCP, and an environment for each framework."""
+    """Make all of them ahead of the tests: peers for MCP, an environment for each framework, one for engines."""
     from tests.adapters.frameworks import FRAMEWORKS
-    from tests.adapters.venvs import venv
+    from tests.adapters.venvs import ENGINES, venv
     from tests.mcp import peers
 
     if peers.missing() is None:
         peers.install()
     for name, framework in FRAMEWORKS.items():
         venv(name, framework.requirements)
+    venv("engines", ENGINES)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -27,10 +28,21 @@ def _programs() -> Path | None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The address of an empty database."""
+    pytest.importorskip("psycopg")
+    with contextlib.ExitStack() as stack:
+        try:
+            address = stack.enter_context(running())
+        except LookupError as missing:
+            pytest.skip(str(missing))
+        yield address
+
+
+@contextlib.contextmanager
+def running(*, fsync: bool = False) -> Iterator[str]:
+    """The same, until the block ends; raises LookupError where the programs are missing."""
     programs = _programs()
     if programs is None:
-        pytest.skip(_HOW)
-    pytest.importorskip("psycopg")
+        raise LookupError(_HOW)
     as_owner = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []  # it refuses to run as root
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -44,7 +56,8 @@ def postgres() -> Iterator[str]:
             subprocess.run([*as_owner, *command], check=True, capture_output=True, cwd=folder)
 
         run(f"{programs}/initdb", "--auth=trust", "--username=moonbox", "--no-sync", data)
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder}"
+        options += f" -c fsync={'on' if fsync else 'off'}"
         run(f"{programs}/pg_ctl", "--wait", f"--log={folder}/log", f"--options={options}", f"--pgdata={data}", "start")
         try:
             yield f"postgresql://moonbox@127.0.0.1:{port}/postgres"

@@ -100,7 +100,11 @@ def _length(box: Sandbox, shop: Shop, task: Task, plain: str, helpers: str) -> L
     for source in (plain, helpers):
         shop.reset()
         right.append(same(box.run(source).unwrap(), task.expected()) and task.left_as_expected(shop))
-    return Length(task.name, len(plain), len(helpers), all(right))
+    return Length(task.name, _without_indentation(plain), _without_indentation(helpers), all(right))
+
+
+def _without_indentation(source: str) -> int:
+    return len("\n".join(line.strip() for line in source.splitlines()))
 
 
 @contextlib.contextmanager

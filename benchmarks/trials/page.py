@@ -25,7 +25,7 @@ _ABOUT_ERRANDS = (
 )
 _ABOUT_LENGTHS = (
     "Each task of the shop has a recorded script without the helpers and one with them. Both give the right answer. "
-    "Lengths are in characters."
+    "Lengths are in characters, without indentation."
 )
 _NAMES = {"direct": "direct calls", "lua": "Lua scripts", "rhai": "Rhai scripts"}
 

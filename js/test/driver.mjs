@@ -65,16 +65,18 @@ export function createDriver(moonbox) {
       repls.delete(request.repl);
       return { ok: true };
     },
-    async codemode({ tools, settings = {}, language = "lua", limits, failures = "return" }) {
+    async codemode({ tools, settings = {}, language = "lua", limits, failures = "return", added = {}, labels }) {
       const box = new Sandbox({ tools: new Toolbox(tools.map(toolOf)), language, failures, ...(limits ? { limits } : {}) });
       const mode = new CodeMode(box, settings);
+      mode.description; // what is added later is described too
+      for (const [name, doc] of Object.entries(added)) box.define(name, () => null, { doc });
       const formats = ["openai", "openai-responses", "anthropic", "gemini", "mcp"];
       return {
         catalog: mode.catalog,
         choice: mode.choice,
         description: mode.description,
         system_prompt: mode.system_prompt,
-        definitions: Object.fromEntries(formats.map((form) => [form, mode.definitions(form)])),
+        definitions: Object.fromEntries(formats.map((form) => [form, mode.definitions(form, { labels })])),
       };
     },
     async replies({ tools, settings = {}, calls, formats, failures = "return" }) {

@@ -9,13 +9,13 @@ import sqlite3
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ClosedError, MoonboxError, UsageError
 from moonbox.shortage import descriptors_shortage, disk_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     Connect = Callable[[], sqlite3.Connection]
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 IDLE_READERS = 8
 CACHE_KIB = 16 * 1024
 WAL_BYTES = 64 * 1024 * 1024
+CHECKPOINT_PAGES = 4_000  # SQLite's 1,000 make every few hundred small commits wait for the disk
 LOCK_SLICE = 0.2
 
 
@@ -98,9 +99,7 @@ class Database:
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The writing connection, in one transaction that is undone when the block raises."""
-        if self.read_only:
-            raise UsageError(f"the {self._name} was opened read-only")
-        self._check()
+        self._check_writable()
         with self._plain_errors(), self._write_lock:
             db = self._own_writer()
             # IMMEDIATE: the write lock is taken before anything is read, so that waiting for it cannot fail half-way.
@@ -112,6 +111,15 @@ class Database:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Execute one statement, which is a transaction by itself; how many rows it has changed."""
+        self._check_writable()
+        try:
+            with self._write_lock:
+                return self._own_writer().execute(statement, values).rowcount
+        except sqlite3.DatabaseError as error:
+            raise self._in_plain_words(error) from error
 
     @contextlib.contextmanager
     def lock(self, name: str, wait: float, busy: Callable[[], MoonboxError]) -> Iterator[None]:
@@ -190,6 +198,11 @@ class Database:
         self._writer = None
         self._pid = os.getpid()
 
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise UsageError(f"the {self._name} was opened read-only")
+        self._check()
+
     def _check(self) -> None:
         if self._closed:
             raise ClosedError(f"the {self._name} is closed")
@@ -242,6 +255,7 @@ class Database:
                 self._recognise(db)
             _use_wal(db, self._timeout)
             db.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")
+            db.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
             db.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
             db.execute(f"PRAGMA fullfsync={'ON' if self._durable else 'OFF'}")  # macOS: past the drive's cache
             _migrate(db, self.schema)
@@ -294,22 +308,23 @@ class Database:
 
     @contextlib.contextmanager
     def _plain_errors(self) -> Iterator[None]:
-        """The one place where SQLite's exceptions become ours."""
         try:
             yield
-        except sqlite3.ProgrammingError:
-            if self._closed:
-                raise ClosedError(f"the {self._name} is closed") from None
-            raise
         except sqlite3.DatabaseError as error:
-            waited = f"another process has been writing to it for more than {self._timeout:g} s"
-            message = _MESSAGES.get(_code(error), "failed: {error}")
-            if _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) and (lacking := descriptors_shortage()):
-                message = f"cannot be opened: {lacking}"
-            elif _code(error) == sqlite3.SQLITE_IOERR and (lacking := disk_shortage(self.path, self._log())):
-                message = f"cannot be written: {lacking}"
-            message = message.format(error=error, waited=waited, repair=self.schema.repair)
-            raise self.schema.error(f"the {self._name} {message}") from error
+            raise self._in_plain_words(error) from error
+
+    def _in_plain_words(self, error: sqlite3.DatabaseError) -> Exception:
+        """The one place where SQLite's exceptions become ours."""
+        if isinstance(error, sqlite3.ProgrammingError):
+            return ClosedError(f"the {self._name} is closed") if self._closed else error
+        waited = f"another process has been writing to it for more than {self._timeout:g} s"
+        message = _MESSAGES.get(_code(error), "failed: {error}")
+        if _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) and (lacking := descriptors_shortage()):
+            message = f"cannot be opened: {lacking}"
+        elif _code(error) == sqlite3.SQLITE_IOERR and (lacking := disk_shortage(self.path, self._log())):
+            message = f"cannot be written: {lacking}"
+        message = message.format(error=error, waited=waited, repair=self.schema.repair)
+        return self.schema.error(f"the {self._name} {message}")
 
 
 def create_private_file(path: Path) -> None:

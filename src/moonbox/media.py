@@ -188,6 +188,7 @@ class MediaStore:
     """The media that one Repl was given; the oldest are dropped when they take too much."""
 
     _size = 0
+    _added = 0
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -221,10 +222,18 @@ class MediaStore:
             if medium.address in self.kept:
                 return
             self.kept[medium.address] = medium
+            self._added += 1
             self._size += medium.size
             while self._size > self._max_bytes or len(self.kept) > _MAX_COUNT:
                 _, old = self.kept.popitem(last=False)
                 self._size -= old.size
+
+    def since(self, added: int) -> tuple[int, list[Media]]:
+        """How many were ever taken in, and those after the first `added` that are still there."""
+        if added == self._added:
+            return added, []
+        with self._lock:
+            return self._added, list(self.kept.values())[added - self._added :]
 
     def get(self, handle: Any) -> Media | None:
         """By its handle, or by the address in it."""

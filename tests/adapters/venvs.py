@@ -32,6 +32,8 @@ TESTS = ROOT / "tests"
 CACHE = ROOT / ".cache" / "adapters"
 NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """For pytest there: packages bring plugins that nobody asked for."""
+ENGINES = ("dbos>=3.3,<4", "temporalio>=1.35,<2")
+"""Engines for workflows, in one environment."""
 _TEST_PACKAGES = ("pytest>=8.3,<10", "pytest-timeout>=2.3,<3")
 
 

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import httpx
 import pytest
 
+from moonbox import Sandbox, tool
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -104,6 +105,27 @@ def test_the_server_has_the_console_beside_its_api(tmp_path: Path) -> None:
         bearer = {"authorization": f"Bearer {TOKEN}"}
         assert httpx.get(f"{home}/tools/list", headers=bearer).json()["tools"][0]["name"] == "pay_back"
         assert httpx.get(f"{home}/tools/list").status_code == 401
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def test_the_console_answers_the_questions_of_other_processes(tmp_path: Path) -> None:
+    @tool(policy="approve")
+    def delete(path: str) -> str:
+        return f"deleted {path}"
+
+    options = ("serve", "--console", "--port", "0", "--token", TOKEN, "--journal", "j.db")
+    with started(tmp_path, *options) as (process, address), Sandbox([delete], journal=tmp_path / "j.db") as box:
+        handle = box.repl().submit("return tools.delete{path = '<b>'}")
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(base_url=address.partition("/console/")[0], headers=bearer, timeout=30) as api:
+            (question,) = wait_until(lambda: api.get("/approvals").json()["pending"])
+            assert (question["run"], question["arguments"]) == (handle.run_id, {"path": "<b>"})
+            answered = [api.post(f"/approvals/{question['id']}", json={"decision": "allow"}) for _ in range(2)]
+            assert [answer.status_code for answer in answered] == [200, 404]
+            assert "it was answered (allow by console)" in answered[1].text
+            assert api.post("/approvals/ffff", json={"decision": "allow"}).status_code == 404
+        assert handle.wait(30).calls[0].approval_by == "console"
         process.send_signal(signal.SIGTERM)
         process.wait(30)
 

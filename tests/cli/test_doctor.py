@@ -141,3 +141,29 @@ def test_a_console_tries_the_machine_once_and_reads_the_configuration_each_time(
     assert second.isolation is first.isolation and second.layers is first.layers
     assert (first.ok, second.ok) == (True, False)
     assert "timeout" in second.configuration[-1].detail
+
+
+@pytest.mark.parametrize(
+    ("config", "file", "active", "detail"),
+    [
+        ("path = 'j.db'", None, True, "there is no journal 'j.db'"),
+        ("path = 'j.db'", b"this is not SQLite" * 100, False, "j.db"),
+        ("durability = 'machine'", None, False, "[journal] has neither path nor url: no run is taken down"),
+    ],
+)
+def test_the_journal_is_read(
+    moonbox: Moonbox, tmp_path: Path, config: str, file: bytes | None, active: bool, detail: str
+) -> None:
+    (tmp_path / "moonbox.toml").write_text(f"[journal]\n{config}\n")
+    if file is not None:
+        (tmp_path / "j.db").write_bytes(file)
+    checks = json.loads(moonbox("doctor", "--json").stdout)["configuration"]
+    (journal,) = [check for check in checks if check["name"] == "journal"]
+    assert (journal["active"], detail in journal["detail"]) == (active, True), journal
+
+
+def test_a_journal_that_can_be_read_is_counted(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text("[journal]\npath = 'j.db'\n")
+    assert moonbox("run", "-e", "1").returncode == 0
+    checks = json.loads(moonbox("doctor", "--json").stdout)["configuration"]
+    assert "j.db can be read: 1 run" in checks[-1]["detail"]

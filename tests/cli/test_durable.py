@@ -77,10 +77,45 @@ def test_repls_are_listed_and_deleted(moonbox: Moonbox, cut_off: str) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["runs"], "error: name the journal with --journal, or in MOONBOX_JOURNAL\n"),
+        (["runs"], "error: name the journal with --journal, in MOONBOX_JOURNAL, or in [journal] of moonbox.toml\n"),
         (["runs", "--journal", "nix.db"], "error: there is no journal 'nix.db'\n"),
     ],
 )
 def test_wrong_use(moonbox: Moonbox, args: list[str], message: str) -> None:
     done = moonbox(*args)
     assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_old_repls_are_deleted_but_not_interrupted_ones(moonbox: Moonbox, cut_off: str) -> None:
+    moonbox("run", "-e", "1", "--journal", "j.db")
+    old = ("repls", "delete", "--older-than", "0m", "--yes", "--journal", "j.db")
+    assert moonbox("repls", "delete", "--older-than", "1h", "--yes", "--journal", "j.db").stdout == "no Repls match\n"
+    assert moonbox(*old).stdout == "deleted 1 Repl\n"
+    (left,) = json.loads(moonbox("runs", "--journal", "j.db", "--json").stdout)
+    assert left["id"] == cut_off
+    assert moonbox(*old, "--interrupted").stdout == "deleted 1 Repl\n"
+
+
+def test_the_journal_of_a_project_is_used(moonbox: Moonbox, tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text("[journal]\npath = 'j.db'\n")
+    moonbox("run", "-e", "6 * 7")
+    assert "  ok  6 * 7" in moonbox("runs").stdout
+    moonbox("run", "-e", "1", "--journal", "other.db")
+    assert len(json.loads(moonbox("runs", "--json").stdout)) == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "power"),
+    [
+        ("path = '../j.db'", "write the journal to ../j.db"),
+        ("url = 'postgresql://me:secret@db.example/x'", "results to the database db.example/x"),
+        ("path = 'j.db'", None),
+    ],
+)
+def test_a_foreign_journal_needs_trust(moonbox: Moonbox, tmp_path: Path, config: str, power: str | None) -> None:
+    (tmp_path / "moonbox.toml").write_text(f"[journal]\n{config}\n")
+    done = moonbox("runs", env={"MOONBOX_TRUST": ""})
+    assert done.returncode == 2
+    assert "secret" not in done.stderr
+    assert (power or "there is no journal 'j.db'") in done.stderr
+    assert ("is not trusted yet" in done.stderr) is (power is not None)

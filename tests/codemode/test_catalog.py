@@ -282,7 +282,7 @@ def test_the_whole_description() -> None:
     limits = "- At most 1000 tool calls and 30 seconds a script."
     with Sandbox([greet]) as box, CodeMode(box) as mode:
         line = "- greet(name: string) -> string — Greet someone."
-        about = [TEXTS.description, TEXTS.helpers, TEXTS.with_tools, TEXTS.failures, TEXTS.failures_return, limits]
+        about = [TEXTS.description, TEXTS.with_tools, TEXTS.failures, TEXTS.failures_return, limits]
         assert mode.description == "\n".join([*about, "Tools:", line])
         assert len(mode.description.encode()) < 2500
 
@@ -356,6 +356,18 @@ def test_a_type_gets_a_name_only_where_that_saves_text() -> None:
     assert "Types:" not in text(made("a", returns=ITEM))
 
 
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [(("address", "billing_address"), "Address"), (("orders", "order"), "Order"), (("left", "right"), "Type")],
+)
+def test_a_type_without_a_title_has_the_words_that_its_fields_share(fields: tuple[str, str], name: str) -> None:
+    place = schema(street={"type": "string"}, city={"type": "string"}, country={"type": "string"})
+    parts = {field: {"type": "array", "items": place} if field.endswith("s") else place for field in fields}
+    assert text(made("get", returns=schema(**parts))).splitlines()[1].startswith(f"{name} = {{street: ")
+    small = schema(content={"type": "string"})
+    assert "Types:" not in text(*(made(f"read_{number}", returns=small) for number in range(9)))
+
+
 def test_two_types_of_one_name_get_distinct_names() -> None:
     def order(field: str) -> dict[str, Any]:
         return {
@@ -427,7 +439,7 @@ def test_what_descriptions_say_of_fields_is_in_the_signature() -> None:
     returns = schema(newsletter={"type": ["boolean", "null"], "description": "null if the user was never asked."})
     item = made("start", parameters, "Starts the engine. Doors must be locked first. Made in 1999.", returns=returns)
     assert text(item).splitlines()[1] == (
-        '- start(mode: "START"|"STOP", day: string (YYYY-MM-DD), fuel: number (in gallons), name: string) -> '
+        '- start(mode: "START"|"STOP", day: string (YYYY-MM-DD), fuel: number (gallons), name: string) -> '
         "{newsletter: boolean|null (null if the user was never asked)} — Starts the engine. Doors must be locked first."
     )
 
@@ -486,6 +498,59 @@ def test_groups_that_were_used_keep_their_signatures() -> None:
     assert "\n- b: b_0, b_10, " in shown(230).text
     assert shown(80).text.splitlines()[2].startswith("There are 36 tools in: a, b, c. ")
     assert "b_1" not in shown(60).text
+
+
+def test_a_sentence_of_the_name_and_of_words_that_many_share_is_left_out() -> None:
+    says = {
+        "lock_doors": "Locks the doors of the car.",
+        "start_engine": "Starts the engine of the car.",
+        "fill_tank": "Fills the tank of the car. Only while it stands.",
+        "doors": "Locks the doors of the car.",
+        "find_shop": "Finds the nearest shop.",
+        "open_windows": "Opens the windows.",
+    }
+    assert text(*(made(name, {}, said) for name, said in says.items())).splitlines()[1:] == [
+        "- doors() — Locks the doors of the car.",
+        "- fill_tank() — Only while it stands.",
+        "- find_shop() — Finds the nearest shop.",
+        "- lock_doors()",
+        "- open_windows()",
+        "- start_engine()",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("returns", "helps"),
+    [
+        (schema(total={"type": "number"}, tags={"type": "array", "items": {"type": "string"}}), False),
+        ({"type": "array", "items": schema(id={"type": "integer"})}, True),
+        (schema(rows={"type": "array"}), True),
+        ({"type": "object", "additionalProperties": schema(id={"type": "integer"})}, True),
+        (None, True),
+    ],
+)
+def test_the_helpers_for_lists_are_described_where_there_may_be_lists(returns: Any, helps: bool) -> None:
+    with Sandbox([made("get", {}, returns=returns)]) as box, CodeMode(box, mode="always") as mode:
+        assert (TEXTS.helpers in mode.description) is helps
+
+
+def test_groups_that_labels_name_get_their_signatures_first() -> None:
+    wide = schema(**{f"parameter_{number}": {"type": "integer"} for number in range(6)})
+    tools = Toolbox([made(f"{space}_{n}", wide, "Does it.", namespace=space) for space in "abc" for n in range(12)])
+
+    def first(labels: dict[str, str], uses: dict[str, int]) -> str:
+        given: dict[str, Any] = {"count": rough_tokens, "uses": uses, "labels": labels}
+        return make_catalog(tools, TEXTS, full_schemas=False, budget=700, **given).text.splitlines()[1]
+
+    assert first({"team": "C"}, {"b.b_1": 3}).startswith("- c.c_0(parameter_0: integer, ")
+    assert first({"teams": "x-a/y"}, {"b.b_1": 3}).startswith("- a.a_0(")
+    assert first({"user": "bob", "c": ""}, {"b.b_1": 3}).startswith("- b.b_0(")
+    with Sandbox(tools) as box, CodeMode(box, catalog_tokens=700, mode="always") as mode:
+        before = mode.definitions("mcp")
+        talk = mode.conversation("1", labels={"team": "c"})
+        assert "\n- c.c_11(parameter_0: integer, " in talk.definitions("mcp")[0]["description"]
+        assert talk.definitions("mcp") == mode.definitions("mcp", labels={"team": "c"})
+        assert mode.conversation("2", labels={"team": "d"}).definitions("mcp") == mode.definitions("mcp") == before
 
 
 def test_functions_that_were_added_are_described() -> None:

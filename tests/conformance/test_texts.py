@@ -199,12 +199,14 @@ MANY = [
 @pytest.mark.parametrize("language", ["lua", "rhai"])
 @pytest.mark.parametrize("budget", [None, 700, 420, 250, 20])
 def test_types_facts_and_groups(node: DriverHost, language: Any, budget: int | None) -> None:
+    labels = {"team": "The Other, acme"}
     with Sandbox(Toolbox(MANY), language=language) as box, CodeMode(box, catalog_tokens=budget) as mode:
-        wanted = mode.description
-    answer = node.ask(
-        "codemode", tools=[describe(tool) for tool in MANY], settings={"catalog_tokens": budget}, language=language
-    )
+        wanted, for_team = mode.description, mode.definitions("mcp", labels=labels)
+    settings = {"catalog_tokens": budget}
+    given = [describe(tool) for tool in MANY]
+    answer = node.ask("codemode", tools=given, settings=settings, language=language, labels=labels)
     assert answer["description"] == wanted
+    assert answer["definitions"]["mcp"] == for_team
 
 
 def test_signatures_of_many(node: DriverHost) -> None:
@@ -213,8 +215,11 @@ def test_signatures_of_many(node: DriverHost) -> None:
 
 
 def test_a_code_mode_without_tools(node: DriverHost) -> None:
+    added = {"rate": "rate(currency) -> dollars. Slow.", "pay": "Pays\n\u202e it 😀. Now."}
     with Sandbox() as box, CodeMode(box) as mode:
-        answer = node.ask("codemode", tools=[])
+        for name, doc in added.items():
+            box.define(name, len, doc=doc)
+        answer = node.ask("codemode", tools=[], added=added)
         assert answer["description"] == mode.description
         assert answer["system_prompt"] == mode.system_prompt
 

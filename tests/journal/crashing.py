@@ -1,8 +1,9 @@
 """Kills a host at every write to its journal in turn, resumes in a new process, and compares with an undisturbed run.
 
-    python -m tests.journal.crashing JOURNAL LANGUAGE sync|async before|after FOLDER
+    python -m tests.journal.crashing JOURNAL LANGUAGE sync|async|approved before|after FOLDER
 
-Prints one line of JSON for each place: the value, and how often each call was made.
+Prints one line of JSON for each place: the value, and how often each call was made. With `approved`, payments need a
+person, whom a note says that they were asked.
 """
 
 from __future__ import annotations
@@ -70,11 +71,19 @@ class Killing:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
+        with self._dying(), self._inner.writing() as db:
+            yield db
+
+    def change(self, *statement: Any) -> int:
+        with self._dying():
+            return self._inner.change(*statement)
+
+    @contextlib.contextmanager
+    def _dying(self) -> Iterator[None]:
         self._left -= 1
         if self._left == 0 and self._side == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        with self._inner.writing() as db:
-            yield db
+        yield
         if self._left == 0 and self._side == "after":
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -92,13 +101,17 @@ class World:
     def notes(self) -> list[str]:
         return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
 
-    def tools(self) -> list[Any]:
+    def approve(self, call: Any) -> Any:
+        self.note(f"ask {call.arguments['employee_id']} {call.question}")
+        return call.allow(by="ann")
+
+    def tools(self, policy: Any = "auto") -> list[Any]:
         @tool(hints={"read_only": True})
         def get_expenses(employee_id: int) -> list[dict[str, int]]:
             self.note(f"get {employee_id}")
             return [{"amount": employee_id * 5}, {"amount": employee_id * 4}]
 
-        @tool
+        @tool(policy=policy)
         def pay(employee_id: int, amount: int, context: Context) -> dict[str, int]:
             self.note(f"pay {context.idempotency_key} {employee_id} {amount}")
             return {"paid": amount}
@@ -158,7 +171,10 @@ def main() -> None:
 
         def host(kill: int, resuming: bool, world: World = world, journal: str = journal) -> str:
             with Sandbox(
-                world.tools(), language=language, journal=Journal(Killing(open_backend(journal), kill, side))
+                world.tools("approve" if mode == "approved" else "auto"),
+                language=language,
+                journal=Journal(Killing(open_backend(journal), kill, side)),
+                approve=world.approve,
             ) as box:
                 run = execute(box, world, language, mode, resuming)
             return json.dumps({"value": run.value, "error": str(run.error or ""), "calls": len(run.calls)})

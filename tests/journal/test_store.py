@@ -9,11 +9,12 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox import Sandbox
+from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import JournalError, UsageError
 from moonbox.journal import leases, store
@@ -23,7 +24,6 @@ from tests.postgres import postgres  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -174,19 +174,69 @@ def test_one_file_holds_trail_and_journal(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_trail_without_a_journal_and_a_newer_journal_are_refused(tmp_path: Path) -> None:
+def test_in_one_file_the_trail_is_redacted_and_the_journal_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "both.db"
+    code = (
+        "import os, sys; from moonbox import Sandbox, tool\n"
+        "@tool\ndef login(password: str) -> str: os._exit(9)\n"
+        "place = sys.argv[1]; box = Sandbox([login], audit=place, journal=place, redact=['password'])\n"
+        "box.run(\"tools.login{password = 'hunter22'}\")"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
+    journal = open_journal(path, create=False)
+    (known,) = journal.runs(interrupted=True)
+    asked = [record for records in journal.read(known.repl) for record in records if isinstance(record, Calls)]
+    assert asked[0].calls[0][2] == [{"password": "hunter22"}]
+    journal.close()
+    trail = SqliteSink(path)
+    (call,) = trail.get(known.id).calls
+    trail.close()
+    assert (call.tool, call.status) == ("login", "in_flight")
+    assert "hunter22" not in str(call.arguments)
+
+
+def test_a_trail_without_a_journal_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trail.db"
     with Sandbox(audit=path) as box:
         box.run("return 1")
     with pytest.raises(JournalError, match="there is no journal in"):
         open_journal(path, create=False)
-    open_journal(path).close()
+
+
+def rewrite(path: Path, script: str) -> None:
     db = sqlite3.connect(path)
-    db.execute("UPDATE moonbox_journal SET version = 99")
-    db.commit()
+    db.executescript(script)
     db.close()
+
+
+def test_a_journal_of_the_version_before_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    open_journal(path).close()
+    tables = ("moonbox_journal", "repls", "events", "questions")
+    before = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
+    rewrite(path, "".join(f"DROP TABLE {name};" for name in tables) + before)
+
+    @tool
+    def price(item: str) -> int:
+        raise AssertionError("no tool is invoked")
+
+    with Sandbox([price], journal=path) as box:
+        assert [known.state for known in box.journal.runs()] == ["ok", "ok"]
+        (known,) = box.journal.repls()
+        with box.restore(known.id) as repl:
+            assert repl.run("return double(total)").value == 12
+        assert len(box.journal.runs()) == 3
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_journal_of_a_later_version_is_refused(tmp_path: Path, create: bool) -> None:
+    path = tmp_path / "journal.db"
+    open_journal(path).close()
+    rewrite(path, "UPDATE moonbox_journal SET version = 99; ALTER TABLE events ADD COLUMN later TEXT")
+    before = path.read_bytes()
     with pytest.raises(JournalError, match="written by a newer version of moonbox; upgrade moonbox"):
-        open_journal(path)
+        open_journal(path, create=create)
+    assert path.read_bytes() == before
 
 
 def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
@@ -232,3 +282,23 @@ def test_a_full_disk_is_an_error_that_says_so(tmp_path: Path) -> None:
 def test_a_place_that_is_none(place: object) -> None:
     with pytest.raises((UsageError, JournalError)):
         open_journal(place)
+
+
+def test_old_repls_are_deleted_by_themselves(place: str) -> None:
+    opened = open_journal(place, max_days=1)
+    old, cut_off, used = new_id(), new_id(), new_id()
+    for repl in (old, cut_off, used):
+        held = opened.create(repl, "lua", {})
+        opened.append(held, 0, repl, [begin(repl)])
+        if repl != cut_off:
+            opened.append(held, 1, repl, [End(run=repl, outcome="ok")])
+        if repl != used:
+            opened.release(held)
+    with opened.backend.writing() as db:
+        for repl in (old, cut_off, used):
+            db.change("UPDATE repls SET created = created - 100000 WHERE id = ?", (repl,))
+            db.change("UPDATE events SET at = at - 100000 WHERE repl = ?", (repl,))
+    opened.prune()
+    left = {repl.id for repl in opened.repls()}
+    opened.close()
+    assert (old in left, cut_off in left, used in left) == (False, True, True)

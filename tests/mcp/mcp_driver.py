@@ -37,6 +37,7 @@ __all__ = [
     "moonbox",
     "over_http",
     "served",
+    "server_process",
     "stdio",
     "text",
 ]
@@ -195,15 +196,24 @@ async def over_http(url: str, headers: dict[str, str] | None = None) -> AsyncIte
 @contextmanager
 def http_server(*args: str | Path, env: dict[str, str], cwd: Path) -> Iterator[str]:
     """`moonbox serve --http` on a free port; its address."""
+    with server_process(*args, env=env, cwd=cwd) as (url, process):
+        yield url
+        process.terminate()
+        assert process.wait(SECONDS) == 0, (cwd / "serve.log").read_text()
+
+
+@contextmanager
+def server_process(*args: str | Path, env: dict[str, str], cwd: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The same with its process, which the caller ends as it likes."""
     command, arguments = moonbox("serve", "--http", "--port", "0", *args)
     log = cwd / "serve.log"
     with log.open("w") as errors:
         process = subprocess.Popen([command, *arguments], stderr=errors, cwd=cwd, env={**os.environ, **env})
     try:
-        yield _address(process, log)
+        yield _address(process, log), process
     finally:
-        process.terminate()
-        assert process.wait(SECONDS) == 0, log.read_text()
+        process.kill()
+        process.wait(SECONDS)
 
 
 @contextmanager

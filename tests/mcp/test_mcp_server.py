@@ -100,8 +100,7 @@ def test_one_code_tool_stands_for_everything_but_what_stays_direct(session: Sess
     ]
     catalog = tools["lua_repl"].description
     for line in (
-        "- files.read_text_file(path: string, tail?: number, head?: number) -> Type — ",
-        "Type = {content: string}",
+        "- files.read_text_file(path: string, tail?: number, head?: number) -> {content: string} — ",
         "- greet(who: string) — Greets someone.",
         "- loud(text: string) -> string — Prints what it is given, and says how long it is.",
         "- search(query: string, ",

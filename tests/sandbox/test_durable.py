@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Diverged, InDoubt, Limits, Sandbox, tool
-from moonbox.errors import UsageError
-from moonbox.journal.records import Answers, Begin, Calls, End
-from moonbox.journal.store import open_journal
+from moonbox import Diverged, InDoubt, Limits, Media, Sandbox, tool
+from moonbox.errors import ClosedError, JournalError, UsageError, WorkerError
+from moonbox.journal.backends import SqliteBackend
+from moonbox.journal.records import Answers, Begin, Calls, End, Environment, Medium
+from moonbox.journal.store import Journal, open_journal
+from moonbox.sandbox import journaling
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -233,3 +239,90 @@ def test_two_sandboxes_cannot_use_one_repl(path: Path) -> None:
         repl.run("x = 1")
         with pytest.raises(UsageError, match="is in use by process"):
             other.restore(repl.id)
+
+
+def run_in(box: Sandbox, mode: str, script: str) -> Any:
+    return asyncio.run(box.arun(script)) if mode == "async" else box.run(script)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_an_answer_and_the_next_call_are_one_write(path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journaling, "LONGEST_DELAY", 60.0)
+    with Sandbox(Shop().tools(), journal=path) as box:
+        run = run_in(box, mode, "for _, i in ipairs{'a', 'bb'} do tools.price{item = i} end os.time() return 1")
+        events = box.journal.read(run.repl)
+    kinds = [[type(record) for record in records] for records in events]
+    assert kinds == [[Environment, Begin, Calls], [Answers, Calls], [Answers, Calls, Answers, End]]
+    assert [known.state for known in open_journal(path).runs()] == ["ok"]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_an_answer_is_on_file_while_the_script_computes(path: Path, mode: str) -> None:
+    seen: list[type] = []
+
+    def look(box: Sandbox) -> None:
+        def answered() -> bool:
+            seen[:] = [type(each) for repl in box.journal.repls() for each in chain(*box.journal.read(repl.id))]
+            return Answers in seen
+
+        wait_until(answered)
+        box.close()
+
+    with Sandbox(Shop().tools(), journal=path, limits=Limits(timeout=None)) as box:
+        looking = threading.Thread(target=look, args=(box,))
+        looking.start()
+        with contextlib.suppress(ClosedError, WorkerError):
+            run_in(box, mode, "tools.price{item = 'tea'} while true do end")
+        looking.join()
+    assert End not in seen
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_write_that_fails_leaves_no_gap(path: Path, mode: str, at: int) -> None:
+    class Failing(Journal):
+        left = 0
+
+        def append(self, *args: Any) -> None:
+            self.left -= 1
+            if self.left == 0:
+                raise JournalError("the disk is full")
+            super().append(*args)
+
+    journal = Failing(SqliteBackend(path))
+    with Sandbox(Shop().tools(), journal=journal) as box, box.repl() as repl:
+        repl.run("x = 1")
+        journal.left = at
+        script = "x = tools.price{item = 'tea'}"
+        with pytest.raises(JournalError, match="the disk is full"):
+            asyncio.run(repl.arun(script)) if mode == "async" else repl.run(script)
+        assert repl.run("y = 2 return x").value is None  # what is not on file is gone
+        repl_id = repl.id
+    assert restored(path, repl_id, "return {x == nil, y}") == [True, 2]
+
+
+@tool
+def picture(size: int) -> Media:
+    return Media(b"\x89PNG\r\n\x1a\n" + bytes(size - 8), name="chart.png")
+
+
+@tool
+def look(image: Media) -> str:
+    return f"{image.name} {image.type} {image.size}"
+
+
+def test_images_and_files_are_restored_up_to_a_bound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journaling, "LARGEST_MEDIUM", 1000)
+    tools = [picture, look]
+    with Sandbox(tools, journal=path) as box, box.repl() as repl:
+        repl.run("small, large, given = tools.picture{size = 1000}, tools.picture{size = 1001}, file",
+                 inputs={"file": Media(b"text", "text/plain", "a.txt")}).unwrap()  # fmt: skip
+        repl_id = repl.id
+    for _ in range(2):  # the second time with the run that the first has added
+        with Sandbox(tools, journal=path) as box, box.restore(repl_id) as repl:
+            seen = repl.run("return {tools.look{image = small}, tools.look{image = given}}").unwrap()
+            assert seen == ["chart.png image/png 1000", "a.txt text/plain 4"]
+            run = repl.run("return tools.look{image = large}")
+            assert "this medium is unknown here" in str(run.error)
+    kept = [record for records in open_journal(path).read(repl_id) for record in records if isinstance(record, Medium)]
+    assert sorted(len(each.data) for each in kept) == [4, 1000]  # each once

@@ -71,6 +71,10 @@ def by_page_alone(args: dict[str, Any]) -> Any:
     return _cut(args.get("page_number", 1) * 5 - 5)
 
 
+def by_page_with_an_idle_cursor(args: dict[str, Any]) -> Any:
+    return {"data": _cut(args.get("page", 1) * 5 - 5), "total": len(ITEMS), "next_cursor": None}
+
+
 def at_once(args: dict[str, Any]) -> Any:
     return {"items": ITEMS, "total": len(ITEMS)}
 
@@ -111,6 +115,7 @@ PARAMETERS: dict[Callable[[dict[str, Any]], Any], dict[str, Any]] = {
     by_page: {"page": WHOLE},
     by_page_from_0: {"page": WHOLE},
     by_page_alone: {"page_number": WHOLE},
+    by_page_with_an_idle_cursor: {"page": WHOLE},
     at_once: {"query": TEXT},
 }
 BROKEN: dict[Callable[[dict[str, Any]], Any], tuple[dict[str, Any], str]] = {
@@ -145,6 +150,31 @@ def test_every_form_gives_all_items(call: Any, language: str, isolation: str) ->
     run = _run(call, PARAMETERS[call], source, language, isolation=isolation)
     assert run.unwrap() == ITEMS
     assert len(run.calls) <= 6  # five pages; a form without an end takes one more
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+@pytest.mark.parametrize(
+    ("name", "end", "inside"),
+    [
+        ("next_page", None, None),
+        ("next", None, None),
+        ("next_cursor", "", None),
+        ("nextPage", False, None),
+        ("next_page", None, "pagination"),
+        ("next", None, "links"),
+    ],
+)
+@pytest.mark.parametrize("parameter", ["page", "offset"])
+def test_a_next_that_is_null_is_the_end(name: str, end: Any, inside: str | None, parameter: str, language: str) -> None:
+    def listed(args: dict[str, Any]) -> Any:
+        at = args.get("offset", (args.get("page", 1) - 1) * 5)
+        following = {"page": at // 5 + 2, "offset": at + 5}[parameter] if at + 5 < len(ITEMS) else end
+        says = {name: following}
+        return {"items": _cut(at), **({inside: says} if inside else says)}
+
+    run = _run(listed, {parameter: WHOLE}, SCRIPTS[language].format("listed", ""), language)
+    assert run.unwrap() == ITEMS
+    assert len(run.calls) == 5
 
 
 @pytest.mark.parametrize("language", SCRIPTS)

@@ -54,6 +54,14 @@ def test_a_file_in_the_folder_is_a_tool(tmp_path: Path) -> None:
         assert lib.scripts[0].definition.version == "2.1"
 
 
+def test_an_empty_table_is_a_list_where_the_result_schema_says_so(tmp_path: Path) -> None:
+    source = """local fields = {orders = {type = "array"}, by = {type = "object"}}
+    tool = {name = "late", returns = {type = "object", properties = fields}}
+    function tool.execute() return {orders = {}, by = {}} end"""
+    with library(tmp_path, files={"late.lua": source}) as lib, Sandbox(tools=lib.toolbox) as box:
+        assert box.run("return tools.late()").value == {"orders": [], "by": {}}
+
+
 def test_the_configured_key_is_the_name_and_further_keys_are_config(tmp_path: Path) -> None:
     toml = '[tools.script.hello]\npath = "tools/greet.lua"\nword = "${GREETING}"\nother = "${NOPE:-x}"\nlist = [1, 2]\n'
     with library(tmp_path, toml, {"greet.lua": GREET.replace('name = "greet", ', "")}) as lib:

@@ -33,7 +33,7 @@ def test_allowed_values(description: str, values: list[str]) -> None:
 @pytest.mark.parametrize(
     ("description", "form", "said"),
     [
-        ("The distance to travel in miles.", None, "in miles"),
+        ("The distance to travel in miles.", None, "miles"),
         ("Start of the range (format: 'YYYY-MM-DD').", None, "YYYY-MM-DD"),
         ("The speed, from 0 to 100. Default is 50.", None, "from 0 to 100"),
         ("The status. null if it was never set. Nice.", None, "null if it was never set"),

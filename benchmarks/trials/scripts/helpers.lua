@@ -7,12 +7,13 @@ end), 2)
 return list.count_by(pages(tools.list_orders), function(order) return order.created:sub(1, 7) end)
 
 -- task: top_customers
-local groups = list.entries(list.group_by(pages(tools.list_orders, {status = "delivered"}), "user_id"))
-return list.map(list.take(list.sort_by(groups, function(group)
-  return -list.sum(group.value, function(order)
-    return list.sum(order.items, function(item) return item.price * item.quantity end)
-  end)
-end), 2), "key")
+local spent = {}
+for _, order in ipairs(pages(tools.list_orders, {status = "delivered"})) do
+  for _, item in ipairs(order.items) do
+    spent[order.user_id] = (spent[order.user_id] or 0) + item.price * item.quantity
+  end
+end
+return list.map(list.take(list.sort_by(list.entries(spent), "-value"), 2), "key")
 
 -- task: best_seller
 local pieces = {}

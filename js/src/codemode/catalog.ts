@@ -4,7 +4,7 @@ import { filled, type Texts, written } from "../languages.js";
 import { byText } from "../tools/naming.js";
 import { Document } from "../tools/document.js";
 import { lengthOf } from "../tools/facts.js";
-import { firstSentence, flat, parametersSchema, Signatures, typeText, visible, worthSaying } from "../tools/signature.js";
+import { firstSentence, flat, parametersSchema, sharedWords, Signatures, typeText, visible, worthSaying } from "../tools/signature.js";
 import type { Tool } from "../tools/tool.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { count, counted, isObject } from "../values.js";
@@ -14,6 +14,7 @@ export type Detail = "schemas" | "full" | "brief" | "signatures" | "names" | "se
 const STEPS: Detail[] = ["full", "brief", "signatures", "names", "search"];
 const LONGEST_LINE = 4000;
 const MOST_NAMESPACES = 60;
+const MOST_NAMED_GROUPS = 20;
 const SHARED_BY = 3;
 const MOST_OPENINGS = 4;
 const LEAN_TOKENS = 250;
@@ -37,11 +38,20 @@ export interface Choice {
 
 export type CountTokens = (text: string) => number;
 
-/** The most detailed catalog within the budget of tokens. Its text depends on the tools alone, byte for byte. */
-export function makeCatalog(
-  toolbox: Toolbox, texts: Texts,
-  options: { full_schemas: boolean; budget: number | null; count: CountTokens; leave_out?: ReadonlySet<string> },
-): Catalog {
+/** What `makeCatalog` takes besides the tools; `labels` are those of the conversation. */
+interface CatalogOptions {
+  full_schemas: boolean;
+  budget: number | null;
+  count: CountTokens;
+  leave_out?: ReadonlySet<string>;
+  labels?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * The most detailed catalog within the budget of tokens. Its text depends on what is given alone, byte for byte. Where there is no
+ * room for all signatures, groups that a label names keep theirs.
+ */
+export function makeCatalog(toolbox: Toolbox, texts: Texts, options: CatalogOptions): Catalog {
   const tools = [...toolbox].filter((tool) => !options.leave_out?.has(tool.path)).sort((a, b) => {
     const [[aSpace, aName], [bSpace, bName]] = [place(a, toolbox), place(b, toolbox)];
     return byText(aSpace, bSpace) || byText(aName, bName) || byText(a.path, b.path);
@@ -49,13 +59,27 @@ export function makeCatalog(
   if (tools.length === 0) return { text: "", detail: "full", tools: 0, tokens: 0 };
   const steps: Detail[] = options.full_schemas ? ["schemas", ...STEPS] : STEPS;
   for (const step of steps) {
-    const text = catalogText(step, tools, toolbox, texts);
-    const tokens = options.count(text);
-    if (options.budget === null || tokens <= options.budget || step === "search") {
-      return { text, detail: step, tools: tools.length, tokens };
+    let text = catalogText(step, tools, toolbox, texts);
+    const fits = (longer: string): boolean => options.budget === null || options.count(longer) <= options.budget;
+    if (!fits(text) && step !== "search") continue;
+    if (step === "names" || step === "search") {
+      let chosen: Tool[] = [];
+      for (const group of namedGroups(tools, toolbox, options.labels ?? {})) {
+        const longer = catalogText(step, tools, toolbox, texts, [...chosen, ...group]);
+        if (fits(longer)) [text, chosen] = [longer, [...chosen, ...group]];
+      }
     }
+    return { text, detail: step, tools: tools.length, tokens: options.count(text) };
   }
   throw new Error("unreachable");
+}
+
+/** The tools of each group that a label names. */
+function namedGroups(tools: Tool[], toolbox: Toolbox, labels: Readonly<Record<string, string>>): Tool[][] {
+  const texts = Object.values(labels).map((text) => text.toLowerCase());
+  const named = new Set(texts.flatMap((text) => [text, ...(text.match(/[\p{L}\p{N}_]+/gu) ?? [])]));
+  const groups = groupsOf(tools, toolbox, (tool) => tool.path);
+  return groups.filter((group) => named.has(group.place.slice(0, -1).toLowerCase())).slice(0, MOST_NAMED_GROUPS).map((group) => group.tools);
 }
 
 /** Takes what the mode says; `auto` takes the code tool where it is smaller, and both otherwise. `hidden` is how many tools scripts would reach. */
@@ -101,27 +125,31 @@ export function roughTokens(text: string): number {
   return Math.ceil(new TextEncoder().encode(text).length / 4);
 }
 
-function catalogText(step: Detail, tools: Tool[], toolbox: Toolbox, texts: Texts): string {
+/** All tools at that step; those of `detailed` with signatures where the others have none. */
+function catalogText(step: Detail, tools: Tool[], toolbox: Toolbox, texts: Texts, detailed: Tool[] = []): string {
   const nameOf = (tool: Tool): string => place(tool, toolbox)[1];
   const call = (tool: Tool): string => filled(texts.call, { name: written(texts, toolbox.alias(tool)) });
+  const before = detailed.length > 0 ? [catalogText("brief", detailed, toolbox, texts)] : [];
   if (step === "names") {
-    const groups = groupsOf(tools, toolbox, nameOf);
+    const groups = groupsOf(tools.filter((tool) => !detailed.includes(tool)), toolbox, nameOf);
+    if (groups.length === 0) return before.join("\n");
     const first = (groups.find((group) => group.place) ?? groups[0]!).tools[0]!;
-    const lines = groups.map(({ place: before, tools: members }) =>
-      `- ${before ? `${before.slice(0, -1)}: ` : ""}${members.map(nameOf).join(", ")}`,
+    const lines = groups.map(({ place: space, tools: members }) =>
+      `- ${space ? `${space.slice(0, -1)}: ` : ""}${members.map(nameOf).join(", ")}`,
     );
-    return [filled(texts.names_title, { call: call(first) }), ...lines].join("\n");
+    return [...before, filled(texts.names_title, { call: call(first) }), ...lines].join("\n");
   }
   if (step === "search") {
     const spaces = groupsOf(tools, toolbox, nameOf).map((group) => group.place.slice(0, -1) || "tools");
     const more = spaces.length - MOST_NAMESPACES;
     const namespaces = spaces.slice(0, MOST_NAMESPACES).join(", ") + (more > 0 ? ` and ${more} more` : "");
-    return filled(texts.search_title, { count: tools.length, namespaces, call: call(tools.at(-1)!) });
+    return [...before, filled(texts.search_title, { count: tools.length, namespaces, call: call(tools.at(-1)!) })].join("\n");
   }
-  const groups = groupsOf(step === "signatures" ? tools : withoutSharedOpenings(tools), toolbox, fingerprint);
+  const shown = step === "signatures" ? tools : withoutSharedOpenings(tools);
+  const [groups, shared] = [groupsOf(shown, toolbox, fingerprint), sharedWords(shown)];
   const signatures = new Signatures(groups.flatMap((group) => group.tools), { facts: step === "full" });
   const lines = groups.flatMap((group) =>
-    group.tools.map((tool) => line(step, tool, written(texts, `${group.place}${nameOf(tool)}`), signatures)),
+    group.tools.map((tool) => line(step, tool, written(texts, `${group.place}${nameOf(tool)}`), signatures, shared)),
   );
   const types = signatures.types().map((text) => {
     const chars = Array.from(text);
@@ -131,8 +159,8 @@ function catalogText(step: Detail, tools: Tool[], toolbox: Toolbox, texts: Texts
 }
 
 /** One tool; whatever its description and schema hold, it begins one line and imitates no other. */
-function line(step: Detail, tool: Tool, name: string, signatures: Signatures): string {
-  const words = step === "signatures" ? "" : worthSaying(tool, step === "full");
+function line(step: Detail, tool: Tool, name: string, signatures: Signatures, shared: ReadonlySet<string>): string {
+  const words = step === "signatures" ? "" : worthSaying(tool, step === "full", shared);
   let text = `- ${signatures.signature(tool, name)}${words}`;
   if (lengthOf(text) > LONGEST_LINE) text = `- ${signatures.signature(tool, name, false)}${words}`;
   if (lengthOf(text) > LONGEST_LINE) text = `- ${visible(name)}(…)${words}`;

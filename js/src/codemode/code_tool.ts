@@ -32,7 +32,7 @@ export class CodeTool {
   definition(catalog: Catalog, added: ReadonlyMap<string, string>): Definition {
     const { description } = this.settings;
     const { texts, routes: { hidden, kept } } = this;
-    const parts = description === null ? [texts.description, texts.helpers] : [description];
+    const parts = description === null ? [texts.description, this.hasRecords(catalog) ? texts.helpers : ""] : [description];
     if (this.reached > 0 && description === null) {
       const paged = [...hidden].some((tool) => pagingForm(tool) !== null);
       parts.push(texts.with_tools, paged ? texts.paging : "", texts.failures, this.failuresText(), this.limitsText());
@@ -45,6 +45,12 @@ export class CodeTool {
     }
     const parameter = { type: "string", description: this.texts.parameter_description };
     return this.made(parts.filter(Boolean).join("\n"), parameter, this.reached === 0);
+  }
+
+  /** Whether scripts may get lists of objects, or objects by their keys: the helpers are for these. */
+  private hasRecords(catalog: Catalog): boolean {
+    if (this.reached === 0 || ["names", "search"].includes(catalog.detail)) return true;
+    return [...this.routes.hidden].some((tool) => tool.returns === null || tool.returns === undefined) || RECORDS.test(catalog.text);
   }
 
   /** The code tool beside direct definitions of every tool: these say the rest. */
@@ -119,3 +125,6 @@ export class CodeTool {
 function addedLine(name: string, said: string): string {
   return visible(said.startsWith(name) ? `- ${said}` : `- ${name} — ${said}`);
 }
+/** In a catalog: a list of objects, an object of objects, a result of which nothing is known. */
+const RECORDS = /(?:\}|\b(?:[A-Z]\w*|any|object))\[\]|: array\b|-> (?:any|array|object)\b|\{\[string\]: [A-Z{]/;
+

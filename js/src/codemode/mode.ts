@@ -186,11 +186,15 @@ export class CodeMode {
     return this.choice.code ? [...this.routes.hidden] : [];
   }
 
-  /** The code tool and the direct tools in a provider's format. */
-  definitions(form: Format = "openai"): Record<string, unknown>[] {
+  /**
+   * The code tool and the direct tools in a provider's format. `labels` are those of the conversation: groups of tools that they
+   * name get their signatures first.
+   */
+  definitions(form: Format = "openai", { labels }: { labels?: Record<string, string> } = {}): Record<string, unknown>[] {
     const view = this.current();
     const direct = definitionsOf(view.direct);
-    const shown = view.choice.code ? [view.code, ...direct] : direct;
+    const code = labels && !view.choice.both ? this.codeTool.definition(this.makeCatalog(labels), view.added) : view.code;
+    const shown = view.choice.code ? [code, ...direct] : direct;
     return inFormat(shown.map((item) => within(item, this.settings.description_chars)), form);
   }
 
@@ -352,11 +356,14 @@ export class CodeMode {
     return this.view;
   }
 
+  private makeCatalog(labels?: Record<string, string>): Catalog {
+    const { full_schemas, catalog_tokens: budget } = this.settings;
+    return makeCatalog(this.routes.hidden, this.texts, { full_schemas, budget, count: this.count, leave_out: this.routes.kept, labels });
+  }
+
   private makeView(added: Map<string, string>): View {
     const { settings, count } = this;
-    const catalog = makeCatalog(this.routes.hidden, this.texts, {
-      full_schemas: settings.full_schemas, budget: settings.catalog_tokens, count, leave_out: this.routes.kept,
-    });
+    const catalog = this.makeCatalog();
     const code = this.codeTool.definition(catalog, added);
     const direct = providerNames(this.routes.direct, [this.tool_name]);
     const everything = providerNames(this.sandbox.toolbox, [this.tool_name]);

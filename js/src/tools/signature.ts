@@ -15,6 +15,7 @@ export type Level = (typeof LEVELS)[number];
 
 const LONGEST_SENTENCE = 140;
 const MOST_FIELDS_IN_MESSAGES = 16;
+const FEW = 4;
 const MOST_SENTENCES = 2;
 
 /** The tool at that level of detail; `name` replaces its path, where a script writes it differently. */
@@ -111,16 +112,26 @@ export function sentence(tool: Tool): string {
  * The same for a list of many tools: without a sentence that only repeats the name, and with facts, also with later sentences
  * that tell what to know.
  */
-export function worthSaying(tool: Tool, facts: boolean): string {
+export function worthSaying(tool: Tool, facts: boolean, shared: ReadonlySet<string> = new Set()): string {
   const first = firstSentence(tool.description);
   const stems = words(first);
   const known = new Set(words(tool.path));
-  const said = !first || (stems.length > 0 && stems.every((stem) => known.has(stem))) ? [] : [first];
+  const repeats = stems.length > 0 && known.has(stems[0]!) && stems.every((stem) => known.has(stem) || shared.has(stem));
+  const said = !first || repeats ? [] : [first];
   if (facts) {
     const later = sentences(oneLine(begin(tool.description))).slice(1).filter(telling);
     said.push(...later.filter((text) => lengthOf(text) <= LONGEST_SENTENCE).slice(0, MOST_SENTENCES));
   }
   return said.length > 0 ? ` — ${visible(said.join(" "))}` : "";
+}
+
+/** Words in the first sentences of a quarter of the tools and more: they tell none from another. */
+export function sharedWords(tools: readonly Tool[]): Set<string> {
+  const counts = new Map<string, number>();
+  for (const tool of tools) {
+    for (const stem of new Set(words(firstSentence(tool.description)))) counts.set(stem, (counts.get(stem) ?? 0) + 1);
+  }
+  return new Set([...counts].filter(([, count]) => count >= Math.max(FEW, tools.length / 4)).map(([stem]) => stem));
 }
 
 /** The JSON Schema of a tool's parameters on one line. */

@@ -13,6 +13,7 @@ const LONGEST_CHOICES = 200;
 const MOST_FIELDS = 60;
 const MOST_SUBSCHEMAS = 1000; // of one schema; a server's schema may be built to grow without end
 const DEEPEST = 30;
+const SMALL = 30; // characters of a type without a title that says more than a name would
 const MOST_COPIES = 32; // of a type without a name: types within types would grow without end
 const MOST_BRANCHES = 16;
 const LONGEST_NAME = 40;
@@ -97,6 +98,14 @@ export class TypeBook {
     if (gaps.every((gap) => this.shapes[gap]!.kind >= 0)) this.settle(at, this.key(at));
   }
 
+  /** Takes in another name for a type: a title, or else what the names of its fields have in common. */
+  suggest(at: number, hint: string, titled: boolean): void {
+    const first = this.first.get(this.shapes[at]!.kind) ?? this.shapes[at]!;
+    if (!hint || first.titled) return;
+    first.hint = titled || !first.hint ? hint : commonEnd(first.hint, hint) || NO_NAME;
+    first.titled = titled;
+  }
+
   private gap(number: number): string {
     const { kind } = this.shapes[number]!;
     const name = this.chosen().get(kind);
@@ -119,10 +128,7 @@ export class TypeBook {
     if (!this.kinds.has(key)) this.kinds.set(key, this.kinds.size);
     shape.kind = this.kinds.get(key)!;
     if (!this.first.has(shape.kind)) this.first.set(shape.kind, shape);
-    const first = this.first.get(shape.kind)!;
-    if (first.titled || shape === first) return;
-    if (shape.titled || !first.hint) [first.hint, first.titled] = [shape.hint, shape.titled];
-    else if (shape.hint && shape.hint !== first.hint) first.hint = NO_NAME; // one place's word for it would mislead at the others
+    this.suggest(at, shape.hint, shape.titled);
   }
 
   private key(start: number): string {
@@ -163,7 +169,7 @@ export class TypeBook {
       const name = free(typeName(shape.hint) || NO_NAME, used);
       let times = uses.get(kind) ?? 0;
       const size = shape.body.reduce<number>((sum, piece) => sum + (typeof piece === "number" ? 8 : lengthOf(textOf(piece))), 0);
-      const saves = (times - 1) * size > (times + 1) * name.length + 6 && !shape.isMap;
+      const saves = (times - 1) * size > (times + 1) * name.length + 6 && !shape.isMap && (shape.titled || size > SMALL);
       if (saves || looped.has(kind) || times > MOST_COPIES) {
         names.set(kind, name);
         used.add(name);
@@ -227,7 +233,10 @@ export class Reader {
     if (schema === false) return ["never"];
     if (!isObject(schema)) return ["any"];
     const known = this.done.get(schema);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      if (known.length === 1 && typeof known[0] === "number") this.book.suggest(known[0], hint, titled);
+      return known;
+    }
     if (this.open.has(schema) || this.left <= 0 || this.open.size >= DEEPEST) return this.again(schema);
     const title = schema["title"];
     if (typeof title === "string" && typeName(title)) [hint, titled] = [title, true];
@@ -392,6 +401,19 @@ export function joined(between: string, parts: Template[]): Template {
 
 function textOf(piece: string | { fact: string }): string {
   return typeof piece === "string" ? piece : piece.fact;
+}
+
+/** The last words that two names share: the address of `address` and `billing_address`. */
+function commonEnd(left: string, right: string): string {
+  if (left === right) return left;
+  const split = (name: string): string[] => name.match(/[A-Z]?[a-z0-9]+|[A-Z]+/g) ?? [];
+  const [words, others] = [split(left), split(right)];
+  let shared = 0;
+  while (
+    shared < Math.min(words.length, others.length) &&
+    words.at(-1 - shared)!.toLowerCase() === others.at(-1 - shared)!.toLowerCase()
+  ) shared += 1;
+  return words.slice(words.length - shared).join("_");
 }
 
 function free(name: string, used: Set<string>): string {

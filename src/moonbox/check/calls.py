@@ -141,7 +141,7 @@ def method(walk: Walk, node: p.Method) -> v.Value:
         return v.Scalar("number")
     handler = walk.words.methods.get(node.name)
     if handler is not None and isinstance(base, v.Data | v.Results):
-        return _list_method(walk, base, node, handler)
+        return _over_list(walk, base, node.name, handler, node.arguments)
     values = [walk.value(argument) for argument in node.arguments]
     name = node.name
     if name == "push" and len(values) == 1 and walk.words.methods:
@@ -203,19 +203,27 @@ def _no_method(walk: Walk, base: v.Value, node: p.Method, kind: str) -> None:
     walk.about(base, node.key, f"{kind} has no method '{node.name}'", hint)
 
 
-def _list_method(walk: Walk, base: v.Value, node: p.Method, handler: str) -> v.Value:
-    """Methods that call a function with the elements of a list, or return them."""
+def _over_list(walk: Walk, base: v.Value, name: str, handler: str, arguments: tuple[p.Expression, ...]) -> v.Value:
+    """What calls a function with the elements of a list, reads a field of each, or returns them."""
     inner = v.element(base)
     result: v.Value = None
-    for argument in node.arguments:
+    for argument in arguments:
         if type(argument) is p.Function:
             given = (None, inner) if handler == "fold" else (inner, inner) if handler == "sort" else (inner,)
             result = walk.function(argument, given)
         else:
             walk.value(argument)
+            if name in _BY_FIELD and isinstance(inner, v.Data):
+                result = reads.field_by_name(walk, inner, argument)
     if handler == "map":
         return v.Results((), result)
     return base if handler == "same" else inner if handler == "one" else None
+
+
+def _list_function(walk: Walk, node: p.Call, *, name: str) -> v.Value:
+    """`list.map(items, …)` and the others."""
+    items = walk.value(node.arguments[0]) if node.arguments else None
+    return _over_list(walk, items, name, _LIST_FUNCTIONS[name], node.arguments[1:])
 
 
 # Functions of the library that call others
@@ -284,13 +292,22 @@ def _parallel_map(walk: Walk, node: p.Call) -> v.Value:
 def _pages(walk: Walk, node: p.Call) -> v.Value:
     """pages(tool, arguments, wish): the tool is given, not called."""
     first = node.arguments[0] if node.arguments else None
-    values = [walk.value(argument) for argument in node.arguments]
-    if values and isinstance(values[0], v.ToolValue) and node.exact:
-        _arguments(walk, values[0], node.at, node.arguments[1:2])
+    wish = node.arguments[2] if len(node.arguments) > 2 else None
+    values = [walk.value(argument) for argument in node.arguments if argument is not wish]
+    tool = values[0] if values else None
+    if _tools_are_functions(walk) and type(first) is p.Constant and isinstance(first.value, str):
+        tool = walk.view.named(first.value)
+    item = reads.paged_item(walk.view.result(tool.tool)) if isinstance(tool, v.ToolValue) else None
+    if type(wish) is p.Function:
+        walk.function(wish, (item, v.Scalar("number", "it is the position")))
+    elif wish is not None:
+        walk.value(wish)
+    if isinstance(tool, v.ToolValue) and node.exact:
+        _arguments(walk, tool, node.at, node.arguments[1:2])
     elif type(first) is p.Call and isinstance(walk.quiet(first.function), v.ToolValue):
         arguments = ", ".join(map(walk.text, first.arguments)) or "{}"
         walk.fact(first.at, "called_too_early", function="pages", tool=walk.text(first.function), arguments=arguments)
-    return v.Results((), None)
+    return v.Results((), item)
 
 
 def _sort(walk: Walk, node: p.Call) -> v.Value:
@@ -317,6 +334,15 @@ def _probe(walk: Walk, node: p.Call) -> v.Value:
     return v.Scalar("string")
 
 
+_LIST_FUNCTIONS = {
+    **dict.fromkeys(("filter", "sort_by", "unique", "take"), "same"),
+    **dict.fromkeys(("min_by", "max_by"), "one"),
+    **dict.fromkeys(("group_by", "count_by", "sum", "join"), "each"),
+    "map": "map",
+}
+_BY_FIELD = frozenset({*_LIST_FUNCTIONS, "order_by"} - {"take", "join"})
+"""Functions of lists that take a field by its name."""
+
 _LIBRARY: dict[str, Callable[[Walk, p.Call], v.Value]] = {
     "pcall": _protected,
     "xpcall": _protected,
@@ -325,6 +351,7 @@ _LIBRARY: dict[str, Callable[[Walk, p.Call], v.Value]] = {
     "parallel_settle": partial(_together, settle=True),
     "parallel.map": _parallel_map,
     "pages": _pages,
+    **{f"list.{name}": partial(_list_function, name=name) for name in _LIST_FUNCTIONS},
     "table.sort": _sort,
     "type": _probe,
 }

@@ -73,6 +73,24 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
     return None
 
 
+def field_by_name(walk: Walk, base: v.Data, node: p.Expression) -> v.Value:
+    """The field whose name a function of lists is given; "-name" sorts by it in descending order."""
+    if base.facts.kinds != v.OBJECT or type(node) is not p.Constant or not isinstance(node.value, str):
+        return None
+    name = node.value.removeprefix("-")
+    if walk.words.any_methods and (name in walk.words.any_methods or not walk.is_unset(name)):
+        return None  # a function by its name
+    return _field_of(walk, base, p.Field(node.at, node, name, node.at))
+
+
+def paged_item(result: v.Data | None) -> v.Value:
+    """What the items of a paged result are: of the list, or of the only list that it holds."""
+    if result is None or result.facts.kinds != v.OBJECT:
+        return v.element(result)
+    lists = [part for part in result.facts.properties.values() if result.document.kinds(part) == v.LIST]
+    return v.element(result.part(lists[0])) if len(lists) == 1 else None
+
+
 def _unknown_field(walk: Walk, base: v.Data, facts: v.Facts, name: str) -> tuple[str, str | None]:
     names = list(facts.properties)
     close = nearest(name, names, parts=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
+import time
+from pathlib import Path  # noqa: TC003 - read at run time by Typer
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.options import START_SECONDS, Json, RunOptions, argument, option, with_run_options
+from moonbox.cli.options import START_SECONDS, ConfigFile, Json, Place, RunOptions, argument, option, with_run_options
 from moonbox.cli.output import confirmed, console, print_json
+from moonbox.cli.trust import trusted_config
 from moonbox.errors import Diverged, InDoubt, UsageError
 from moonbox.wording import counted, visible
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from moonbox.cli.session import Session
     from moonbox.journal.store import Journal
 
-Place = Annotated[str | None, option("--journal", help="The journal.", metavar="PLACE", envvar="MOONBOX_JOURNAL")]
 RunId = Annotated[str, argument(help="The run's id, from `moonbox runs`.", metavar="RUN")]
 InFlight = Annotated[
     str | None,
@@ -33,11 +34,12 @@ RUNS_EXAMPLES = """[bold]Examples[/]
 
 def runs(
     journal: Place = None,
+    config: ConfigFile = None,
     interrupted: Annotated[bool, typer.Option("--interrupted", help="Only runs that a crash cut off.")] = False,
     as_json: Json = False,
 ) -> None:
     """List the runs of a journal, and those that a crash cut off."""
-    opened = _open(journal)
+    opened = open_place(journal, config)
     found = opened.runs(interrupted=interrupted)
     opened.close()
     if as_json:
@@ -105,6 +107,7 @@ repls_app = typer.Typer(name="repls", help="List or delete the Repls of a journa
 @repls_app.command("list")
 def list_repls(
     journal: Place = None,
+    config: ConfigFile = None,
     label: Annotated[
         list[str] | None, option("--label", metavar="NAME=TEXT", help="Only Repls with this label; may be repeated.")
     ] = None,
@@ -113,7 +116,7 @@ def list_repls(
     """List the Repls, the latest first."""
     from moonbox.audit.query import labels_of
 
-    opened = _open(journal)
+    opened = open_place(journal, config)
     found = opened.repls(labels_of(label or ()))
     opened.close()
     if as_json:
@@ -141,15 +144,25 @@ def delete_repls(
     label: Annotated[
         list[str] | None, option("--label", metavar="NAME=TEXT", help="All Repls with this label; may be repeated.")
     ] = None,
+    older_than: Annotated[
+        str | None, option("--older-than", metavar="AGE", help="All Repls that were not used since: 12h, 30d, 8w.")
+    ] = None,
+    interrupted: Annotated[
+        bool, typer.Option("--interrupted", help="With --older-than: also those with a run that a crash cut off.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    config: ConfigFile = None,
 ) -> None:
-    """Delete Repls with all that the journal knows of them."""
-    from moonbox.audit.query import labels_of
+    """Delete Repls with all that the journal knows of them: runs, calls, approvals."""
+    from moonbox.audit.query import labels_of, moment
 
-    if not ids and not label:
-        raise UsageError("name the Repls to delete, or all of a label: --label tenant=acme")
-    opened = _open(journal)
+    if not ids and not label and older_than is None:
+        raise UsageError("name the Repls to delete, or all of a label: --label tenant=acme, or --older-than 30d")
+    opened = open_place(journal, config)
     chosen = list(ids or [repl.id for repl in opened.repls(labels_of(label or ()))])
+    if older_than is not None:
+        unused = set(opened.unused(moment(older_than, time.time()), interrupted=interrupted))
+        chosen = [repl for repl in chosen if repl in unused]
     if chosen and (yes or confirmed(f"Delete {counted(len(chosen), 'Repl')} for good?")):
         typer.echo(f"deleted {counted(opened.delete(chosen), 'Repl')}")
     elif not chosen:
@@ -160,21 +173,22 @@ def delete_repls(
 app = repls_app
 
 
-def _open(place: str | None) -> Journal:
-    from moonbox.journal.store import open_journal
+def open_place(place: str | None, config: Path | None = None) -> Journal:
+    """The journal of --journal, or that of the project."""
+    from moonbox.config import Config
+    from moonbox.project.sections import open_journal, with_journal
 
-    if place is None:
-        raise UsageError("name the journal with --journal, or in MOONBOX_JOURNAL")
-    if "://" not in place and not Path(place).exists():
-        raise UsageError(f"there is no journal '{place}'")
-    return open_journal(place, create=False)
+    journal = open_journal(with_journal(Config() if place else trusted_config(config), place), create=False)
+    if journal is None:
+        raise UsageError("name the journal with --journal, in MOONBOX_JOURNAL, or in [journal] of moonbox.toml")
+    return journal
 
 
 def _session(options: RunOptions, run: str) -> Session:
     """The project's tools, in a Sandbox for the language of that run."""
     from moonbox.cli.session import Session
 
-    opened = _open(options.journal)
+    opened = open_place(options.journal, options.config)
     known = {repl.id: repl.language for repl in opened.repls()}
     language = known[opened.find_run(run)]
     opened.close()

@@ -25,6 +25,7 @@ __all__ = [
     "ConfigFile",
     "Json",
     "McpConfig",
+    "Place",
     "Quantity",
     "RunOptions",
     "Tools",
@@ -60,6 +61,15 @@ def flag(*names: str, help: str) -> Any:
 ConfigFile = Annotated[
     Path | None,
     option("--config", "-c", help="The configuration file; by default the nearest moonbox.toml.", metavar="FILE"),
+]
+Place = Annotated[
+    str | None,
+    option(
+        "--journal",
+        help="The journal: a .db file or a postgresql:// database; by default that of [journal] in moonbox.toml.",
+        metavar="PLACE",
+        envvar="MOONBOX_JOURNAL",
+    ),
 ]
 McpConfig = Annotated[
     list[Path] | None,

@@ -113,6 +113,16 @@ def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, indent=2))
 
 
+def user_name() -> str:
+    """The name of the person at this terminal, for records."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # the system does not know the user
+        return f"user {os.getuid()}"
+
+
 def _in_colour() -> bool:
     """Whether stderr may have colours: the same rule that rich follows."""
     return is_terminal(stderr=True) and not os.environ.get("NO_COLOR")

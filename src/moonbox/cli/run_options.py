@@ -81,6 +81,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         on_output: Callable[[str], None] | None = None,
         secrets: Mapping[str, str] | None = None,
         redact: Sequence[str] | None = None,
+        config: Config | None = None,
     ) -> Sandbox:
         """The Sandbox that the options describe; UsageError says which of them is wrong."""
         from moonbox.sandbox.sandbox import Sandbox
@@ -95,7 +96,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             min_workers=0,
             approve=approve,
             audit=audit,
-            journal=self.journal,
+            **self._journal(config),
             on_call=on_call,
             on_output=on_output,
             secrets=secrets,
@@ -116,6 +117,15 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
         config = trusted_config(self.config)
         return config if config.path is not None else None
+
+    def _journal(self, config: Config | None) -> dict[str, Any]:
+        """The journal of --journal, or that of the project."""
+        if self.journal is None and config is None:
+            return {}
+        from moonbox.config import Config as NoFile
+        from moonbox.project.sections import journal_options, with_journal
+
+        return journal_options(with_journal(config or NoFile(), self.journal))
 
     def _tools(self) -> Toolbox | tuple[()]:
         if not self.tools:

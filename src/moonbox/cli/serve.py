@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.cli.browser import private_browser
-from moonbox.cli.options import ConfigFile, McpConfig, Tools, argument, flag, option
+from moonbox.cli.options import ConfigFile, McpConfig, Place, Tools, argument, flag, option
 from moonbox.cli.output import print_note
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
@@ -49,6 +49,7 @@ def serve(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     tools: Tools = None,
+    journal: Place = None,
     http: Annotated[bool, flag("--http", help="Serve over HTTP instead of standard input and output.")] = False,
     console: Annotated[
         bool, flag("--console", help="Serve the console's pages too, at /console; implies --http.")
@@ -94,13 +95,14 @@ def serve(
     formatter = _log(verbose, log_format)
     from moonbox.config.sections import ServeSettings
     from moonbox.project.python_tools import load_tools
-    from moonbox.project.sections import read_secrets
+    from moonbox.project.sections import read_secrets, with_journal
     from moonbox.project.serving import run_http, run_stdio
 
     http = http or console
     if not http:
         _refuse_http_options(host, port)
     chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
+    chosen = with_journal(chosen, journal)
     if require_jail:
         from moonbox.worker.jail import WHOLE_JAIL
 
@@ -127,6 +129,7 @@ def console(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
     tools: Tools = None,
+    journal: Place = None,
     port: Annotated[
         int | None,
         typer.Option(metavar="PORT", min=0, max=65_535, help="The port; 0 takes a free one.", show_default="8809"),
@@ -141,6 +144,7 @@ def console(
     """
     from moonbox.project.console import run_console
     from moonbox.project.python_tools import load_tools
+    from moonbox.project.sections import with_journal
 
     source = _read(script) if script is not None else ""
 
@@ -153,7 +157,7 @@ def console(
         if not no_browser and _has_screen():
             visit(address)
 
-    chosen = trusted_config(config, trust=trust)
+    chosen = with_journal(trusted_config(config, trust=trust), journal)
     with private_browser() as visit:
         run_console(chosen, load, mcp_config or [], port=port, script=source, opened=opened)
 

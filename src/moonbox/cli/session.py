@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import select
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
-from moonbox.cli.output import console, forget_typed, is_terminal
+from moonbox.cli.output import console, forget_typed, is_terminal, user_name
+from moonbox.errors import Denied
 from moonbox.sandbox.background import progress_words
 from moonbox.sandbox.decisions import Decision
+from moonbox.sandbox.threads import in_thread
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -69,14 +71,16 @@ class Session:
         try:
             self._latest = _LatestRun(options.trail)
             config = options.project()
+            keeps_questions = options.journal is not None or bool(config and config.section("journal"))
             self.sandbox: Sandbox = options.open(
                 language=language,
-                approve=self._approver,
+                approve=self._approver or (_announce if keeps_questions else None),
                 on_call=self._line,
                 audit=self._latest,
                 on_output=on_output and self._beside_line(on_output),
                 secrets=None if config is None else config.secrets,
                 redact=None if config is None else _redacted_fields(config),
+                config=config,
             )
             self._closing.callback(self.sandbox.close)
             if config is not None:
@@ -273,18 +277,18 @@ class CallLine:
         return line
 
 
-def _user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # the system does not know the user
-        return f"user {os.getuid()}"
+async def _announce(call: ToolCall) -> Decision:
+    """A Sandbox's `approve` without a terminal: says how to answer in the journal."""
+    answer = f"moonbox approvals answer {call.question} --allow, or --deny"
+    print(visible(f"{call.tool} waits for approval: {answer}", keep=""), file=sys.stderr, flush=True)
+    raise Denied("there is no terminal to ask you on", code="approval_unavailable")
 
 
 class Approver:
     """A Sandbox's `approve`: asks at the terminal itself, because standard input may be the script.
 
-    Calls of one batch ask from threads of their own, one at a time. Ctrl-C is handled in the main thread, while another
-    thread waits for an answer: a pipe (the bell) wakes it.
+    Calls of one batch ask from threads of their own, one at a time. A pipe (the bell) wakes the thread that waits for
+    an answer: after Ctrl-C, which is handled in the main thread, and when somebody else has answered.
     """
 
     def __init__(self, terminal: int, console: Console, line: CallLine) -> None:
@@ -294,7 +298,8 @@ class Approver:
         self._one_at_a_time = threading.Lock()
         self._bell_in, self._bell_out = os.pipe()
         self._withdrawn = False
-        self._person = _user_name()
+        self._asked: threading.Event | None = None  # of the call whose question is on the screen
+        self._person = user_name()
 
     @classmethod
     def at_terminal(cls, console: Console, line: CallLine) -> Approver | None:
@@ -306,9 +311,24 @@ class Approver:
         except OSError:
             return None
 
-    def __call__(self, call: ToolCall) -> Decision:
+    async def __call__(self, call: ToolCall) -> Decision:
+        from asyncio import CancelledError  # slow to load, and most scripts need no approval
+
+        settled = threading.Event()
+        try:
+            decision: Decision = await in_thread(lambda: self._ask(call, settled))
+        except CancelledError:  # somebody else has answered, or the script was stopped
+            settled.set()
+            if self._asked is settled:
+                os.write(self._bell_out, b"!")
+            raise
+        return decision
+
+    def _ask(self, call: ToolCall, settled: threading.Event) -> Decision:
         with self._one_at_a_time, self._line.hidden():
-            if self._withdrawn:  # cancelled while this call waited for its turn
+            self._asked = settled
+            self._drain_bell()
+            if self._withdrawn or settled.is_set():  # while this call waited for its turn
                 return Decision("deny")
             cut = self._show(call, shortened=True)
             question = "allow it? [y]es, [n]o, [a]lways, [e]dit" + ", [v]iew all" * cut + ": "

@@ -4,7 +4,7 @@
     full         types, signatures with what descriptions say of their fields, and sentences
     brief        types, signatures, first sentences
     signatures   types and signatures
-    names        names by group; signatures of the groups that were used most, as many as there is room for
+    names        names by group; signatures of the groups that labels name or that were used most, as there is room
     search       how to search; the same signatures
 
 A type is written once, and so are namespaces that have the same tools.
@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from moonbox.tools.learned import with_shape
-from moonbox.tools.signature import Signatures, first_sentence, parameters_schema, visible, worth_saying
+from moonbox.tools.signature import Signatures, first_sentence, parameters_schema, shared_words, visible, worth_saying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
 
     from moonbox.languages.language import Texts
     from moonbox.tools.document import Schema
@@ -59,12 +59,13 @@ def make_catalog(
     shapes: Mapping[str, Schema] | None = None,
     leave_out: Container[str] = (),
     uses: Mapping[str, int] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Catalog:
     """The most detailed catalog within the budget of tokens. Its text depends on what is given alone, byte for byte.
 
     `shapes` are shown where tools do not say what they return. `leave_out` are paths of tools that the model is shown
-    elsewhere. `uses` is how often tools were called before: where there is no room for all signatures, the tools that
-    were used keep theirs.
+    elsewhere. `uses` is how often tools were called before, `labels` are those of the conversation: where there is no
+    room for all signatures, groups that a label names keep theirs, and then the tools that were used.
     """
     shown = [with_shape(tool, (shapes or {}).get(tool.path)) for tool in toolbox if tool.path not in leave_out]
     tools = sorted(shown, key=lambda tool: (*_place(tool, toolbox), tool.path))
@@ -78,16 +79,22 @@ def make_catalog(
         if budget is None or tokens <= budget or step == steps[-1]:
             break
     if budget is not None and step in ("names", "search"):
-        text = _with_signatures(text, writer, step, uses or {}, lambda text: count(text) <= budget)
+        groups = writer.first(uses or {}, labels or {})
+        text = _with_signatures(text, writer, step, uses or {}, groups, lambda text: count(text) <= budget)
     return Catalog(text, step, len(tools), count(text))
 
 
 def _with_signatures(
-    text: str, writer: _Writer, step: Detail, uses: Mapping[str, int], fits: Callable[[str], bool]
+    text: str,
+    writer: _Writer,
+    step: Detail,
+    uses: Mapping[str, int],
+    groups: list[list[Tool]],
+    fits: Callable[[str], bool],
 ) -> str:
-    """The text with signatures of the groups that were used most, or else of those of their tools that were."""
+    """The text with signatures of the groups, or else of those of their tools that were used."""
     chosen: list[Tool] = []
-    for group in writer.by_use(uses)[:_MOST_USED_GROUPS]:
+    for group in groups[:_MOST_USED_GROUPS]:
         used = [tool for tool in group if uses.get(tool.path)]
         for more in (group, used):
             longer = writer.text(step, [*chosen, *more])
@@ -117,20 +124,25 @@ class _Writer:
                 return "\n".join([*self._detailed("brief", with_signatures), self._search()])
         return "\n".join(self._detailed(step, self._tools))
 
-    def by_use(self, uses: Mapping[str, int]) -> list[list[Tool]]:
-        """The tools of each group that was used, the most used group first."""
-        groups = [group.tools for group in self._groups(self._tools, lambda tool: tool.path)]
-        counts = [(sum(uses.get(tool.path, 0) for tool in group), group) for group in groups]
-        return [group for times, group in sorted(counts, key=lambda item: -item[0]) if times]
+    def first(self, uses: Mapping[str, int], labels: Mapping[str, str]) -> list[list[Tool]]:
+        """The tools of each group that a label names or that was used: those named first, then the most used."""
+        named = {word for text in labels.values() for word in (text.lower(), *re.findall(r"\w+", text.lower()))}
+        groups = self._groups(self._tools, lambda tool: tool.path)
+        ranked = [
+            (any(space.lower() in named for space in group.spaces), sum(uses.get(tool.path, 0) for tool in group.tools))
+            for group in groups
+        ]
+        order = sorted(range(len(groups)), key=lambda at: ranked[at], reverse=True)
+        return [groups[at].tools for at in order if any(ranked[at])]
 
     def _detailed(self, step: Detail, tools: Sequence[Tool]) -> list[str]:
         if not tools:
             return []
         shown = tools if step == "signatures" else _without_shared_openings(tools)
-        groups = self._groups(shown, _fingerprint)
+        groups, shared = self._groups(shown, _fingerprint), shared_words(shown)
         signatures = Signatures([tool for group in groups for tool in group.tools], facts=step == "full")
         lines = [
-            _line(step, tool, self._texts.written(f"{group.place}{_place(tool, self._toolbox)[1]}"), signatures)
+            _line(step, tool, self._texts.written(f"{group.place}{_place(tool, self._toolbox)[1]}"), signatures, shared)
             for group in groups
             for tool in group.tools
         ]
@@ -207,9 +219,9 @@ def _fingerprint(tool: Tool) -> Hashable:
     return tool.name, tool.description, json.dumps([tool.parameters, tool.returns])
 
 
-def _line(step: Detail, tool: Tool, name: str, signatures: Signatures) -> str:
+def _line(step: Detail, tool: Tool, name: str, signatures: Signatures, shared: Set[str]) -> str:
     """One tool; whatever its description and schema hold, it begins one line and imitates no other."""
-    words = "" if step == "signatures" else worth_saying(tool, facts=step == "full")
+    words = "" if step == "signatures" else worth_saying(tool, facts=step == "full", shared=shared)
     line = f"- {signatures.signature(tool, name)}{words}"
     if len(line) > _LONGEST_LINE:
         line = f"- {signatures.signature(tool, name, result=False)}{words}"

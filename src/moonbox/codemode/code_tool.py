@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 LEAN_TOKENS = 250
 """The most that the definition of a lean code tool takes."""
 _MOST_NAMES = 12
+_RECORDS = r"(?:\}|\b(?:[A-Z]\w*|any|object))\[\]|: array\b|-> (?:any|array|object)\b|\{\[string\]: [A-Z{]"
+"""In a catalog: a list of objects, an object of objects, a result of which nothing is known."""
 _ENOUGH_RESULTS = 3
 """Of one tool, before its results count as known."""
 
@@ -64,7 +67,7 @@ class CodeTool:
         """With the catalog of what scripts reach, and the first sentences about what was added beside tools."""
         texts, hidden, kept = self._texts, self._routes.hidden, self._routes.kept
         own = self._settings.description
-        parts = [texts.description, texts.helpers] if own is None else [own]
+        parts = [texts.description, texts.helpers if _has_records(hidden, catalog) else ""] if own is None else [own]
         if len(hidden) and own is None:
             paged = any(paging_form(tool) is not None for tool in hidden)
             parts += [texts.with_tools, texts.paging if paged else "", texts.failures]
@@ -118,6 +121,13 @@ class CodeTool:
         time = [] if limits.timeout is None else [f"{limits.timeout:g} seconds"]
         what = " and ".join([*calls, *time])
         return self._texts.limits.format(what=what) if what else ""
+
+
+def _has_records(hidden: Toolbox, catalog: Catalog) -> bool:
+    """Whether scripts may get lists of objects, or objects by their keys: the helpers are for these."""
+    if not len(hidden) or catalog.detail in ("names", "search") or any(tool.returns is None for tool in hidden):
+        return True
+    return re.search(_RECORDS, catalog.text) is not None
 
 
 def _grouped(tools: Sequence[Tool], among: Toolbox, texts: Texts) -> list[str]:

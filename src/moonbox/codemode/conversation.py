@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from moonbox.codemode.client_calls import Reply
+    from moonbox.codemode.definitions import Format
     from moonbox.codemode.mode import CodeMode
 
 
@@ -24,6 +25,10 @@ class Conversation:
         self.name = name
         self._mode = mode
         self._options = merged({}, options)
+
+    def definitions(self, form: Format = "openai") -> list[dict[str, Any]]:
+        """Like `CodeMode.definitions`, with the labels of this conversation."""
+        return self._mode.definitions(form, labels=self._options.get("labels"))
 
     def handle(self, name: str, arguments: Any, **options: Unpack[RunOptions]) -> str:
         """Like `CodeMode.handle`."""

@@ -179,15 +179,20 @@ class CodeMode:
             self._uses = self.sandbox.toolbox.learned.uses()
             self._view = None
 
-    def definitions(self, form: Format = "openai") -> list[dict[str, Any]]:
-        """The code tool and the direct tools in a provider's format."""
-        return in_format(self.neutral_definitions(), form)
+    def definitions(self, form: Format = "openai", *, labels: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+        """The code tool and the direct tools in a provider's format.
 
-    def neutral_definitions(self) -> list[Definition]:
+        `labels` are those of the conversation: groups of tools that they name get their signatures first.
+        """
+        return in_format(self.neutral_definitions(labels), form)
+
+    def neutral_definitions(self, labels: Mapping[str, str] | None = None) -> list[Definition]:
         """The same before any provider's format: the code tool first."""
         view = self._current()
-        direct = _definitions(view.direct)
-        shown = [view.code, *direct] if view.choice.code else direct
+        direct, code = _definitions(view.direct), view.code
+        if labels and not view.choice.both:
+            code = self._code_tool.definition(self._make_catalog(labels), view.added)
+        shown = [code, *direct] if view.choice.code else direct
         return [item.within(self.settings.description_chars) for item in shown]
 
     @property
@@ -263,6 +268,15 @@ class CodeMode:
                 return await self._client_calls.adrive(lambda: repl.start(prepared, **options), place)
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
+
+    async def aresume(self, run_id: str, in_flight: Any = None, *, options: RunOptions) -> Reply:
+        """Continue a run of the journal, with the tools that scripts reach here; see `Sandbox.resume`."""
+        self._current()
+
+        def make(repl_id: str) -> Repl:
+            return self.sandbox.make_repl(options, 30.0, self._routes.hidden, self._explain, repl_id=repl_id)
+
+        return self._answer(await self.sandbox.aresume(run_id, in_flight, make=make))
 
     def conversation(self, name: str = "", **options: Unpack[RunOptions]) -> Conversation:
         """One conversation whose calls all have these options, such as the `context` and `labels` of a user."""
@@ -365,25 +379,28 @@ class CodeMode:
                 self._view = self._make_view(added)
             return self._view
 
-    def _make_view(self, added: dict[str, str]) -> View:
-        settings, texts = self.settings, self._texts
-        catalog = make_catalog(
+    def _make_catalog(self, labels: Mapping[str, str] | None = None) -> Catalog:
+        return make_catalog(
             self._routes.hidden,
-            texts,
-            full_schemas=settings.full_schemas,
-            budget=settings.catalog_tokens,
+            self._texts,
+            full_schemas=self.settings.full_schemas,
+            budget=self.settings.catalog_tokens,
             count=self._count,
             shapes=self._shapes,
             leave_out=self._routes.kept,
             uses=self._uses,
+            labels=labels,
         )
+
+    def _make_view(self, added: dict[str, str]) -> View:
+        catalog = self._make_catalog()
         code = self._code_tool.definition(catalog, added)
         prompt = self._code_tool.prompt()
         direct = provider_names(self._routes.direct, [self.tool_name])
         everything = provider_names(self._toolbox, [self.tool_name])
         lean = self._code_tool.lean(everything, self._shapes)
         choice = choose(
-            settings.mode,
+            self.settings.mode,
             [code, *_definitions(direct)],
             _definitions(everything),
             lean,

@@ -87,6 +87,31 @@ class AuditSettings:
     """Runs older than this are deleted; 0 keeps everything."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class JournalSettings:
+    """The section [journal]: runs that outlive their process."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    path: str | None = None
+    """A SQLite file; a relative path is relative to the configuration file."""
+    url: str | None = None
+    """A PostgreSQL database instead of a file: `postgresql://…`."""
+    durability: Literal["process", "machine"] = "process"
+    """What a file survives: the death of the process, or also that of the machine."""
+    approval_seconds: float = 86_400.0
+    """How long a question to a person stays open; then it counts as denied."""
+    max_days: Annotated[float, Field(ge=0)] = 0
+    """Repls that were not used for so long are deleted, except those with an interrupted run; 0 keeps everything."""
+
+    def __post_init__(self) -> None:
+        positive("approval_seconds", self.approval_seconds)
+        if self.path is not None and self.url is not None:
+            raise ConfigError("set either path or url, not both")
+        if self.url is not None and self.url.partition("://")[0] not in ("postgresql", "postgres"):
+            raise ConfigError("url must begin with postgresql://")
+
+
 def read_limits(config: Config) -> Limits:
     """The section [limits]: a preset, and single limits that differ from it."""
     section = config.section("limits", ["preset", *(item.name for item in fields(Limits))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -106,7 +107,8 @@ class _Console:
                 return self._problem(request, 400, str(problem))
             if isinstance(values, Response):
                 return values
-            return self._render(request, page.template, page.view, {"script": page.script, **values})
+            values = {"script": page.script, **values}
+            return await asyncio.to_thread(self._render, request, page.template, page.view, values)
 
         return handle
 

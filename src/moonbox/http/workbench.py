@@ -25,6 +25,7 @@ from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, EventStream, TrailWatch
 from moonbox.http.playground import Playground, SessionBusy, media_of, watch_call, watch_output
 from moonbox.http.requests import Refused, json_object, number, text
+from moonbox.journal.questions import Questions
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.media import MediaStore
 from moonbox.sandbox.approvals import Answered, Approvals, Question
@@ -96,6 +97,8 @@ class Workbench:
         """Work with this Sandbox, and with those that `make` gives for further languages."""
         self._sandboxes[sandbox.language] = sandbox
         self._make = make
+        if sandbox.has_journal:
+            self.approvals.keep_in(Questions(sandbox.journal.backend))
         self.knowledge, self.diagnose, self._find_medium = knowledge, diagnose, find_medium
         if hasattr(trail, "tail"):
             self._watch = TrailWatch(self.events, trail.tail)
@@ -273,7 +276,7 @@ class _Api:
 
     async def approvals(self, _: Request) -> Response:
         bench = self._bench
-        pending = [bench.question(question) for question in bench.approvals.pending()]
+        pending = [bench.question(question) for question in await asyncio.to_thread(bench.approvals.pending)]
         return JSONResponse({"pending": pending, "answered": [each.to_dict() for each in bench.approvals.answered()]})
 
     async def answer(self, request: Request) -> Response:
@@ -284,7 +287,8 @@ class _Api:
         if kind == "edit" and not isinstance(arguments, dict):
             raise Refused(400, "invalid", "arguments must be a JSON object")
         try:
-            self._bench.approvals.answer(request.path_params["id"], Decision(kind, reason[:500], arguments, _BY))
+            decision = Decision(kind, reason[:500], arguments, _BY)
+            await asyncio.to_thread(self._bench.approvals.answer, request.path_params["id"], decision)
         except ArgumentError as problem:
             raise Refused(400, "invalid", problem.message) from None
         except UsageError as problem:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _SCHEMA = replace(
     SCHEMA, name="journal", error=JournalError, repair="restore it from a copy; nothing was changed in it"
 )
-_VERSION = 1
+_VERSION = 3
+"""In version 1 one event could not both begin and end a run; versions 1 and 2 have no table `handles`, the last one."""
 
 
 class Transaction(Protocol):
@@ -43,6 +44,9 @@ class Backend(Protocol):
     """What a SELECT ends with to keep others from changing its rows."""
     for_share: str
     """The same, where several may keep them."""
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """One statement, which is a transaction by itself: how many rows it has changed."""
 
     def writing(self) -> contextlib.AbstractContextManager[Transaction]: ...
 
@@ -69,6 +73,9 @@ class SqliteBackend:
             raise JournalError(f"there is no journal in {path}")
         with self.writing() as db:
             _create(db, real="REAL", bytes="BLOB", clustered="WITHOUT ROWID")
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self._database.change(statement, values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
@@ -119,6 +126,10 @@ class PostgresBackend:
         with self.writing() as db:
             db.rows("SELECT pg_advisory_xact_lock(1836019566)")  # two hosts may start at once
             _create(db, real="DOUBLE PRECISION", bytes="BYTEA", clustered="")
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        with self._connection() as connection:
+            return _Postgres(connection).change(statement, values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
@@ -188,3 +199,6 @@ def _create(db: Transaction, **types: str) -> None:
         db.change("INSERT INTO moonbox_journal VALUES (?)", (_VERSION,))
     elif found[0][0] > _VERSION:
         raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")
+    elif found[0][0] < _VERSION:
+        db.change(TABLES[-1].format(**types))
+        db.change("UPDATE moonbox_journal SET version = ?", (_VERSION,))

@@ -13,9 +13,10 @@ LEASE_SECONDS = 20.0
 
 @cache
 def _machine() -> str:
-    """This machine since its start: process ids mean the same for everybody who reads the same."""
+    """This machine since its start, and this container: process ids mean the same for everybody who reads the same."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return socket.gethostname()
 

@@ -31,6 +31,16 @@ class Begin(Struct, tag="begin", frozen=True, kw_only=True):
     labels: dict[str, str] = {}
 
 
+class Medium(Struct, tag="medium", frozen=True, kw_only=True):
+    """An image or a file that the script has a handle of from here on."""
+
+    address: str
+    kind: str
+    """Its MIME type."""
+    name: str
+    data: bytes
+
+
 class Calls(Struct, tag="calls", frozen=True, kw_only=True):
     """The script asks for these calls together: (number, target, arguments)."""
 
@@ -98,7 +108,7 @@ class Reset(Struct, tag="reset", frozen=True, kw_only=True):
     """What the scripts had defined is gone: the Repl was reset, or its worker was lost."""
 
 
-Record = Environment | Begin | Calls | Answers | Approved | End | Reset
+Record = Environment | Begin | Medium | Calls | Answers | Approved | End | Reset
 
 _encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder(list[Record]).decode

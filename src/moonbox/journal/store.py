@@ -8,6 +8,7 @@ import secrets
 import threading
 import weakref
 from contextlib import suppress
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 
 DURABILITIES = ("process", "machine")
 _MOST_LISTED = 10_000
-_MARKS: dict[type, str] = {Begin: "b", End: "e"}  # the last record of an event says whether it begins or ends a run
+# An event that begins or ends a run, or does both, is marked with "b", "e" or "be". SQLite uses the index of marked
+# events only where a statement says that the mark is not empty.
+_BEGINS = "b.mark <> '' AND b.mark IN ('b', 'be')"
+_ENDS = "e.run = b.run AND e.mark <> '' AND e.mark IN ('e', 'be')"
+_PRUNE_SECONDS = 3600.0
 
 
 class KnownRepl(Struct, frozen=True, kw_only=True):
@@ -63,8 +68,12 @@ class Held(Struct, frozen=True, kw_only=True):
 class Journal:
     """Open it with `open_journal`. Thread-safe; shared by all Repls of a Sandbox."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, *, max_days: float = 0) -> None:
         self.backend = backend
+        self.suspended: set[str] = set()
+        """Runs that this process stops but does not end: they stay interrupted, and another process resumes them."""
+        self.max_days = max_days
+        """Repls that were not used for so long are deleted; 0 keeps everything."""
         self.name = backend.name
         self._holder = this_process(secrets.token_hex(4))
         self._pid = os.getpid()
@@ -78,8 +87,7 @@ class Journal:
         """Enter a new Repl, held by this process."""
         now = self.backend.now()
         row = (repl, now, language, json.dumps(dict(labels)), parent, 1, self._holder, now + LEASE_SECONDS)
-        with self.backend.writing() as db:
-            db.change("INSERT INTO repls VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self.backend.change("INSERT INTO repls VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         self._renew_leases()
         return Held(repl=repl, fence=1)
 
@@ -101,8 +109,7 @@ class Journal:
 
     def release(self, held: Held) -> None:
         """Let others take the Repl."""
-        with self.backend.writing() as db:
-            db.change("UPDATE repls SET holder = '' WHERE id = ? AND fence = ?", (held.repl, held.fence))
+        self.backend.change("UPDATE repls SET holder = '' WHERE id = ? AND fence = ?", (held.repl, held.fence))
 
     def _renew_leases(self) -> None:
         """Start the thread that does it, once."""
@@ -115,21 +122,19 @@ class Journal:
     def renew(self) -> None:
         """Hold everything that this process holds for a while longer."""
         values = (self.backend.now() + LEASE_SECONDS, self._holder)
-        with self.backend.writing() as db:
-            db.change("UPDATE repls SET expires = ? WHERE holder = ?", values)
+        self.backend.change("UPDATE repls SET expires = ? WHERE holder = ?", values)
 
     # Events
 
     def append(self, held: Held, seq: int, run: str, records: list[Record]) -> None:
         """Write records as one event; raises JournalError where another process has taken the Repl."""
         data = encode(records)
-        mark = _MARKS.get(type(records[-1]), "")
-        with self.backend.writing() as db:
-            written = db.change(
-                "INSERT INTO events SELECT id, ?, ?, ?, ?, ?, ? FROM repls WHERE id = ? AND fence = ?"
-                + self.backend.for_share,
-                (seq, run, mark, self.backend.now() if mark else 0.0, crc32(data), data, held.repl, held.fence),
-            )
+        mark = "b" * any(type(record) is Begin for record in records) + "e" * (type(records[-1]) is End)
+        written = self.backend.change(
+            "INSERT INTO events SELECT id, ?, ?, ?, ?, ?, ? FROM repls WHERE id = ? AND fence = ?"
+            + self.backend.for_share,
+            (seq, run, mark, time() if mark else 0.0, crc32(data), data, held.repl, held.fence),
+        )
         if written != 1:
             raise JournalError(f"the Repl {held.repl!r} was taken over by another process, or deleted; stop using it")
 
@@ -152,11 +157,10 @@ class Journal:
 
     def copy(self, held: Held, source: str, upto: int) -> None:
         """Begin a new Repl's journal with the first events of another."""
-        with self.backend.writing() as db:
-            db.change(
-                "INSERT INTO events SELECT ?, seq, run, '', at, checksum, data FROM events WHERE repl = ? AND seq < ?",
-                (held.repl, source, upto),
-            )
+        self.backend.change(
+            "INSERT INTO events SELECT ?, seq, run, '', at, checksum, data FROM events WHERE repl = ? AND seq < ?",
+            (held.repl, source, upto),
+        )
 
     # Listings
 
@@ -166,7 +170,7 @@ class Journal:
         with self.backend.reading() as db:
             rows = db.rows(
                 "SELECT id, created, language, labels, parent, holder, expires, "
-                "(SELECT count(*) FROM events WHERE repl = id AND mark = 'b') "
+                f"(SELECT count(*) FROM events AS b WHERE b.repl = id AND {_BEGINS}) "
                 f"FROM repls ORDER BY created DESC LIMIT {_MOST_LISTED}"
             )
         known = (
@@ -187,12 +191,12 @@ class Journal:
     def runs(self, *, interrupted: bool = False) -> tuple[KnownRun, ...]:
         """The latest first; on request only those that a crash cut off."""
         now = self.backend.now()
-        unended = "AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.run = b.run AND e.mark = 'e')"
+        unended = f"AND NOT EXISTS (SELECT 1 FROM events AS e WHERE {_ENDS})"
         with self.backend.reading() as db:
             rows = db.rows(
                 "SELECT b.run, b.repl, b.at, b.data, r.holder, r.expires, "
-                "(SELECT e.data FROM events AS e WHERE e.run = b.run AND e.mark = 'e') "
-                "FROM events AS b JOIN repls AS r ON r.id = b.repl WHERE b.mark = 'b' "
+                f"(SELECT e.data FROM events AS e WHERE {_ENDS}) "
+                f"FROM events AS b JOIN repls AS r ON r.id = b.repl WHERE {_BEGINS} "
                 f"{unended if interrupted else ''} ORDER BY b.at DESC, b.seq DESC LIMIT {_MOST_LISTED}"
             )
         runs = []
@@ -225,38 +229,65 @@ class Journal:
                     raise UsageError(f"the Repl {repl!r} is in use by {in_words(found[0][0])}; close it there first")
             return sum(_delete(db, repl) for repl in repls)
 
+    def unused(self, before: float, *, interrupted: bool = False) -> list[str]:
+        """The Repls that nobody has used since then; on request also those with an interrupted run."""
+        now = self.backend.now()
+        unended = (
+            f"EXISTS (SELECT 1 FROM events AS b WHERE b.repl = r.id AND {_BEGINS} "
+            f"AND NOT EXISTS (SELECT 1 FROM events AS e WHERE {_ENDS}))"
+        )
+        with self.backend.reading() as db:
+            rows = db.rows(
+                "SELECT r.id, r.holder, r.expires FROM repls AS r WHERE r.created < ? "
+                "AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.repl = r.id AND e.at >= ?)"
+                + ("" if interrupted else f" AND NOT {unended}"),
+                (before, before),
+            )
+        return [repl for repl, holder, expires in rows if not is_held(holder, expires, now)]
+
+    def prune(self) -> None:
+        """Delete what is older than `max_days`."""
+        for repl in self.unused(self.backend.now() - self.max_days * 86_400) if self.max_days else ():
+            with suppress(UsageError):  # a process has taken it in the meantime
+                self.delete([repl])
+
     def close(self) -> None:
         """Release what this process holds, and close the database."""
         self._closing.set()
         if os.getpid() == self._pid:
-            with self.backend.writing() as db:
-                db.change("UPDATE repls SET holder = '' WHERE holder = ?", (self._holder,))
+            self.backend.change("UPDATE repls SET holder = '' WHERE holder = ?", (self._holder,))
             self.backend.close()
 
 
-def open_journal(place: Any, *, durability: str = "process", create: bool = True) -> Journal:
+def open_journal(place: Any, *, durability: str = "process", create: bool = True, max_days: float = 0) -> Journal:
     """The journal that `Sandbox(journal=…)` names: a path, `postgresql://…`, or a Journal."""
     if isinstance(place, Journal):
         return place
     if durability not in DURABILITIES:
         raise UsageError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
     if isinstance(place, str) and place.partition("://")[0] in ("postgresql", "postgres"):
-        return Journal(PostgresBackend(place))
+        return Journal(PostgresBackend(place), max_days=max_days)
     if not isinstance(place, str | os.PathLike) or not str(place):
         raise UsageError(f"journal must be a path or a postgresql:// address, not {place!r}")
-    return Journal(SqliteBackend(os.fspath(place), machine=durability == "machine", create=create))
+    backend = SqliteBackend(os.fspath(place), machine=durability == "machine", create=create)
+    return Journal(backend, max_days=max_days)
 
 
 def _delete(db: Transaction, repl: str) -> int:
-    for table in ("events", "questions"):
+    for table in ("events", "questions", "handles"):
         db.change(f"DELETE FROM {table} WHERE repl = ?", (repl,))
     return db.change("DELETE FROM repls WHERE id = ?", (repl,))
 
 
 def _renew(journal: weakref.ref[Journal], closing: threading.Event) -> None:
-    while not closing.wait(LEASE_SECONDS / 4):
-        if (living := journal()) is None:
-            return
+    pruned = 0.0
+    while (living := journal()) is not None:
         with suppress(JournalError):  # tried again soon; who takes the Repl in the meantime has a higher fence
-            living.renew()
+            if pruned:
+                living.renew()
+            if not pruned or monotonic() - pruned >= _PRUNE_SECONDS:
+                pruned = monotonic()
+                living.prune()
         del living
+        if closing.wait(LEASE_SECONDS / 4):
+            return

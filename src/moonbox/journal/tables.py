@@ -42,5 +42,6 @@ TABLES = (
     )
     """,
     "CREATE UNIQUE INDEX questions_of_calls ON questions (run, call)",
+    "CREATE TABLE IF NOT EXISTS handles (run TEXT PRIMARY KEY, repl TEXT NOT NULL, owner TEXT NOT NULL)",
 )
 """`fence` counts the leases of a Repl. `mark` says which rows begin or end a run."""

@@ -1,6 +1,7 @@
 """The assembly: creates and connects everything that one configuration describes.
 
 [sandbox]  [limits]  [audit]     the Sandbox and its trail
+[journal]                        where its runs are taken down
 [tools]                          tool scripts
 [knowledge]                      the tools search, get and sources
 [mcp.servers.<name>]             MCP servers
@@ -23,6 +24,7 @@ from moonbox.config.sections import read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
+    journal_options,
     open_metrics,
     read_audit,
     read_cluster,
@@ -236,6 +238,7 @@ def _open_sandbox(
             sleep_after=cluster.sleep_after,
             audit=sink,
             redact=audit.redact or None,
+            **journal_options(config),
             **hooks,
         )
 

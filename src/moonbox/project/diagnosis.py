@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import MoonboxError
+from moonbox.errors import MoonboxError, UsageError
 from moonbox.native import why_missing
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,11 +183,28 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
         if not any(problem.endswith(one) for one in unset)
     ]
     checks += [Check("variable", False, problem) for problem in unset]
+    if config.data.get("journal") and "journal" not in wrong:
+        checks.append(_journal(config))
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
     if powers(config) and not TrustStore.default().is_trusted(config):
         detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
     return (Check(config.path.name, True, detail), *checks)
+
+
+def _journal(config: Config) -> Check:
+    """Whether the journal can be read."""
+    from moonbox.project.sections import open_journal
+
+    try:
+        journal = open_journal(config, create=False)
+        if journal is None:
+            return Check("journal", False, "[journal] has neither path nor url: no run is taken down")
+        runs = journal.runs()
+        journal.close()
+    except MoonboxError as problem:
+        return Check("journal", type(problem) is UsageError, str(problem))  # no file yet: the first run makes it
+    return Check("journal", True, f"{journal.name} can be read: {counted(len(runs), 'run')}")
 
 
 def _tool_scripts(config: Config) -> list[Check]:

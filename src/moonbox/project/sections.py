@@ -6,12 +6,14 @@ import contextlib
 import importlib.util
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config.sections import (
     AuditSettings,
     ClusterSettings,
     CodeModeSettings,
+    JournalSettings,
     SandboxSettings,
     ServeSettings,
     read_limits,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from moonbox.audit.metrics import Metrics
     from moonbox.config import Config
     from moonbox.config.mcp import ServerSettings
+    from moonbox.journal.store import Journal
     from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
     from moonbox.scripts.configured import ToolsSettings
 
@@ -48,6 +51,38 @@ def open_metrics() -> Metrics | None:
 
 def read_audit(config: Config) -> AuditSettings:
     return config.read(AuditSettings, "audit")
+
+
+def read_journal(config: Config) -> JournalSettings:
+    return config.read(JournalSettings, "journal")
+
+
+def open_journal(config: Config, *, create: bool = True) -> Journal | None:
+    """The journal of a configuration, with its retention; None where the configuration has none."""
+    settings = read_journal(config)
+    place = settings.url or (settings.path and str(config.folder / Path(settings.path).expanduser()))
+    if not place:
+        return None
+    if not create and settings.url is None and not Path(place).exists():
+        raise UsageError(f"there is no journal '{settings.path}'")
+    from moonbox.journal.store import open_journal as open_place
+
+    with in_section(config, "journal"):
+        return open_place(place, durability=settings.durability, create=create, max_days=settings.max_days)
+
+
+def journal_options(config: Config) -> dict[str, Any]:
+    """The arguments of a Sandbox that the section [journal] describes."""
+    return {"journal": open_journal(config), "approval_seconds": read_journal(config).approval_seconds}
+
+
+def with_journal(config: Config, place: str | None) -> Config:
+    """The configuration with another journal, where one is given: a path, or `postgresql://…`."""
+    if not place:
+        return config
+    if "://" in place:
+        return config.with_changes(journal={"url": place, "path": None})
+    return config.with_changes(journal={"url": None, "path": os.path.relpath(place, config.folder)})
 
 
 def read_codemode(config: Config) -> CodeModeSettings:
@@ -167,6 +202,7 @@ READERS: dict[str, Callable[[Config], Any]] = {
     "audit": read_audit,
     "cluster": read_cluster,
     "codemode": read_codemode,
+    "journal": read_journal,
     "knowledge": read_knowledge,
     "limits": read_limits,
     "mcp": read_servers,

@@ -35,6 +35,8 @@ def powers(config: Config) -> tuple[str, ...]:
 def trust_hash(config: Config) -> str:
     """A hash of the parts that need agreement, as they are written: values of variables do not count."""
     parts = {name: config.written.get(name) for name in _SECTIONS}
+    if "journal" in config.written:  # which configurations that were trusted before it existed do not have
+        parts["journal"] = config.written["journal"]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -62,12 +64,15 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"send texts of the knowledge base to {embeddings.get('url', 'an embedding service')}"
     for what, path in (
         ("audit trail", _table(data.get("audit")).get("path")),
+        ("journal", _table(data.get("journal")).get("path")),
         ("knowledge base", knowledge.get("path")),
     ):
         if isinstance(path, str) and _may_leave_folder(path):
             yield f"write the {what} to {path}"
     if cluster := _table(data.get("cluster")).get("address"):
         yield f"run scripts, with the data that they get, on the cluster {cluster}"
+    if isinstance(url := _table(data.get("journal")).get("url"), str):
+        yield f"write scripts, arguments and results to the database {url.rpartition('@')[2]}"
     if _table(data.get("sandbox")).get("isolation") == "inline":
         yield "run scripts without isolation"
 

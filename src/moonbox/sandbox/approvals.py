@@ -4,7 +4,7 @@
     approvals.pending()                     the questions, oldest first
     approvals.answer(id, decision)          the script goes on
 
-Questions are plain values and the inbox is keyed by their ids, so that a journal can keep both later.
+Where a journal keeps the questions (`keep_in`), the inbox also has those of other processes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
+    from moonbox.journal.questions import KeptQuestion, Questions
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.tools.tool import Tool
 
@@ -68,6 +69,35 @@ class Question:
     changed: Change | None
     labels: Mapping[str, str]
     """The labels of the run: for whom it is."""
+    expires: float | None = None
+    """When it counts as denied; None where its approver decides that."""
+
+    @classmethod
+    def of(cls, call: ToolCall, changed: Change | None = None) -> Question:
+        tool = call.definition
+        return cls(
+            id=call.question or secrets.token_urlsafe(12),
+            tool=call.tool,
+            description=tool.description if tool is not None else "",
+            arguments=call.arguments,
+            run=call.run_id,
+            repl=call.repl_id,
+            index=call.index,
+            source=call.source,
+            language=call.language,
+            lines=_lines(call.source, call.tool),
+            hints=tuple(hint_names(tool)) if tool is not None else (),
+            asked=time(),
+            changed=changed or (Change(call.changed, ()) if call.changed else None),
+            labels=dict(call.labels),
+        )
+
+    @classmethod
+    def of_kept(cls, kept: KeptQuestion) -> Question:
+        """One that a journal keeps."""
+        changed = kept.shown["changed"] and Change(**kept.shown["changed"])
+        known = {**kept.shown, "id": kept.id, "asked": kept.asked, "expires": kept.expires, "changed": changed}
+        return cls(source=kept.source, **known)
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "arguments": to_jsonable(self.arguments), "labels": dict(self.labels)}
@@ -114,13 +144,20 @@ class Approvals:
         self._open: dict[str, tuple[Question, ToolCall, Future[Decision]]] = {}
         self._answered: deque[Answered] = deque(maxlen=_REMEMBERED)
         self._definitions: dict[str, dict[str, Any]] = {}
+        self._kept: Questions | None = None
+
+    def keep_in(self, questions: Questions) -> None:
+        """Show the questions of this journal too, and write answers to it."""
+        self._kept = questions
 
     async def approve(self, call: ToolCall) -> Decision:
         """For `Sandbox(approve=…)`: waits for the answer; raises Denied when no answer comes in time."""
         question, future = self._ask(call)
         outcome: Answered | None = None
         try:
-            decision = await self._first_answer(call, future)
+            others = (asyncio.ensure_future(other(call)) for other in self._others)
+            async with asyncio.timeout(self._timeout):
+                decision = await first_answer({asyncio.wrap_future(future), *others})
             outcome = Answered(question.id, question.tool, decision.kind, decision.reason, time(), decision.by)
         except TimeoutError:
             outcome = Answered(question.id, question.tool, "expired", "", time())
@@ -136,7 +173,10 @@ class Approvals:
     def pending(self) -> tuple[Question, ...]:
         """The open questions, oldest first."""
         with self._lock:
-            return tuple(question for question, _, _ in self._open.values())
+            own = {question.id: question for question, _, _ in self._open.values()}
+        kept = () if self._kept is None else self._kept.pending()
+        others = [Question.of_kept(each) for each in kept if each.id not in own]
+        return tuple(sorted([*own.values(), *others], key=lambda question: question.asked))
 
     def answered(self) -> tuple[Answered, ...]:
         """The latest answers, latest first."""
@@ -147,13 +187,14 @@ class Approvals:
         """Answer a question; UsageError when it is not open, ArgumentError when edited arguments do not fit."""
         with self._lock:
             entry = self._open.get(id)
-        if entry is None:
-            raise UsageError("this approval is not open: it was answered, or its run has ended")
-        _, call, future = entry
-        if decision.kind == "edit" and call.definition is not None:
-            call.definition.bind(dict(decision.arguments or {}))
+        if entry is not None and decision.kind == "edit" and entry[1].definition is not None:
+            entry[1].definition.bind(dict(decision.arguments or {}))
+        if self._kept is not None and (entry is None or entry[1].question):
+            self._kept.answer(id, decision.to_dict())
+            if entry is not None:
+                _set(entry[2], decision)  # its host need not look into the journal
         # False where another answer came first.
-        if future.done() or not _set(future, decision):
+        elif entry is None or entry[2].done() or not _set(entry[2], decision):
             raise UsageError("this approval is not open: it was answered, or its run has ended")
 
     def _ask(self, call: ToolCall) -> tuple[Question, Future[Decision]]:
@@ -161,29 +202,10 @@ class Approvals:
         with self._lock:
             if len(self._open) >= _MAX_PENDING:
                 raise Denied("too many calls wait for approval", code="approval_unavailable")
-            question = self._question(call)
+            question = Question.of(call, self._changed(call.definition))
             self._open[question.id] = (question, call, future)
         self._on_change(question)
         return question, future
-
-    def _question(self, call: ToolCall) -> Question:
-        tool = call.definition
-        return Question(
-            id=secrets.token_urlsafe(12),
-            tool=call.tool,
-            description=tool.description if tool is not None else "",
-            arguments=call.arguments,
-            run=call.run_id,
-            repl=call.repl_id,
-            index=call.index,
-            source=call.source,
-            language=call.language,
-            lines=_lines(call.source, call.tool),
-            hints=tuple(hint_names(tool)) if tool is not None else (),
-            asked=time(),
-            changed=self._changed(tool) or (Change(call.changed, ()) if call.changed else None),
-            labels=dict(call.labels),
-        )
 
     def _changed(self, tool: Tool | None) -> Change | None:
         before = self._definitions.get(tool.path) if tool is not None else None
@@ -193,29 +215,28 @@ class Approvals:
         names = tuple(name for name in now if now[name] != before[name])
         return Change(names, tuple(_diff(before, now))) if names else None
 
-    async def _first_answer(self, call: ToolCall, future: Future[Decision]) -> Decision:
-        """The inbox and the other approvers are asked together. One that cannot ask a person is left out."""
-        inbox: asyncio.Future[Any] = asyncio.wrap_future(future)
-        waiting: set[asyncio.Future[Any]] = {inbox, *(asyncio.ensure_future(other(call)) for other in self._others)}
-        try:
-            async with asyncio.timeout(self._timeout):
-                while True:
-                    done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                    for each in done:
-                        problem = each.exception()
-                        if problem is None:
-                            return Decision.of(each.result())
-                        if not isinstance(problem, Denied):
-                            raise problem
-        finally:
-            for each in waiting:
-                each.cancel()
-
     def _close(self, answered: Answered) -> None:
         with self._lock:
             self._open.pop(answered.id, None)
             self._answered.append(answered)
         self._on_change(answered)
+
+
+async def first_answer(asked: set[asyncio.Future[Any]]) -> Decision:
+    """The first answer of several approvers. One that raises `approval_unavailable` cannot ask: it is left out."""
+    waiting = asked
+    try:
+        while True:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                problem = each.exception()
+                if problem is None:
+                    return Decision.of(each.result())
+                if not isinstance(problem, Denied) or problem.code != "approval_unavailable":
+                    raise problem
+    finally:
+        for each in waiting:
+            each.cancel()
 
 
 def _set(future: Future[Decision], decision: Decision) -> bool:

@@ -14,12 +14,12 @@ from moonbox.tools.results import to_tool_error
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
-    from collections import deque
     from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.execution import Execution
+    from moonbox.sandbox.journaling import RunJournal
     from moonbox.sandbox.threads import Threads
     from moonbox.worker.link import Link
 
@@ -158,49 +158,51 @@ class AwaitedDriver:
             execution.tick(monotonic())
         execution.move()
 
+    def _is_over(self) -> bool:
+        """Whether nothing more is sent or started here."""
+        return self._execution.over or self._execution.moving
+
     def _act(self) -> None:
         """Do what the Execution asks for."""
         execution = self._execution
         self._act_scheduled = False
-        if execution.over or execution.moving:
+        if self._is_over():
             return
         if execution.interrupting:
             self._link.interrupt(execution.record.number, execution.interrupting)
             execution.interrupting = 0
-        if execution.record.journal is None:
-            self._start(execution.starting)
-            self._send(execution.outgoing())
-        elif self._writer is None:
-            self._writer = asyncio.create_task(self._write_ahead())
+        journal = execution.record.journal
+        if journal is None:
+            self._start(len(execution.starting))
+        self._send(execution.outgoing())
         due = execution.deadline()
+        if journal is not None and self._writer is None:
+            if execution.starting or journal.is_due(starting=False):
+                self._writer = asyncio.create_task(self._write_ahead(journal))
+            else:
+                due = journal.sooner(due)
         if due != self._due:
             self._set_timer(due)
 
-    def _start(self, entries: deque[CallEntry]) -> None:
-        while entries:
-            entry = entries.popleft()
+    def _start(self, most: int) -> None:
+        starting = self._execution.starting
+        for _ in range(min(most, len(starting))):
+            entry = starting.popleft()
             entry.performing = True
             task = asyncio.create_task(self._perform(entry))
             entry.cancel = task.cancel
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _write_ahead(self) -> None:
-        """Write to the journal, in a thread, what has happened; then start and send what follows from it."""
-        execution, journal = self._execution, self._execution.record.journal
-        assert journal is not None
+    async def _write_ahead(self, journal: RunJournal) -> None:
+        """Write to the journal, in a thread, what has happened; then start the calls that it tells of."""
+        execution = self._execution
         try:
-            while not execution.over and not execution.moving:
-                data = execution.outgoing()
-                if not data and not execution.starting:
-                    return
-                entries = execution.starting.copy()
-                execution.starting.clear()
+            while not self._is_over() and (execution.starting or journal.is_due(starting=True)):
+                told = len(execution.starting)
                 await asyncio.to_thread(journal.put, journal.take())
-                if execution.over or execution.moving:
-                    return
-                self._start(entries)
-                self._send(data)
+                if not self._is_over():
+                    self._start(told)
         except Exception as problem:  # noqa: BLE001 - raised by `run`
             self._fail(problem)
         finally:
@@ -284,6 +286,8 @@ class AwaitedDriver:
         if execution.interrupted and not execution.over:  # cancelled again
             execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
         execution.ledger.leave_all()
+        if self._writer is not None:
+            await asyncio.wait({self._writer})  # the end comes after what it writes
         for task in self._tasks:
             task.cancel()
         if self._sender is not None and execution.over and not execution.record.worker_lost:

@@ -277,8 +277,10 @@ class BlockingDriver:
             execution.interrupting = 0
         deadline = execution.deadline()
         data = execution.outgoing()
-        execution.write_ahead()
-        until = monotonic() if execution.starting else deadline  # a replay has come to calls that are to be made
+        journal = execution.record.journal
+        until = deadline if journal is None else journal.sooner(deadline)
+        if execution.starting:  # a replay has come to calls that are to be made
+            until = monotonic()
         try:
             frame = link.exchange(data, until, None if deadline is None else deadline + GRACE)
         except Unread:
@@ -288,8 +290,8 @@ class BlockingDriver:
             execution.frame(*frame)
             if execution.over:
                 return
-            if execution.starting:
-                execution.write_ahead()
+        if journal is not None and journal.is_due(starting=bool(execution.starting)):
+            journal.put(journal.take())
         if deadline is not None:  # checked after every frame: a worker may send them without end
             now = monotonic()
             if now >= deadline:

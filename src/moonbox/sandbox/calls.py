@@ -7,7 +7,7 @@ suspends, so that `run_to_end` drives it from an ordinary thread; the asyncio on
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -315,7 +315,12 @@ class CallPath:
         self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor, changed: tuple[str, ...]
     ) -> Decision:
         """Ask the person. The run's clock stands still for that time."""
-        if self._setup.approve is None:
+        approve = self._setup.approve
+        if run.journal is not None:
+            from moonbox.sandbox.durable_approvals import ask  # loads asyncio
+
+            approve = partial(ask, setup=self._setup)
+        if approve is None:
             entry.approval = "denied"
             raise Denied(
                 f"the tool '{tool.path}' needs a person's approval, and nobody can be asked here; go on without it",
@@ -324,7 +329,7 @@ class CallPath:
         try:
             with run.clock.standing_still():
                 asked = self.view(tool, entry, run).with_changed_parts(changed)
-                return Decision.of(await executor.settle(self._setup.approve(asked), entry))
+                return Decision.of(await executor.settle(approve(asked), entry))
         except ToolError:  # it was raised for the script
             raise
         except Exception as problem:

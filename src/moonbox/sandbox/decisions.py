@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moonbox.errors import Denied, UsageError
+from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -29,6 +30,11 @@ class Decision(Struct, frozen=True):
         for name in ("reason", "by"):
             if not isinstance(getattr(self, name), str):
                 raise UsageError(f"`{name}` of a Decision must be a string, not {getattr(self, name)!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a journal."""
+        given = {} if self.arguments is None else {"arguments": to_jsonable(dict(self.arguments))}
+        return {"kind": self.kind, "reason": self.reason, "by": self.by, **given}
 
     @classmethod
     def of(cls, answer: Any) -> Decision:
@@ -97,6 +103,8 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """What the tool finds as `Context.extra`."""
     labels: Mapping[str, str] = {}
     """The labels of the run."""
+    question: str = ""
+    """For `approve`: the id under which the journal keeps the question; empty without a journal."""
 
     def with_changed_parts(self, changed: tuple[str, ...]) -> ToolCall:
         """For `approve`: with the parts of the tool's definition that changed since the person said "always"."""

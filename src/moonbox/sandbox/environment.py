@@ -21,9 +21,7 @@ _SHOW_DOC = (
     "show(x): gives the model x besides the result; an image, audio clip or file (what a tool returned with a field "
     "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."
 )
-_PROGRESS_DOC = (
-    "progress(done, total, text): says how far the script is, to whoever waits for it; total and text may be left out."
-)
+_PROGRESS_DOC = "progress(done, total, text): tells the client how far the script is; total and text may be left out."
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
 

@@ -240,11 +240,6 @@ class Execution:
         self.record.sent += len(data)
         return data
 
-    def write_ahead(self) -> None:
-        """Write to the journal what has happened. The driver does it before it sends anything or starts a call."""
-        if self.record.journal is not None:
-            self.record.journal.put(self.record.journal.take())
-
     def deadline(self) -> float | None:
         """When something is due next, on the monotonic clock."""
         if self.stopping:

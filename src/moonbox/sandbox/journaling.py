@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 from hashlib import blake2b, sha256
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from msgspec import json, msgpack
 
 from moonbox._version import __version__
 from moonbox.errors import Diverged
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Record, Reply, Reset
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Medium, Reply, Reset
 from moonbox.sandbox.recorded import latest_environment, read_runs
 from moonbox.tools.tool import fingerprint
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from moonbox.audit.records import Run
+    from moonbox.journal.records import Record
     from moonbox.journal.store import Held, Journal
+    from moonbox.limits import Limits
     from moonbox.sandbox.call_entry import CallEntry, CallResult
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.record import RunRecord
@@ -28,22 +31,25 @@ if TYPE_CHECKING:
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed
 
+LONGEST_DELAY = 0.005
+"""Seconds that records wait for those that follow, to be written with them."""
+LARGEST_MEDIUM = 4 * 1024 * 1024
+"""Bytes of an image or a file whose contents are kept."""
 _SHORT = 300
 _encode = msgpack.Encoder().encode
 
 
 def begin_of(record: RunRecord, inputs: list[tuple[str, Any]]) -> Begin:
     """How a run begins."""
-    head = record.head()
     return Begin(
-        run=head.id,
-        number=head.number,
-        source=head.source,
+        run=record.id,
+        number=record.number,
+        source=record.source,
         inputs=inputs,
-        limits=record.calls.limits.to_dict(),
-        seed=head.seed,
-        started=head.started,
-        labels=dict(head.labels),
+        limits=_fields(record.calls.limits),
+        seed=record.seed,
+        started=record.started,
+        labels=record.labels,
     )
 
 
@@ -55,6 +61,8 @@ class ReplJournal:
         self.held = held
         self.seq = seq
         """The number of the next event."""
+        self.media = 0
+        """How many media of the Repl were looked at."""
         self._environment = environment
         self.released = False
         """Another process may use the Repl."""
@@ -84,8 +92,8 @@ class ReplJournal:
         )
         if found == self._environment:
             return []
-        before, self._environment = self._environment, found
-        return [found] if before is None or before != found else []
+        self._environment = found
+        return [found]
 
     def difference(self, toolbox: Toolbox) -> str:
         """In words: how the tools differ from those that the latest recorded run found; empty where they do not."""
@@ -128,7 +136,7 @@ class ReplJournal:
 
 
 class RunJournal:
-    """The journal of one run. The driver writes what it takes down before it sends anything or starts a call.
+    """The journal of one run. The driver writes what it takes down before it starts a call, and when it is due.
 
     While `replaying`, calls are compared with the record and answered from it. When the record has no more answers,
     `decisions` say what the calls without one get, by their numbers, and the run goes on as any other.
@@ -149,26 +157,30 @@ class RunJournal:
         self._groups = 0  # of recorded calls that the worker has asked for again
         self._fed = 0  # groups of recorded answers that the worker has got
         self._unwritten: list[Record] = []
+        self._due = 0.0  # on the monotonic clock: when they are written at the latest
+        self._failure: Exception | None = None
         self._digest = blake2b(digest_size=16)
         self.replaying = recorded is not None
 
     # Taking down
 
     def begin(self, records: list[Record]) -> None:
-        self._unwritten += records
+        for record in records:
+            self._add(record)
+        self._add_media()
 
     def called(self, items: list[Item]) -> bool:
         """The worker asks for these calls. Whether their answers come from the record; raises Diverged."""
         self._asked.update([item[0] for item in items])
         if not self.replaying:
-            self._unwritten.append(Calls(calls=items))
+            self._add(Calls(calls=items))
             return False
         assert self._recorded is not None
         if self._groups >= len(self._recorded.calls):
             if self._recorded.end is not None or self._fed < len(self._recorded.answers):
                 raise self._diverged("the run ended", _in_words(items))
             self.replaying = False
-            self._unwritten.append(Calls(calls=items))
+            self._add(Calls(calls=items))
             return False
         before = self._recorded.calls[self._groups].calls
         if _encode(before) != _encode(items):
@@ -180,8 +192,32 @@ class RunJournal:
         """These answers are about to be sent."""
         if self.replaying:
             return
+        self._add_media()
         known = {entry.id: entry for entry in entries}
-        self._unwritten.append(Answers(replies=[_reply(*reply, known.get(reply[0])) for reply in replies]))
+        self._add(Answers(replies=[_reply(*reply, known.get(reply[0])) for reply in replies]))
+
+    def _add_media(self) -> None:
+        """The contents of media that have come in since the last time."""
+        repl = self._repl
+        repl.media, new = self._record.calls.media.since(repl.media)
+        for each in new:
+            if each.size <= LARGEST_MEDIUM:
+                self._add(Medium(address=each.address, kind=each.type, name=each.name, data=each.data))
+
+    def _add(self, record: Record) -> None:
+        if not self._unwritten:
+            self._due = monotonic() + LONGEST_DELAY
+        self._unwritten.append(record)
+
+    def sooner(self, deadline: float | None) -> float | None:
+        """The deadline, or when the records must be written, if that is sooner."""
+        if not self._unwritten:
+            return deadline
+        return self._due if deadline is None else min(deadline, self._due)
+
+    def is_due(self, *, starting: bool) -> bool:
+        """Whether the records must be written now: calls are to be started, or they have waited long enough."""
+        return bool(self._unwritten) and (starting or monotonic() >= self._due)
 
     def printed(self, data: bytes) -> None:
         self._digest.update(data)
@@ -200,9 +236,15 @@ class RunJournal:
         return records
 
     def put(self, records: list[Record]) -> None:
-        """Write them, from any thread."""
-        if records:
-            self._repl.write(self._record.id, records)
+        """Write them, from any thread. After a failure nothing more is written: the record would have a gap."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            if records:
+                self._repl.write(self._record.id, records)
+        except Exception as problem:
+            self._failure = problem
+            raise
 
     def finish(self, run: Run, *, lost: bool) -> bool:
         """The run is over: write its end, or compare it with the recorded one. Whether it was a repetition."""
@@ -217,9 +259,11 @@ class RunJournal:
         if self.replaying:
             self._compare(end)
             return True
-        self._unwritten.append(end)
+        suspended = run.id in self._repl.journal.suspended
+        if not suspended:
+            self._add(end)
         self.put(self.take())
-        if lost:
+        if lost and not suspended:
             self._repl.reset()
         return False
 
@@ -271,6 +315,11 @@ class RunJournal:
             f"run {self._record.number} of the Repl {self._record.repl_id} does not repeat what was recorded: "
             f"recorded: {before}; now: {now}" + (f" ({why})" if why else "")
         )
+
+
+@lru_cache(maxsize=8)
+def _fields(limits: Limits) -> dict[str, Any]:
+    return limits.to_dict()
 
 
 def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> Reply:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -72,6 +71,8 @@ def label_text(text: str) -> str:
 
 def digest(text: str) -> str:
     """The first 16 digits of the SHA-256 of a text: a label for what must not be written itself."""
+    import hashlib  # here: only runs of a server need it
+
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

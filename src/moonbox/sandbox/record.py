@@ -88,8 +88,8 @@ class RunRecord:
         self.language = language or calls.language.name
         self.context: Mapping[str, Any] = context or {}
         self.labels: dict[str, str] = dict(labels) if labels else {}
-        self._started = time()
-        self._seed = seed
+        self.started = time()
+        self.seed = seed
         self._state_lost_before = state_lost_before
         self._on_output = on_output
         self._output: list[bytes] = []
@@ -101,10 +101,10 @@ class RunRecord:
             id=self.id,
             source=self.source,
             language=self.language,
-            started=self._started,
+            started=self.started,
             repl=self.repl_id,
             number=self.number,
-            seed=self._seed,
+            seed=self.seed,
             limits=self.calls.limits,
             labels=self.labels,
         )
@@ -184,10 +184,10 @@ class RunRecord:
                 native=self.native,
             ),
             error=error,
-            started=self._started,
+            started=self.started,
             repl=self.repl_id,
             number=self.number,
-            seed=self._seed,
+            seed=self.seed,
             observations=tuple(self.observations),
             state_lost=self.worker_lost or self._state_lost_before,
             kept=kept if self.kept & 1 and values else "",

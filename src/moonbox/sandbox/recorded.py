@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.errors import InDoubt, ToolError, UsageError
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Record, Reply, Reset
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Record, Reply, Reset
 from moonbox.sandbox.decisions import Answer
 from moonbox.values import Packed, pack
 
@@ -60,6 +60,7 @@ class RecordedRun:
         self.calls: list[Calls] = []
         self.answers: list[Answers] = []
         self.approved: set[int] = set()
+        self.media: list[Medium] = []
         self.end: End | None = None
 
     def add(self, record: Record) -> None:
@@ -69,6 +70,8 @@ class RecordedRun:
             self.answers.append(record)
         elif isinstance(record, Approved):
             self.approved.add(record.call)
+        elif isinstance(record, Medium):
+            self.media.append(record)
         elif isinstance(record, End):
             self.end = record
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
+    Make = Callable[[str], Repl]
+
 _encode = msgpack.Encoder().encode
 
 
@@ -37,6 +39,11 @@ class DurableRuns:
     @property
     def _sandbox(self) -> Sandbox:
         return cast("Sandbox", self)  # only a Sandbox is one
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether its runs are taken down."""
+        return self._setup.journal is not None
 
     @property
     def journal(self) -> Journal:
@@ -74,9 +81,9 @@ class DurableRuns:
         with Recovery(self._sandbox, self.journal.find_run(run_id)) as recovery:
             return recovery.resume(run_id, in_flight)
 
-    async def aresume(self, run_id: str, in_flight: Any = None) -> Run:
-        """The same, awaited."""
-        with Recovery(self._sandbox, self.journal.find_run(run_id)) as recovery:
+    async def aresume(self, run_id: str, in_flight: Any = None, *, make: Make | None = None) -> Run:
+        """The same, awaited. `make` makes the Repl of that id, instead of one with the tools of the Sandbox."""
+        with Recovery(self._sandbox, self.journal.find_run(run_id), make=make) as recovery:
             return await recovery.aresume(run_id, in_flight)
 
     def replay(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
@@ -95,7 +102,11 @@ def fork(box: Sandbox, repl_id: str, upto: int, before_write: Callable[[Run], Ru
     new_id = secrets.token_hex(6)
     held = box.journal.create(new_id, box.language, {}, parent=repl_id)
     box.journal.copy(held, repl_id, upto)
-    with Recovery(box, new_id, held, before_write) as recovery:
+
+    def make(repl_id: str) -> Repl:
+        return box.make_repl(repl_id=repl_id, before_write=before_write)
+
+    with Recovery(box, new_id, held, make) as recovery:
         return recovery.restore(abandon=True)
 
 
@@ -107,12 +118,12 @@ class Recovery:
         box: Sandbox,
         repl_id: str,
         held: Held | None = None,
-        before_write: Callable[[Run], Run | None] | None = None,
+        make: Make | None = None,
     ) -> None:
         self._box = box
         self._journal = journal = box.journal
         self._held = held or journal.take(repl_id)
-        self._before_write = before_write
+        self._make = make or (lambda id: box.make_repl(repl_id=id))
         self._repl: Repl | None = None
         try:
             events = journal.read(repl_id)
@@ -182,7 +193,7 @@ class Recovery:
         return self._runs[:place], recorded, decisions
 
     def _replayed(self, runs: list[RecordedRun]) -> Repl:
-        self._repl = self._box.make_repl(repl_id=self._held.repl, before_write=self._before_write)
+        self._repl = self._make(self._held.repl)
         self._repl.replay(self._events, runs)
         return self._repl
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import MoonboxError, UsageError, WorkerError
+from moonbox.errors import JournalError, MoonboxError, UsageError, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
@@ -326,6 +326,12 @@ class Repl:
     ) -> Execution:
         begin = recorded.begin
         self._number = begin.number - 1
+        for each in recorded.media:
+            medium = Media(each.data, each.kind, each.name)
+            medium.address = each.address
+            self._media.keep(medium)
+        assert self._journal is not None
+        self._journal.media, _ = self._media.since(self._journal.media)
         if options is None:
             options = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
         return self._begin(link, begin.source, (options, begin.inputs), recorded, decisions)
@@ -368,7 +374,7 @@ class Repl:
         if self._moves > _MOST_MOVES:
             raise WorkerError(f"{_MOST_MOVES} hosts were lost while this script ran on them")
         execution.outgoing()
-        execution.write_ahead()
+        record.journal.put(record.journal.take())
         self._worker.sleep()
         runs = journal.recorded_runs()
         place = [run.begin.run for run in runs].index(record.id)
@@ -522,7 +528,7 @@ class Repl:
         from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
 
         if self._journal is None:
-            labels = self._options.get("labels") or {}
+            labels = self._options.get("labels") or record.labels  # those of its first run say for whom it is
             self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, setup.language.name, labels))
         elif self._worker.loss_unseen:
             self._journal.reset()
@@ -571,8 +577,8 @@ class Repl:
         """An exception ends the run for its caller: keep the record of a run that was interrupted."""
         if execution is None:
             return
-        if not execution.over:
-            if isinstance(problem, Exception):  # a defect of ours: the state of the worker is unknown
+        if not execution.over or isinstance(problem, JournalError):
+            if isinstance(problem, Exception):  # the state of the worker is unknown, or not that of the journal
                 execution.ledger.leave_all()
                 self._worker.lose()
                 return

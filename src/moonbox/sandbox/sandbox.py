@@ -74,6 +74,7 @@ class Sandbox(DurableRuns):
     cluster        the Ray cluster whose nodes run the workers: "auto", "ray://host:port" or "host:port"
     sleep_after    seconds after which an idle Repl gives its worker up until its next run; needs a journal
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
+    approval_seconds  how long a question to a person stays open in the journal
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
     globals        values and functions that every script finds under their names
@@ -104,6 +105,7 @@ class Sandbox(DurableRuns):
         durability: Literal["process", "machine"] = "process",
         cluster: str | None = None,
         sleep_after: float | None = None,
+        approval_seconds: float = 86_400.0,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
         globals: Mapping[str, Any] | None = None,
@@ -124,6 +126,8 @@ class Sandbox(DurableRuns):
             max_workers=max_workers,
         )
         check_required(require, isolation)
+        if not isinstance(approval_seconds, int | float) or not 0 < approval_seconds < float("inf"):
+            raise UsageError(f"approval_seconds must be a positive number, not {approval_seconds!r}")
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
         check_context({} if context is None else context)
         limits = limits or Limits()
@@ -144,6 +148,7 @@ class Sandbox(DurableRuns):
             redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
             journal=None if journal is None else _open_journal(journal, durability),
+            approval_seconds=approval_seconds,
             check=bool(check),
             cluster=None if cluster is None else _join(cluster, isolation),
         )

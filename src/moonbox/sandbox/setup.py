@@ -72,6 +72,8 @@ class Setup:
     """Replaces values that neither scripts nor the trail may contain."""
     journal: Journal | None = None
     """Where runs are taken down, so that they outlive their process."""
+    approval_seconds: float = 0.0
+    """How long a question to a person stays open in the journal."""
     check: bool = True
     """Look at scripts before they run."""
     cluster: Membership | None = None

@@ -207,6 +207,27 @@ def submit_to(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], o
     return future
 
 
+async def in_thread(work: Callable[[], Any]) -> Any:
+    """The result of a blocking function, in a thread of its own that is left behind when this is cancelled."""
+    import asyncio
+    from concurrent.futures import Future, InvalidStateError
+
+    future: Future[Any] = Future()
+
+    def fill() -> None:
+        with contextlib.suppress(InvalidStateError):  # it was cancelled
+            try:
+                result = work()
+            except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
+                future.set_exception(problem)
+            else:
+                future.set_result(result)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(fill,), name="moonbox-approval", daemon=True).start()
+    return await asyncio.wrap_future(future)
+
+
 async def _cancel_all() -> None:
     import asyncio
 

@@ -114,12 +114,12 @@ def _unusable(data: Mapping[str, Any], folder: Path) -> dict[str, ScriptSettings
 
 
 def protected_paths(config: Config) -> tuple[str, ...]:
-    """Paths that no script may write: the configuration, scripts, the trail, the knowledge base, programs of servers.
+    """Paths that no script may write: the configuration, scripts, trail, journal, knowledge base, programs of servers.
 
     Invalid sections are skipped; the code that reads them reports the errors.
     """
     folder, paths = config.folder, [str(config.path)] if config.path is not None else []
-    for section, default in (("audit", None), ("knowledge", str(DEFAULT_STORE))):
+    for section, default in (("audit", None), ("journal", None), ("knowledge", str(DEFAULT_STORE))):
         path = _table(config.data.get(section)).get("path", default)
         if isinstance(path, str):
             paths.append(str(folder / Path(path.removeprefix("sqlite:").removeprefix("jsonl:")).expanduser()))

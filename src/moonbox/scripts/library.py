@@ -19,6 +19,8 @@ from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
 from moonbox.suggest import unknown
+from moonbox.tools.coercion import compile_coercion
+from moonbox.tools.document import Document
 from moonbox.tools.function import Context
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
@@ -210,8 +212,11 @@ class ScriptLibrary:
             return definition, not follows or _SHADOWED.search(source) is not None
 
     def _make_tool(self, key: str, settings: ScriptSettings, definition: ScriptDefinition, source: str) -> Tool:
+        fit = compile_coercion(Document(definition.returns)) if definition.returns else None
+
         def call(arguments: dict[str, Any], context: Context | None = None) -> Any:
-            return self._value(self._loaded.get(key), arguments, context or Context())
+            value = self._value(self._loaded.get(key), arguments, context or Context())
+            return fit(value) if fit else value
 
         return Tool.from_schema(
             name=definition.name,

@@ -104,7 +104,7 @@ _UNITS = (
 _CLAUSES = (
     r"\b\d+[- ](?:letter|digit|character)s?(?: \w+)?",
     r"[YMDHhms]{2,4}(?:[-/:. T][YMDHhms]{2,4})+(?: AM/PM)?",
-    rf"\b[Ii]n (?:{_UNITS})\b",
+    rf"(?<=\b[Ii]n )(?:{_UNITS})\b",
     r"\b[Bb]etween -?[\d.]+(?: \([^)]*\))? and -?[\d.]+\b",
     r"\bfrom -?[\d.]+ to -?[\d.]+\b",
     r"\b(?:[Aa]t (?:most|least)|[Uu]p to) [\d.]+\b",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
@@ -26,7 +27,7 @@ from moonbox.tools.type_reader import Reader, minified, singular
 from moonbox.tools.types import Template, TypeBook, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence, Set
 
     from moonbox.tools.tool import Tool
 
@@ -35,6 +36,7 @@ LEVELS: tuple[str, ...] = get_args(Level)
 
 LONGEST_SENTENCE = 140
 _MOST_FIELDS_IN_MESSAGES = 16
+_FEW = 4
 
 
 def render(tool: Tool, level: Level = "brief", *, name: str | None = None) -> str:
@@ -118,16 +120,22 @@ def sentence(tool: Tool) -> str:
     return f" — {visible(first)}" if first else ""
 
 
-def worth_saying(tool: Tool, *, facts: bool = False) -> str:
+def worth_saying(tool: Tool, *, facts: bool = False, shared: Set[str] = frozenset()) -> str:
     """The same for a list of many tools: without a sentence that only repeats the name, and with facts, also with later
-    sentences that tell what to know."""
+    sentences that tell what to know. `shared` words (see `shared_words`) say nothing either, but as the first."""
     first = first_sentence(tool.description)
-    stems = set(words(first))
-    said = [] if not first or (stems and stems <= set(words(tool.path))) else [first]
+    stems, known = words(first), set(words(tool.path))
+    said = [] if not first or (stems and stems[0] in known and known | shared >= set(stems)) else [first]
     if facts:
         later = [text for text in sentences(one_line(tool.description[:_LONGEST_LOOKED_AT]))[1:] if telling(text)]
         said += [text for text in later if len(text) <= LONGEST_SENTENCE][:_MOST_SENTENCES]
     return f" — {visible(' '.join(said))}" if said else ""
+
+
+def shared_words(tools: Sequence[Tool]) -> Set[str]:
+    """Words in the first sentences of a quarter of the tools and more: they tell none from another."""
+    counts = Counter(stem for tool in tools for stem in set(words(first_sentence(tool.description))))
+    return {stem for stem, count in counts.items() if count >= max(_FEW, len(tools) / 4)}
 
 
 def parameters_schema(tool: Tool) -> str:

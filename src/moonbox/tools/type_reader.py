@@ -46,8 +46,10 @@ class Reader:
             return ("never",)
         if not isinstance(schema, dict):
             return ("any",)
-        if id(schema) in self._read:
-            return self._read[id(schema)]
+        if (known := self._read.get(id(schema))) is not None:
+            if len(known) == 1 and isinstance(known[0], int):
+                self._book.suggest(known[0], hint, titled=titled)
+            return known
         if id(schema) in self._open or self._left <= 0 or len(self._open) >= _DEEPEST:
             return self._again(schema)
         if isinstance(title := schema.get("title"), str) and type_name(title):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
 _MOST_FIELDS = 60
+_SMALL = 30  # characters of a type without a title that says more than a name would
 _MOST_COPIES = 32  # of a type without a name: types within types would grow without end
 _LONGEST_NAME = 40
 _MOST_WORDS = 5
@@ -113,19 +114,22 @@ class TypeBook:
     def _settle(self, at: int, key: Hashable) -> None:
         shape = self.shapes[at]
         shape.kind = self._kinds.setdefault(key, len(self._kinds))
-        first = self._first.setdefault(shape.kind, shape)
-        if first.titled or shape is first:
-            return
-        if shape.titled or not first.hint:
-            first.hint, first.titled = shape.hint, shape.titled
-        elif shape.hint and shape.hint != first.hint:  # one place's word for it would mislead at the others
-            first.hint = NO_NAME
+        self._first.setdefault(shape.kind, shape)
+        self.suggest(at, shape.hint, titled=shape.titled)
 
     def close(self, at: int) -> None:
         """The shape is complete: it is classified now, unless it contains what is not complete."""
         gaps = [piece for piece in self.shapes[at].body if isinstance(piece, int)]
         if all(self.shapes[gap].kind >= 0 for gap in gaps):
             self._settle(at, self._key(at))
+
+    def suggest(self, at: int, hint: str, *, titled: bool) -> None:
+        """Take in another name for a type: a title, or else what the names of its fields have in common."""
+        first = self._first.get(self.shapes[at].kind, self.shapes[at])
+        if hint and not first.titled:
+            unnamed = titled or not first.hint
+            first.hint = hint if unnamed else _common_end(first.hint, hint) or NO_NAME
+            first.titled = titled
 
     def _key(self, start: int) -> Hashable:
         numbers = {start: 0}
@@ -162,6 +166,7 @@ class TypeBook:
             times = uses[kind]
             size = sum(len(piece) if isinstance(piece, str) else 8 for piece in shape.body)
             saves = (times - 1) * size > (times + 1) * len(name) + 6 and not shape.is_map
+            saves = saves and (shape.titled or size > _SMALL)
             if saves or kind in looped or times > _MOST_COPIES:
                 names[kind] = name
                 used.add(name)
@@ -206,6 +211,17 @@ def type_name(text: str) -> str:
 def joined(between: str, parts: list[Template]) -> Template:
     """The templates with that text between them."""
     return tuple(piece for at, part in enumerate(parts) for piece in ((between, *part) if at else part))
+
+
+def _common_end(left: str, right: str) -> str:
+    """The last words that two names share: the address of `address` and `billing_address`."""
+    if left == right:
+        return left
+    words, others = (re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name) for name in (left, right))
+    shared = 0
+    while shared < min(len(words), len(others)) and words[-1 - shared].lower() == others[-1 - shared].lower():
+        shared += 1
+    return "_".join(words[len(words) - shared :])
 
 
 def _free(name: str, used: set[str]) -> str:

@@ -542,6 +542,31 @@ static int l_arrange(lua_State *L) {
   return 1;
 }
 
+/* The `next` of scripts: from one integer to the one after it; all else is for the function in order.lua. So is every step while there
+ * is a hook, because its operations may be counted. */
+static int l_step(lua_State *L) {
+  p_lua_settop(L, 2);
+  if (p_lua_type(L, 1) == T_TABLE && p_lua_isinteger(L, 2) && !p_lua_gethook(L)) {
+    lua_Integer key = p_lua_tointegerx(L, 2, NULL);
+    if (key < INT64_MAX) {
+      p_lua_pushinteger(L, key + 1);
+      if (p_lua_rawgeti(L, 1, key + 1) != T_NIL) return 2;
+      pop(L, 2);
+    }
+  }
+  p_lua_pushvalue(L, REGISTRY - 1); /* the closure's own value */
+  p_lua_rotate(L, 1, 1);
+  p_lua_callk(L, 2, -1, 0, NULL);
+  return p_lua_gettop(L);
+}
+
+/* next(f): l_step with that function. */
+static int l_next(lua_State *L) {
+  p_lua_settop(L, 1);
+  p_lua_pushcclosure(L, l_step, 1);
+  return 1;
+}
+
 /* ---- JSON for the host ----------------------------------------------------------------------------------------------- */
 
 static int put(const char *data, size_t size) {
@@ -1583,7 +1608,7 @@ static const struct {
                  {"used", l_used},         {"second", l_second}, {"fill", l_fill},     {"ready", l_ready},
                  {"limits", l_limits},     {"bind", l_bind},     {"ask", l_ask},       {"encode_all", l_encode_all},
                  {"quiet", l_quiet},       {"survey", l_survey}, {"encode_result", l_encode_result},
-                 {"arrange", l_arrange}};
+                 {"arrange", l_arrange},   {"next", l_next}};
 
 /* open(library, address): take a Lua state over. Its registry then has a table of our functions, `moonbox.native`. */
 static PyObject *py_open(PyObject *module, PyObject *arguments) {
@@ -1844,7 +1869,7 @@ static PyMethodDef METHODS[] = {{"open", py_open, METH_VARARGS, NULL},
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 /* Raised with every change of what Python calls here; native.py has the same. */
-enum { REVISION = 10 };
+enum { REVISION = 11 };
 
 PyMODINIT_FUNC PyInit__native(void) {
   W.may_spin = spin_is_possible();

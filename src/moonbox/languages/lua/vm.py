@@ -28,6 +28,7 @@ _MODULES = (
     "calls",
     "guest",
     "kept",
+    "appended",
     "report",
     "list",
     "pages",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,15 @@ from moonbox.mcp.server.results import RELATED_KEY, RUN_KEY
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.sessions import Client
+    from moonbox.sandbox.recorded import PendingCall
 
 _LONGEST_ID = 64
+_LONGEST_ARGUMENTS = 500
+_IN_FLIGHT = ("retry", "fail")
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -28,13 +32,20 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
-def wait_tool(name: str, code_tool: str, result: dict[str, Any] | None, seconds: float) -> McpTool:
+def wait_tool(
+    name: str, code_tool: str, result: dict[str, Any] | None, seconds: float, *, journaled: bool = False
+) -> McpTool:
     """The tool as clients see it; `result` is the schema of the code tool's result."""
     properties = {
         "run_id": {"type": "string", "description": f"The run's id, from the answer of {code_tool}."},
         "seconds": {"type": "number", "minimum": 0, "description": f"How long to wait; at most {seconds:g}."},
         "cancel": {"type": "boolean", "description": "Stop the script instead."},
     }
+    if journaled:
+        properties["in_flight"] = {
+            "enum": list(_IN_FLIGHT),
+            "description": "After a restart of the server: make calls in doubt again, or let them fail.",
+        }
     return McpTool(
         name=name,
         title="Wait for a script",
@@ -55,6 +66,7 @@ class WaitArguments:
     run_id: str
     seconds: float | None = None
     cancel: bool = False
+    in_flight: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> WaitArguments:
@@ -71,7 +83,9 @@ class WaitArguments:
             raise UsageError("seconds must be a number of at least 0")
         if not isinstance(cancel, bool | None):
             raise UsageError("cancel must be true or false")
-        return cls(run_id, seconds, bool(cancel))
+        if (in_flight := given.get("in_flight")) not in (None, *_IN_FLIGHT):
+            raise UsageError("in_flight must be retry or fail")
+        return cls(run_id, seconds, bool(cancel), in_flight)
 
 
 def still_running(call: Call, client: Client, *, structured: bool) -> CallToolResult:
@@ -92,11 +106,22 @@ def still_running(call: Call, client: Client, *, structured: bool) -> CallToolRe
     return CallToolResult(content=[TextContent(text=text)], structured_content=data if structured else None, _meta=meta)
 
 
-def stopped(call: Call, *, structured: bool) -> CallToolResult:
+def stopped(run_id: str, calls: int = 0, *, structured: bool) -> CallToolResult:
     """The answer where there will be no result."""
-    text = TextContent(text=f"The run {call.id} was stopped.")
-    data = {"run": call.id, "calls": call.calls_made} if structured else None
-    return CallToolResult(content=[text], structured_content=data, _meta={RUN_KEY: call.id})
+    text = TextContent(text=f"The run {run_id} was stopped.")
+    data = {"run": run_id, "calls": calls} if structured else None
+    return CallToolResult(content=[text], structured_content=data, _meta={RUN_KEY: run_id})
+
+
+def in_doubt(call: Call, pending: Iterable[PendingCall]) -> str:
+    """What the model is told of calls that a restart of the server cut off, and what it can do."""
+    lines = [f"  {each.tool} {json.dumps(each.arguments, default=str)[:_LONGEST_ARGUMENTS]}" for each in pending]
+    said = "the server was restarted while this script made the calls below; whether they took effect is not known."
+    choice = (
+        f'The script waits. Find out what you can, then call {call.wait_tool} with run_id = "{call.id}" and '
+        'in_flight = "retry" to make these calls again, or in_flight = "fail" to let them fail with code in_doubt.'
+    )
+    return "\n".join((said, *lines, choice))
 
 
 def not_in_background(run_id: str) -> str:

@@ -82,8 +82,9 @@ class Call:
         *,
         script: bool = True,
         wait_tool: str | None = None,
+        id: str | None = None,
     ) -> None:
-        self.id = secrets.token_hex(16)
+        self.id = id or secrets.token_hex(16)
         """Of the call, and of its script's run. It cannot be guessed."""
         self.owner = client.owner
         self.client = client.id
@@ -103,6 +104,8 @@ class Call:
         """The tool that gives the result if it takes long; None if the client waits for it however long it takes."""
         self.in_background = False
         """Whether the client was told to come back for the result."""
+        self.cut_off = False
+        """Whether its script could not be continued after a restart: the client may come back."""
         self.answered_within = settings.answer_within if wait_tool is not None else None
         self._client = client
         self._settings = settings
@@ -216,10 +219,7 @@ class Call:
 
     async def _ask_earlier(self, request: InputRequest) -> InputResponse | ErrorData:
         """In the earlier protocol, while a request of the client waits."""
-        try:
-            async with asyncio.timeout(self._settings.answer_seconds):
-                await self.attached.wait()
-        except TimeoutError:
+        if not await self._until_attached():
             return NO_ANSWER
         self._open_questions += 1
         try:
@@ -227,6 +227,14 @@ class Call:
         finally:
             self._open_questions -= 1
             self._news.set()
+
+    async def _until_attached(self) -> bool:
+        """Wait until a request of an earlier client waits for the result; False if none comes in time."""
+        try:
+            async with asyncio.timeout(None if self.modern else self._settings.answer_seconds):
+                return self.modern or await self.attached.wait()
+        except TimeoutError:
+            return False
 
     async def answer(self, call: ToolCall) -> Answer:
         """Let the person answer a call of a client-side tool."""
@@ -262,6 +270,9 @@ class Call:
 
     async def approve(self, call: ToolCall) -> Decision:
         direct = not call.repl_id
+        declared = self._client.capabilities
+        if self.in_background and declared is not None and declared.elicitation is not None:
+            await on_loop(self._loop, self._until_attached())  # an earlier client can be asked only while it waits
         if not self._client.elicits:
             if direct and self._settings.direct_without_asking:
                 return Decision("allow")

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult
 
     from moonbox.config.sections import ServeSettings
+    from moonbox.journal.handles import Handles
     from moonbox.mcp.server.call import DirectName
-    from moonbox.mcp.server.kept import KeptResults
+    from moonbox.mcp.server.kept import Kept, KeptResults
     from moonbox.mcp.server.sessions import Client
+
+    Recover = Callable[[Call, Client, str | None], Coroutine[Any, Any, CallToolResult]]
 
 _MAX_PAUSED = 1_000
 _STOP_SECONDS = 5.0
@@ -29,11 +32,16 @@ _STOP_SECONDS = 5.0
 class Calls:
     """All calls in progress, including those that wait for an answer of their client."""
 
-    def __init__(self, settings: ServeSettings, direct_name: DirectName, kept: KeptResults) -> None:
+    def __init__(
+        self, settings: ServeSettings, direct_name: DirectName, kept: KeptResults, handles: Handles | None = None
+    ) -> None:
         self._settings = settings
         self._direct_name = direct_name
         self._kept = kept
+        self._handles = handles
         self._calls: dict[str, Call] = {}
+        self.recover: Recover
+        """Continues a script that a restart of the server has cut off."""
 
     async def begin(
         self,
@@ -48,10 +56,13 @@ class Calls:
         wait_tool   gives the result of a script that takes longer than `answer_within`; without it, nothing else does
         """
         call = Call(client, self._settings, self._direct_name, script=script, wait_tool=wait_tool)
-        self._calls[call.id] = call
-        call.start(work(call))
-        call.task.add_done_callback(lambda _: self._done(call))
+        self._start(call, work(call))
         return await self.resume(call, client)
+
+    def _start(self, call: Call, work: Coroutine[Any, Any, CallToolResult]) -> None:
+        self._calls[call.id] = call
+        call.start(work)
+        call.task.add_done_callback(lambda _: self._done(call))
 
     def find(self, state: str, client: Client) -> Call | None:
         """The paused call that a client continues; None if there is none, or another client owns it."""
@@ -65,40 +76,69 @@ class Calls:
         limit = call.answered_within
         result = await call.drive(client, limit if seconds is None or limit is None else min(seconds, limit))
         if result is None and not call.task.done():
-            if not self._is_in_background(call, client):
+            if not await self._is_in_background(call, client):
                 call.answered_within = None  # there is no other way than to wait
                 return await self.resume(call, client)
             return still_running(call, client, structured=self._settings.structured)
         if result is None:
-            result = stopped(call, structured=self._settings.structured)
+            result = stopped(call.id, call.calls_made, structured=self._settings.structured)
         if result.result_type != "input_required":
             self._forget(call)
             if (kept := self._kept.find(call.id, call.owner)) is not None:
                 self._kept.forget(kept)
+            if call.in_background and not call.cut_off:
+                await self._drop_handle(call.id, client)
         return result
 
-    def _is_in_background(self, call: Call, client: Client) -> bool:
+    async def _is_in_background(self, call: Call, client: Client) -> bool:
         """Whether the client can come back for the result, which is possible for a limited number of calls."""
         if not call.in_background and self._kept.has_room(client):
             call.in_background = True
             self._kept.add(call.id, client, call.task, call=call)
+            if self._handles is not None:
+                await asyncio.to_thread(self._handles.keep, call.id, call.owner)
         return call.in_background
 
-    async def wait(self, client: Client, arguments: Mapping[str, Any]) -> CallToolResult | InputRequiredResult:
+    async def find_kept(
+        self, id: str, client: Client, wait_tool: str | None = None, in_flight: str | None = None
+    ) -> Kept | None:
+        """What the client was told to come back for; a script that was cut off by a restart is continued."""
+        kept = self._kept.find(id, client.owner)
+        if kept is not None or self._handles is None:
+            return kept
+        known = await asyncio.to_thread(self._handles.has, id, client.owner)
+        if (kept := self._kept.find(id, client.owner)) is None and known and self._kept.has_room(client):
+            call = Call(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
+            call.in_background = True
+            self._start(call, self.recover(call, client, in_flight))
+            kept = self._kept.add(id, client, call.task, call=call)
+        return kept
+
+    async def wait(
+        self, client: Client, arguments: Mapping[str, Any], wait_tool: str | None
+    ) -> CallToolResult | InputRequiredResult:
         """Wait for a script in the background, or stop it; its result is given once."""
         try:
             asked = WaitArguments.of(arguments)
         except UsageError as problem:
             return error_result(str(problem))
         kept = self._kept.find(asked.run_id, client.owner)
+        if kept is None and asked.cancel and await self._drop_handle(asked.run_id, client):
+            return stopped(asked.run_id, structured=self._settings.structured)
+        kept = kept or await self.find_kept(asked.run_id, client, wait_tool, asked.in_flight)
         if kept is None or kept.call is None:
             return error_result(not_in_background(asked.run_id))
         if asked.cancel and not kept.work.done():
             self._kept.forget(kept)
             await asyncio.wait((kept.work,), timeout=_STOP_SECONDS)
-            return stopped(kept.call, structured=self._settings.structured)
+            await self._drop_handle(kept.id, client)
+            return stopped(kept.id, kept.call.calls_made, structured=self._settings.structured)
         kept.call.take_answers(None)
         return await self.resume(kept.call, client, asked.seconds)
+
+    async def _drop_handle(self, id: str, client: Client) -> bool:
+        """Whether the journal had one of this client; a run that a restart has cut off then stays as it is."""
+        return self._handles is not None and await asyncio.to_thread(self._handles.drop, id, client.owner)
 
     async def wait_for_conversation(self, conversation: str) -> None:
         """Before another script runs there: give paused calls some time to continue, then stop them."""

@@ -103,6 +103,10 @@ class KeptResults:
         for kept in [kept for kept in self._kept.values() if now > self._end(kept)]:
             self.forget(kept)
 
+    def running(self) -> list[str]:
+        """The scripts in the background that have not ended."""
+        return [kept.id for kept in self._kept.values() if kept.call is not None and not kept.work.done()]
+
     async def close(self) -> None:
         """Stop and forget everything."""
         running = [kept.work for kept in self._kept.values() if not kept.work.done()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp import MCPError
 from mcp.shared.message import ServerMessageMetadata
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
 
+T = TypeVar("T")
 NO_ANSWER = ErrorData(code=INVALID_REQUEST, message="no answer in time")
 NO_CLIENT = Answer.error(
     "this tool is answered by the client, and this client cannot be asked: answer the call in your own program, or "
@@ -210,9 +211,7 @@ async def send_log(client: Client, params: LoggingMessageNotificationParams) -> 
     await client.channel.send_notification(message, related_request_id=client.request_id)
 
 
-async def on_loop(
-    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, InputResponse | ErrorData]
-) -> InputResponse | ErrorData:
+async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     """Run it on the server's loop, also if the caller is on the loop of a tool thread or of the upstreams."""
     if asyncio.get_running_loop() is loop:
         return await work

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from moonbox._version import __version__
 from moonbox.config.sections import ServeSettings
+from moonbox.journal.handles import Handles
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.kept import KeptResults
 from moonbox.mcp.server.notifications import ChangeNotifier
@@ -87,8 +88,10 @@ class MoonboxServer:
         self._resources = Resources(trail=trail, upstreams=upstreams)
         self._views = ToolViews(mode, self.settings)
         self._kept = KeptResults(self.settings.idle_seconds)
-        self._calls = Calls(self.settings, self._views.direct_name, self._kept)
+        handles = Handles(mode.sandbox.journal.backend) if mode.sandbox.has_journal else None
+        self._calls = Calls(self.settings, self._views.direct_name, self._kept, handles)
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
+        self._calls.recover = self._runner.recover
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
         self._offers = offers = Passthrough(
             upstreams, self._resources, self._notifier, self.settings, self.upstreams.wait_for_offers
@@ -115,7 +118,7 @@ class MoonboxServer:
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
         boundary = RequestStateBoundary(security, default_audience=NAME)
-        tasks = TaskCalls(self._begin_call, self._views.supports_tasks, self._kept)
+        tasks = TaskCalls(self._begin_call, self._views.supports_tasks, self._kept, self._calls.find_kept)
         tasks.register(self.app)
         self.app.middleware[:] = [boundary, self.upstreams, tasks]
 
@@ -131,6 +134,8 @@ class MoonboxServer:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._mode.sandbox.has_journal:  # scripts in the background continue after the next start
+                self._mode.sandbox.journal.suspended.update(self._kept.running())
             await self._kept.close()
             await self._calls.close()
             await self.upstreams.stop()
@@ -163,7 +168,7 @@ class MoonboxServer:
             return await self._calls.resume(call, client)
         view = self._views.of(client)
         if params.name == view.wait_tool:
-            return await self._calls.wait(client, params.arguments or {})
+            return await self._calls.wait(client, params.arguments or {}, view.wait_tool)
         return await self._begin_call(client, params, view.wait_tool)
 
     async def _begin_call(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     Request = ServerRequestContext[Any, Any]
     Run = Callable[[Client, CallToolRequestParams], Awaitable[Any]]
+    Find = Callable[[str, Client], Awaitable[Kept | None]]
 
 _KEPT_MILLISECONDS = 300_000
 _LONGEST_MILLISECONDS = 3_600_000
@@ -56,8 +57,9 @@ _POLL_MILLISECONDS = 500
 class TaskCalls:
     """Middleware and handlers. `run` carries a call out; `supports` says whether a tool may be called as a task."""
 
-    def __init__(self, run: Run, supports: Callable[[Client, str], bool], kept: KeptResults) -> None:
+    def __init__(self, run: Run, supports: Callable[[Client, str], bool], kept: KeptResults, find: Find) -> None:
         self._run = run
+        self._find_kept = find
         self._supports = supports
         self._kept = kept
 
@@ -92,15 +94,15 @@ class TaskCalls:
 
     # Requests
 
-    def _find(self, context: Request, task_id: str) -> Kept:
+    async def _find(self, context: Request, task_id: str) -> Kept:
         _check_version(context)
-        task = self._kept.find(task_id, Client.of(context).owner)
+        task = await self._find_kept(task_id, Client.of(context))
         if task is None:
             raise MCPError(INVALID_PARAMS, "unknown task; it may have expired")
         return task
 
     async def _get(self, context: Request, params: GetTaskRequestParams) -> GetTaskResult:
-        return GetTaskResult.model_validate(_fields(self._find(context, params.task_id)), by_name=True)
+        return GetTaskResult.model_validate(_fields(await self._find(context, params.task_id)), by_name=True)
 
     async def _list(self, context: Request, _: PaginatedRequestParams) -> ListTasksResult:
         _check_version(context)
@@ -109,7 +111,7 @@ class TaskCalls:
 
     async def _result(self, context: Request, params: GetTaskPayloadRequestParams) -> CallToolResult:
         """The result as soon as there is one."""
-        task = self._find(context, params.task_id)
+        task = await self._find(context, params.task_id)
         await asyncio.wait((task.work,))
         if task.cancelled or task.work.cancelled():
             raise MCPError(INVALID_PARAMS, "the task was cancelled; it has no result")
@@ -118,7 +120,7 @@ class TaskCalls:
         return result.model_copy(update={"meta": meta})
 
     async def _cancel(self, context: Request, params: CancelTaskRequestParams) -> CancelTaskResult:
-        task = self._find(context, params.task_id)
+        task = await self._find(context, params.task_id)
         if (status := _status(task)) != "working":
             raise MCPError(INVALID_PARAMS, f"the task cannot be cancelled: it is {status}")
         self._kept.cancel(task)

@@ -14,11 +14,11 @@ from mcp_types import ToolAnnotations, ToolExecution
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
 from moonbox.codemode.sessions import TooManySessions
-from moonbox.errors import MoonboxError
-from moonbox.mcp.server.background import free_name, wait_tool
+from moonbox.errors import InDoubt, MoonboxError
+from moonbox.mcp.server.background import free_name, in_doubt, wait_tool
 from moonbox.mcp.server.limits import Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
-from moonbox.mcp.server.sessions import META_KEY, STATE, conversation_of, owner_of
+from moonbox.mcp.server.sessions import META_KEY, STATE, Conversation, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 from moonbox.sandbox.options import CONVERSATION
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.calls import Calls
     from moonbox.mcp.server.cluster_limits import ClusterQuotas
-    from moonbox.mcp.server.sessions import Client, Conversation
+    from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
@@ -133,7 +133,8 @@ class ToolViews:
             tools.insert(0, self._code_tool(code, stateless=stateless, modern=modern))
             if self._waits is not None:
                 wait_name = free_name(f"{code.name}_wait", by_name)
-                tools.insert(1, wait_tool(wait_name, code.name, tools[0].output_schema, self._waits))
+                schema, durable = tools[0].output_schema, mode.sandbox.has_journal
+                tools.insert(1, wait_tool(wait_name, code.name, schema, self._waits, journaled=durable))
         names = {tool.path: name for name, tool in by_name.items()}
         headers = {tool.name: tool.input_schema for tool in tools if x_mcp_header_map(tool.input_schema)}
         code_name = None if code is None else code.name
@@ -260,6 +261,21 @@ class ToolRunner:
             conversation,
             structured=self._settings.structured,
             max_chars=self._mode.settings.max_chars,
+        )
+
+    async def recover(self, call: Call, client: Client, in_flight: str | None) -> CallToolResult:
+        """Continue a script that a restart of the server has cut off; the result of one that had ended."""
+        try:
+            async with self._shares.slot(client.share, call.waiting):
+                with self._quotas.call(client.share):
+                    reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.advance})
+        except MoonboxError as problem:
+            call.cut_off = True
+            return error_result(in_doubt(call, problem.pending) if isinstance(problem, InDoubt) else str(problem))
+        self._record(client, reply)
+        settings = self._mode.settings
+        return script_result(
+            reply, Conversation(""), structured=self._settings.structured, max_chars=settings.max_chars
         )
 
     async def _run_direct(

@@ -1,6 +1,6 @@
 -- error: syntax
 -- line: 6
 -- message: malformed number near '1_'
--- hint: numbers have no _ between digits; write: 1000000
+-- hint: numbers have no _ between digits: remove it
 
 return 1_000_000

@@ -1,6 +1,6 @@
 -- error: runtime
 -- line: 6
 -- message: attempt to call a nil value (global 'range')
--- hint: Lua counts in the loop's header; write: for i = 0, 9 do
+-- hint: Lua counts in the loop's header; write: for i = 0, 10 - 1 do
 
 for i in range(10) do print(i) end

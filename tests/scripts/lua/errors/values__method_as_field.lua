@@ -1,5 +1,5 @@
 -- error: syntax
--- line: 8
+-- line: 7
 -- message: function arguments expected near <eof>
 -- hint: a colon calls a method and needs parentheses: user:name(); read a field with a dot: user.name
 

@@ -1,5 +1,5 @@
 -- error: syntax
--- line: 7
+-- line: 8
 -- message: '}' expected (to close '{' at line 7) near '1'
 -- hint: Lua has no switch; use if … elseif … else … end, or a table of values
 

@@ -7,9 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from moonbox.languages.facts import FACTS, Fact, nearest_tools, unknown_tool
-from moonbox.languages.lua.explain.corrections import corrected, with_line
-from moonbox.languages.lua.explain.rewrites import lua_loop
-from moonbox.languages.lua.explain.slips.literals import concatenated
+from moonbox.languages.lua.explain.slips import corrected, with_line
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
 from moonbox.languages.lua.vocabulary import (
     BASE,
@@ -135,6 +133,20 @@ def _prefixed_string(failure: RuntimeFailure, name: str) -> str | None:
     return with_line(FACTS["f_string"], written)
 
 
+_INSERTED = re.compile(r"\{([^{}]{1,80})\}")
+
+
+def concatenated(text: str) -> str | None:
+    """A text with `{holes}` as Lua joins it; None when there is nothing to join or it cannot be told."""
+    if '"' in text or "\\" in text or len(text) > 200:
+        return None
+    pieces = _INSERTED.split(text)
+    if len(pieces) == 1 or not all(re.fullmatch(r" *[A-Za-z_][\w.\[\]]* *", hole) for hole in pieces[1::2]):
+        return None
+    parts = [piece.strip() if place % 2 else f'"{piece}"' for place, piece in enumerate(pieces) if piece]
+    return " .. ".join(parts)
+
+
 def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
     counts = name == "range" or (name == "len" and any(word.text == "range" for word in failure.line_words()))
     if counts and (loop := loop_of(failure)):
@@ -162,10 +174,9 @@ def _behind_new(failure: RuntimeFailure) -> bool:
 
 def loop_of(failure: RuntimeFailure) -> str | None:
     """The loop header of the line, as Lua writes it."""
-    listing, span = failure.listing, failure.span
-    keyword = next((index for index in span if listing.tokens[index].text == "for"), None)
-    stop = next((index for index in span if listing.tokens[index].text == "do"), None)
-    return lua_loop(listing, keyword, stop) if keyword is not None and stop is not None and stop > keyword else None
+    text = failure.listing.line(failure.line) if failure.line is not None else None
+    header = re.search(r"\bfor\b.*?\bdo\b", text or "")
+    return corrected(header[0]) if header else None
 
 
 def _foreign_table(failure: RuntimeFailure, name: str) -> str | None:
@@ -184,7 +195,7 @@ def foreign_constant(failure: RuntimeFailure) -> str | None:
     match = _UNDEFINED.fullmatch(failure.message)
     if match is None or match[1] not in equivalents().constants:
         return None
-    written = corrected(failure.listing, failure.line) if failure.line is not None else None
+    written = corrected(failure.listing.line(failure.line)) if failure.line is not None else None
     texts = {"language": "Lua", "word": equivalents().constants[match[1]], "name": match[1]}
     return with_line(lua_vocabulary().fact("alternative_constant", **texts).message, written)
 

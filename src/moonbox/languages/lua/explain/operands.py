@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from moonbox.languages.lua.explain.corrections import LONGEST_LINE, is_lua
+from moonbox.languages.lua.explain.slips import LONGEST_LINE, is_lua
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, operand_before
 from moonbox.languages.lua.syntax.parser import expression_end
 from moonbox.languages.lua.vocabulary import LIBRARIES, lua_vocabulary

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from moonbox.languages.facts import FACTS, LENGTHS
 from moonbox.languages.lua.explain import names
-from moonbox.languages.lua.explain.corrections import with_line
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
+from moonbox.languages.lua.explain.slips import with_line
 from moonbox.languages.lua.explain.values import RuntimeFailure, read_complaint
 from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
 

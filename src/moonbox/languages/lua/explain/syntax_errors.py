@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from moonbox.languages.lua.explain.slips import Advice, FailurePoint, blocks, literals, operators, statements, tables
-from moonbox.languages.lua.explain.slips.operators import elsewhere
+from moonbox.languages.lua.explain.slips import Advice, find_slip
+from moonbox.languages.lua.explain.structure import find_structure
 from moonbox.languages.lua.vocabulary import message_hint
 
 if TYPE_CHECKING:
-    from moonbox.languages.lua.explain.slips import Rule
     from moonbox.languages.lua.syntax.listing import Listing
     from moonbox.languages.lua.syntax.parser import Failure
 
 _LONGEST_NEAR = 60
 _AT_LINE = re.compile(r"^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})")
 
-_RULES: tuple[Rule, ...] = (
-    *literals.RULES,
-    *blocks.HEADER_RULES,
-    *operators.RULES,
-    *statements.RULES,
-    *tables.RULES,
-    *blocks.RULES,
-    *tables.EXPRESSION_RULES,
-    statements.misspelled,
-)
-"""In the order in which they are asked; the first that knows something answers."""
+_OPERATORS = frozenset({"!=", "!==", "===", "&&", "||", "+=", "-=", "*=", "/=", "..=", "++"})
+"""What no line of Lua has, so that all of them can be named at once."""
 
 
 class Finding(NamedTuple):
@@ -53,17 +44,29 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
         what, near, line = failure.text, _near(listing, failure), token.last_line
     elif token.kind == "foreign":
         near = _near(listing, failure)  # Lua names the first byte only
-    point = FailurePoint(listing, failure)
-    advice = next((advice for rule in _RULES if (advice := rule(point))), None)
-    hint = advice.text if isinstance(advice, Advice) else advice
-    if isinstance(advice, Advice):
-        token = listing.tokens[advice.word]
-        line = token.last_line
-    if hint and (others := elsewhere(point)) and _trusted(listing, failure):
-        hint = f"{hint} (also {others})"
+    advice = find_slip(listing, failure, near) or find_structure(listing, failure)
     # The line of a token that spans several is where it ends; its column, where it begins.
     column = token.column if token.line == line else None
+    hint = advice.text if isinstance(advice, Advice) else advice
+    if isinstance(advice, Advice):
+        line, column = advice.line, advice.column
+    if hint and (others := _elsewhere(listing, failure)) and _trusted(listing, failure):
+        hint = f"{hint} (also {others})"
     return Finding(_shortened(what, near), line, column, hint)
+
+
+def _elsewhere(listing: Listing, failure: Failure) -> str:
+    """Where else operators stand that Lua does not have, so that all can be mended at once."""
+    tokens, lines_of = listing.tokens, dict[str, list[int]]()
+    for first, second in pairwise(tokens[failure.index + 1 :]):
+        name = first.text + second.text if first.end == second.start else ""
+        if name in _OPERATORS and first.line > tokens[failure.index].line:
+            lines = lines_of.setdefault(name, [])
+            if first.line not in lines and len(lines) < 5:
+                lines.append(first.line)
+    return ", ".join(
+        f"{name} on line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}" for name, lines in lines_of.items()
+    )
 
 
 def _plain(listing: Listing) -> Failure | None:

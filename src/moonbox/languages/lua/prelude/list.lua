@@ -190,7 +190,7 @@ return function(host, stop, order, nulls, text_of)
       groups[group] = add(groups[group], items[index])
     end
     appearance[groups] = names
-    return groups
+    return groups[1] ~= nil and nulls.as_object(groups) or groups -- names that are 1, 2, 3 make no list
   end
 
   local function add_item(group, item)

@@ -33,6 +33,7 @@ local encode = import("encode")(host, stop, order, nulls)
 local calls = import("calls")(host, stop, encode, order, nulls)
 local guest = import("guest")(host, stop, encode, calls, order, nulls)
 local kept = import("kept")(host, stop, nulls)
+local with_lists = import("appended")()
 local guard, result = stop.guard, encode.result
 
 local builtins, features, baseline = {}, {}, {}
@@ -431,6 +432,10 @@ end
 -- Lua makes no tail calls in a block with a variable to close, so that `return f()` keeps the script's frame, and with it the line
 -- of an error. Only in the script's outermost block: tail calls in its functions stay tail calls.
 local STAY = "local moonbox_stay <close> = nil "
+-- The same, for a script with tables that it appends to (appended.lua): they are made by a function that only the script's text names.
+local NEW_LIST = "moonbox_list"
+local STAY_WITH_LISTS = "local moonbox_stay <close>, moonbox_list = nil, moonbox_list _ENV.moonbox_list = nil "
+local function new_list() return setmetatable({}, ARRAY) end
 
 -- Words that no expression begins with.
 local STATEMENTS = {}
@@ -441,10 +446,17 @@ local survey = host.survey or function(source)
   return match(source, "^%s*([%w_]+)"), find(source, "[%[({\"']") ~= nil
 end
 
--- A script may be a single expression.
-local function compile(source, chunk, word, calls_something)
+-- A script may be a single expression. `listed` is its text with the tables that it appends to as lists, or nil.
+local function compile(source, chunk, word, calls_something, listed)
   if has_guest then return guest.script(source) end
   local name = "=" .. chunk
+  if listed then
+    local script = load(STAY_WITH_LISTS .. listed, name, "t", env)
+    if script then
+      lend_global(NEW_LIST, new_list)
+      return script
+    end
+  end
   local stay = calls_something and STAY or ""
   local script = not STATEMENTS[word] and load(stay .. "return " .. source, name, "t", env)
     or load(stay .. source, name, "t", env)
@@ -471,11 +483,14 @@ local function run(source, chunk, seed, limits, number)
   calls.begin()
   encode.begin()
   report.begin()
-  local word, calls_something
-  if not has_guest then word, calls_something = survey(source) end -- before anything is counted
+  local word, calls_something, listed
+  if not has_guest then -- before anything is counted
+    word, calls_something = survey(source)
+    listed = calls_something and with_lists(source, NEW_LIST .. "()")
+  end
   stop.begin(limits, counting)
   calls.count(counting and limits.max_operations ~= nil)
-  local script, problem = compile(source, chunk, word, calls_something)
+  local script, problem = compile(source, chunk, word, calls_something, listed)
   if not script then
     stop.finish()
     if problem == "not enough memory" then return "stop", "memory", "the script is too large for max_memory", "[]" end

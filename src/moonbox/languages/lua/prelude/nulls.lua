@@ -94,6 +94,10 @@ return function(host, order)
   function M.fields(object, keys) return setmetatable(object, (metatable_of(keys))) end
   function M.object(object, ...) return setmetatable(object, (metatable_of({ ... }))) end
 
+  -- Marks a table without nulls as an object, whatever its keys are.
+  local plain_object = metatable({}, true)
+  function M.as_object(object) return setmetatable(object, plain_object) end
+
   -- Arrays ------------------------------------------------------------------------------------------------------------
 
   local function length(list)

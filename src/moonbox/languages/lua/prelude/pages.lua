@@ -21,8 +21,9 @@ return function(host, order, nulls, text_of)
   end
 
   local ITEMS = words("items data results result records rows values entries objects nodes edges list")
-  local NEXT = words("next_cursor nextCursor next_page_token nextPageToken next_token nextToken continuation_token "
-    .. "continuationToken next_page nextPage next_offset nextOffset end_cursor endCursor next after cursor")
+  local AFTER = "next_cursor nextCursor next_page_token nextPageToken next_token nextToken continuation_token "
+    .. "continuationToken next_page nextPage next_offset nextOffset next"
+  local NEXT, NULL_AT_END = words(AFTER .. " end_cursor endCursor after cursor"), words(AFTER)
   local MORE = words("has_more hasMore has_next hasNext has_next_page hasNextPage more")
   local LAST = words("is_last isLast last_page lastPage")
   local TOTAL = words("total total_count totalCount total_results totalResults")
@@ -59,6 +60,20 @@ return function(host, order, nulls, text_of)
     end
   end
 
+  -- Whether an answer, or a part of it that is about paging, says with null, "" or false that nothing comes after it.
+  local function says_end(answer, depth)
+    if type(answer) ~= "table" then return false end
+    local _, absent = nulls.of(answer)
+    for index = 1, #NULL_AT_END do
+      local value = rawget(answer, NULL_AT_END[index])
+      if value == null or value == "" or value == false or absent and absent[NULL_AT_END[index]] then return true end
+    end
+    for index = 1, depth > 0 and #INSIDE or 0 do
+      if says_end(rawget(answer, INSIDE[index]), depth - 1) then return true end
+    end
+    return false
+  end
+
   -- The items of an answer; or nil, and what is wrong.
   local function items_of(answer)
     if is_list(answer) then return answer end
@@ -84,8 +99,9 @@ return function(host, order, nulls, text_of)
     end
   end
 
-  -- What an answer says about the one after it: a cursor or link, its field, and whether there is more, if it says so.
-  local function continuation(answer)
+  -- What an answer says about the one after it: a cursor or link, its field, and whether there is more, if it says so. `count` is the
+  -- number of items so far: a null is not the end of a total that is larger.
+  local function continuation(answer, count)
     if is_list(answer) then return nil, nil, nil end
     local value, name = field(answer, NEXT, 2)
     if type(value) == "table" then value = field(value, words("href url cursor token page offset")) end
@@ -93,11 +109,12 @@ return function(host, order, nulls, text_of)
     if more == nil and type(last) == "boolean" then more = not last end
     if type(more) ~= "boolean" then more = nil end
     if value == false then value = nil end
+    if more == nil and value == nil and says_end(answer, 2) and (whole(field(answer, TOTAL, 2)) or 0) <= count then more = false end
     return value, name, more
   end
 
-  local function by_cursor(form, args, answer, items)
-    local value, name, more = continuation(answer)
+  local function by_cursor(form, args, answer, items, count)
+    local value, name, more = continuation(answer, count)
     if more == false then return nil end
     if name == "cursor" and value == args[form.cursor] then value = nil end -- the one that was sent
     if value == true then value = nil end
@@ -112,8 +129,8 @@ return function(host, order, nulls, text_of)
   end
 
   -- By number: pages are counted from 1 unless the first answer counts otherwise, offsets from 0.
-  local function by_number(form, args, answer, items)
-    local value, _, more = continuation(answer)
+  local function by_number(form, args, answer, items, count)
+    local value, _, more = continuation(answer, count)
     local size, name = length(items), form.page or form.offset
     if more == false or size == 0 then return nil end
     local given = type(value) == "string" and (tonumber(in_link(value, name)) or tonumber(value)) or value
@@ -131,8 +148,8 @@ return function(host, order, nulls, text_of)
   end
 
   -- Of a tool without such parameters: everything came at once, unless the answer says otherwise.
-  local function at_once(answer, items)
-    local value, _, more = continuation(answer)
+  local function at_once(_, _, answer, items, count)
+    local value, _, more = continuation(answer, count)
     local total = not is_list(answer) and whole(field(answer, TOTAL, 2))
     if more == false or more == nil and value == nil and (not total or total <= length(items)) then return nil end
     return nil, nil, format("it has more items, but no parameter to ask for them: pages looked for %s; the answer has the keys: %s",
@@ -160,7 +177,7 @@ return function(host, order, nulls, text_of)
     for key, value in next, args do current[key] = value end
     local take = taker(items, 0, type(wish) == "table" and wish.max or nil, type(wish) == "function" and wish or nil)
     form = form or {}
-    local go_on = form.cursor and by_cursor or (form.page or form.offset) and by_number or function(_, _, answer, list) return at_once(answer, list) end
+    local go_on = form.cursor and by_cursor or (form.page or form.offset) and by_number or at_once
     for page = 1, MOST_PAGES do
       local answer = ask(current)
       local list, problem = items_of(answer)
@@ -168,7 +185,7 @@ return function(host, order, nulls, text_of)
       local count, enough = take(list)
       if enough then return nulls.array(items, count) end
       local parameter, value
-      parameter, value, problem = go_on(form, current, answer, list)
+      parameter, value, problem = go_on(form, current, answer, list, count)
       if problem then return nil, format("%s cannot be paged further: %s", name, problem) end
       if parameter == nil then return nulls.array(items, count) end
       local mark, first = type(value) .. tostring(value), length(list) > 0 and text_of(list[1]) .. length(list)

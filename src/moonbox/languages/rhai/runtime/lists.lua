@@ -76,7 +76,8 @@ return function(R, lib, host)
   with_fields("filter", function(list, field, pos)
     local out = {}
     for i = 1, #list do
-      if value_in(list[i], field, i - 1, pos, "filter") == true then out[#out + 1] = copy(list[i]) end
+      local value = value_in(list[i], field, i - 1, pos, "filter")
+      if value ~= U and value ~= false then out[#out + 1] = copy(list[i]) end
     end
     return array(out)
   end)
@@ -135,13 +136,23 @@ return function(R, lib, host)
     return places
   end
 
-  -- sort_by and order_by take a comparer, or the names of fields; "-name" means descending. sort_by sorts the array itself.
+  -- Whether `given` is a function of one element: a key. One of two elements compares them.
+  local function is_key(K, given)
+    local callee = R.callback(given)
+    if not callee then return false end
+    local info, functions = callee[false], K.S.functions
+    if info.count then return info.count - (info.curried and #info.curried or 0) == 1 end
+    return not functions[info.name .. "_2"] and (functions[info.name .. "_1"] or native[info.name]) ~= nil
+  end
+
+  -- sort_by and order_by take a comparer, or keys: names of fields and functions of one element; "-name" means descending. sort_by
+  -- sorts the array itself.
   local function by_fields(name, in_place)
     local meta = R.ARRAY
     local before = native[name][meta]
     native[name][meta] = function(K, d, pos, list, given, ...)
       local field = type(given) == "string" and (sub(given, 1, 1) == "-" and sub(given, 2) or given)
-      if not field or not is_field(K, list, field) then return before(K, d, pos, list, given, ...) end
+      if not (field and is_field(K, list, field)) and not is_key(K, given) then return before(K, d, pos, list, given, ...) end
       local places = order_of(K, d, pos, list, name, given, ...)
       if not places then return nil end
       local items = snapshot(list)

@@ -1,0 +1,32 @@
+"""Handles: runs whose clients were told to come back for the result, each for its owner alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moonbox.journal.backends import Backend
+
+
+class Handles:
+    """The handles of one journal. A handle is dropped with the result, which is given once."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def keep(self, run: str, owner: str) -> None:
+        """Write it, before the client is told."""
+        begin = "SELECT ?, coalesce(max(repl), ''), ? FROM events WHERE run = ? AND mark <> ''"
+        with self._backend.writing() as db:
+            db.change(f"INSERT INTO handles {begin}", (run, owner, run))
+
+    def has(self, run: str, owner: str) -> bool:
+        """Whether the run has begun, and has a result to give to this owner."""
+        begun = "EXISTS (SELECT 1 FROM events AS b WHERE b.run = h.run AND b.mark <> '')"
+        with self._backend.reading() as db:
+            return bool(db.rows(f"SELECT 1 FROM handles AS h WHERE run = ? AND owner = ? AND {begun}", (run, owner)))
+
+    def drop(self, run: str, owner: str) -> bool:
+        """Whether there was one of this owner."""
+        with self._backend.writing() as db:
+            return db.change("DELETE FROM handles WHERE run = ? AND owner = ?", (run, owner)) > 0
