@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,8 @@ class LocalCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ray.shutdown()
+        wait_until(lambda: not [each for each in threading.enumerate() if each.name.startswith("moonbox-node")])
+        self._ray.shutdown()  # Ray ends a process that uses it after that
         self._cluster.shutdown()
 
 

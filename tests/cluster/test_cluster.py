@@ -209,6 +209,7 @@ def test_every_call_is_made_once_while_nodes_and_actors_are_killed(
             thread.join()
     (moved,) = [line for line in metrics.text().decode().splitlines() if line.startswith("moonbox_runs_moved_total ")]
     seconds = time.monotonic() - began
+    print(wrong[:5])
     print(f"{done['runs']} runs, {len(made)} calls, {kills} nodes and hosts killed, {seconds:.0f} s, {moved}")
     assert kills >= 1
     assert not wrong

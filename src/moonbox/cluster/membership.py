@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +137,12 @@ class Membership:
     def _connect(self, node: str) -> None:
         """In a thread of its own: a node that is about to die does not delay the others."""
         try:
-            address, token, _ = self._ray.get(host_of(node).where.remote(), timeout=_ADDRESS_SECONDS)
+            where = host_of(node).where.remote()
+            deadline = time.monotonic() + _ADDRESS_SECONDS
+            while not self._ray.wait([where], timeout=LOOK_SECONDS)[0]:
+                if self._closed.is_set() or time.monotonic() > deadline:
+                    return
+            address, token, _ = self._ray.get(where)
             connection = HostConnection(node, tuple(address), token)
             with self._lock:
                 self._connections[node] = connection
