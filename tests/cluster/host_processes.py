@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from moonbox.cluster.source import HostConnection
+from moonbox.cluster.wire import HostLost
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -47,7 +49,8 @@ class HostProcesses:
     def busiest(self) -> str:
         """The node with the most workers."""
         for connection in self.connections():
-            connection.ask("status")
+            with suppress(HostLost):
+                connection.ask("status")
         return max(self.connections(), key=lambda each: each.status["workers"]).node
 
     def kill(self, node: str) -> None:

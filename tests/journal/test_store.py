@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -302,3 +303,31 @@ def test_old_repls_are_deleted_by_themselves(place: str) -> None:
     left = {repl.id for repl in opened.repls()}
     opened.close()
     assert (old in left, cut_off in left, used in left) == (False, True, True)
+
+
+def test_many_threads_share_a_few_connections(journal: Journal) -> None:
+    together = threading.Barrier(150)
+    problems: list[Exception] = []
+
+    def work() -> None:
+        together.wait()
+        try:
+            for _ in range(3):
+                journal.release(journal.create(new_id(), "lua", {}))
+        except JournalError as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work) for _ in range(150)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
+def test_a_process_of_another_container_is_not_taken_for_a_dead_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = leases.this_process("j")
+    machine, _, rest = here.partition("/")
+    space, _, after = rest.partition(" ")
+    other = f"{machine}/{space}0 999999999 {after.partition(' ')[2]}"  # no process here has that number
+    assert leases.is_held(other, expires=10.0, now=5.0)

@@ -107,6 +107,10 @@ class _Sqlite:
         return int(self._db.execute(statement, values).rowcount)
 
 
+MOST_CONNECTIONS = 16
+"""Of one process to PostgreSQL, which has 100 for all by default. One thread uses one at a time."""
+
+
 class PostgresBackend:
     """A database that several machines share. A commit survives the death of any of them."""
 
@@ -121,6 +125,7 @@ class PostgresBackend:
         self._psycopg = psycopg
         self._url = url
         self._idle: list[Any] = []
+        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._lock = threading.Lock()
         self._closed = False
         with self.writing() as db:
@@ -151,10 +156,11 @@ class PostgresBackend:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
-        """An idle connection or a new one; the one place where psycopg's errors become ours."""
+        """An idle connection or a new one; waits while all are in use. Here psycopg's errors become ours."""
         if self._closed:
             raise ClosedError(f"the {self.name} is closed")
         connection = None
+        self._room.acquire()
         try:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -174,6 +180,7 @@ class PostgresBackend:
                         self._idle.append(connection)
                 if not keeps:
                     connection.close()
+            self._room.release()
 
 
 class _Postgres:

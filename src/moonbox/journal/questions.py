@@ -74,8 +74,9 @@ class Questions:
 
     def settle(self, id: str, decision: dict[str, Any]) -> dict[str, Any]:
         """Answer a question, unless it is answered. The answer that counts."""
+        now = self._backend.now()
         with self._backend.writing() as db:
-            _answer(db, id, decision, self._backend.now())
+            _answer(db, id, decision, now)
             kept = _read(db, "q.id = ?", (id,))
         return (kept[0].decision if kept else None) or {"kind": WITHDRAWN}
 
@@ -93,8 +94,9 @@ class Questions:
     def pending(self) -> tuple[KeptQuestion, ...]:
         """The open questions, oldest first, each with its script."""
         where = f"q.decision IS NULL AND q.expires > ? AND NOT {_ENDED} ORDER BY q.asked LIMIT {_MOST_LISTED}"
+        now = self._backend.now()
         with self._backend.reading() as db:
-            return tuple(_read(db, where, (self._backend.now(),), with_source=True))
+            return tuple(_read(db, where, (now,), with_source=True))
 
 
 def _answer(db: Transaction, id: str, decision: dict[str, Any], now: float) -> None:
