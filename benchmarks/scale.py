@@ -48,7 +48,7 @@ class LocalCluster:
         import ray
         from ray.cluster_utils import Cluster
 
-        self._ray = ray
+        self._ray: Any = ray
         head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self._others = [self.add() for _ in range(nodes - 1)]

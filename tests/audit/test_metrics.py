@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moonbox import Limits, Sandbox, tool
@@ -57,5 +59,6 @@ def test_open_telemetry_gets_the_same() -> None:
     assert data is not None
     found = {each.name: each for each in data.resource_metrics[0].scope_metrics[0].metrics}
     assert {"moonbox_runs", "moonbox_calls", "moonbox_run_duration_seconds", "moonbox_workers"} <= found.keys()
-    points = {tuple(sorted(point.attributes.items())): point.value for point in found["moonbox_calls"].data.data_points}
+    counted: Any = found["moonbox_calls"].data.data_points
+    points = {tuple(sorted(point.attributes.items())): point.value for point in counted}
     assert points == {(("status", "ok"), ("tool", "add")): 4, (("status", "error"), ("tool", "add")): 1}

@@ -48,7 +48,6 @@ class NodeHost:
         self._arrived: dict[bytes, socket.socket] = {}  # connections that no worker has yet
         self._front_ends: set[_FrontEnd] = set()
         self._arrival = threading.Condition(self._lock)
-        self._closed = False
         threading.Thread(target=self._accept, name="moonbox-host", daemon=True).start()
 
     def status(self) -> dict[str, Any]:
@@ -63,7 +62,6 @@ class NodeHost:
         return {**counts, **about}
 
     def close(self) -> None:
-        self._closed = True
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -75,11 +73,11 @@ class NodeHost:
     # Connections
 
     def _accept(self) -> None:
-        while not self._closed:
+        while True:
             try:
                 sock, _ = self._listener.accept()
-            except OSError:
-                if self._closed:
+            except OSError:  # closed; or no descriptors are left, which passes
+                if self._listener.fileno() < 0:
                     return
                 continue
             threading.Thread(target=self._greet, args=(sock,), name="moonbox-greet", daemon=True).start()

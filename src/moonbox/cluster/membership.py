@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -36,7 +37,7 @@ def connect(address: str) -> Any:
     if not ray.is_initialized():
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
-            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as problem:
             raise WorkerError(f"the cluster {address!r} cannot be reached: {problem}") from None
     return ray
@@ -68,9 +69,10 @@ class HostActor:
     """The host of one node, in an actor. Ray starts it again where its process dies."""
 
     def __init__(self) -> None:
-        import ray
+        from ray import util
 
-        self._host = NodeHost(ray.util.get_node_ip_address())
+        address: Any = util.get_node_ip_address  # it has no types
+        self._host = NodeHost(address())
 
     def where(self) -> tuple[tuple[str, int], bytes, str]:
         """Its address, its token, and the version of moonbox."""

@@ -133,8 +133,8 @@ def assemble(
             sink = wrap_sink(trail_sink)
         settings, servers = read_codemode(config), read_servers(config, mcp_config)
         secrets = read_secrets(config, mcp_config)
-        hooks = {"secrets": secrets, "approve": approve, "on_call": on_call, "on_output": on_output}
-        hooks["metrics"] = open_metrics()
+        hooks: dict[str, Any] = {"secrets": secrets, "metrics": open_metrics()}
+        hooks |= {"approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         knowledge, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
         if sources is not None:

@@ -441,7 +441,8 @@ class Repl:
             if not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
             while execution.moving:
-                _, execution = await asyncio.to_thread(self._move, execution)
+                lost = execution
+                _, execution = await asyncio.to_thread(lambda lost=lost: self._move(lost))
                 if not execution.over and self._worker.link is not None:
                     await AwaitedDriver(self._worker.link, execution, self._setup.threads).run()
             return self._finish(execution)
