@@ -245,6 +245,7 @@ class Sandbox(DurableRuns):
 
     @property
     def metrics(self) -> Metrics | None:
+        """What counts its runs and calls, if anything does."""
         return self._setup.metrics
 
     @property
