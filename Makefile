@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit cluster environments fuzz fuzz-costs sanitize js js-package js-tests without-js soak bench economy slips trial docs lock dist clean
+.PHONY: demo console screenshots test lint types unit cluster environments fuzz fuzz-costs sanitize js js-package js-tests js-soak without-js soak bench economy slips trial docs lock dist clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -34,8 +34,10 @@ js: js-package
 	$(MAKE) js-tests
 
 js-package: $(VENV)/installed
-	@command -v node >/dev/null || { echo "make js needs Node 20 or later, with npm; it is not installed" >&2; exit 1; }
+	@command -v node >/dev/null || { echo "make js needs Node 20.19 or later, with npm; it is not installed" >&2; exit 1; }
 	cd js && npm ci --silent --no-audit --no-fund
+# Not npm ci: it refuses a lock that lacks the packages of other platforms.
+	cd js/test/apps && npm install --no-save --silent --no-audit --no-fund
 	cd js && PYTHON=$(CURDIR)/$(BIN)/python npm run --silent build
 
 # It runs beside other tests: what it prints comes in the end, all of it where something failed.
@@ -83,6 +85,12 @@ soak: $(VENV)/installed
 	$(BIN)/python benchmarks/soak.py
 	MOONBOX_LONG=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile $(LONG_TESTS)
 	MOONBOX_LONG=1 $(BIN)/python -m pytest -q --timeout 3600 $(ON_A_CLUSTER)
+	$(if $(HAS_NODE),$(MAKE) js-soak)
+
+# Apps built with every bundler, Next among them, which alone is larger than all others together.
+js-soak: js-package
+	cd js/test/apps/next && npm ci --silent --no-audit --no-fund
+	cd js && MOONBOX_LONG=1 node --test test/bundlers.test.mjs
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/compare.py

@@ -91,11 +91,14 @@ def _uv() -> list[str]:
 
 
 def main() -> None:
-    """Make all of them ahead of the tests: peers for MCP, an environment for each framework, one for engines."""
+    """Make all of them ahead of the tests: peers for MCP, a specification, environments of frameworks and engines."""
     from tests.adapters.frameworks import FRAMEWORKS
     from tests.adapters.venvs import ENGINES, venv
     from tests.mcp import peers
+    from tests.sources import specifications
 
+    if specifications.missing() is None:
+        specifications.github()
     if peers.missing() is None:
         peers.install()
     for name, framework in FRAMEWORKS.items():

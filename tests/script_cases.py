@@ -13,6 +13,7 @@ counted from the step's first.
     -- hint: text                  the error's hint, word for word
     -- calls: add fail             the tools that were called, in order
     -- state: lost                 the worker does not survive
+    -- state: either               it may, which chance decides
 
 What is not named must not happen: no value, nothing printed, no error, no call, no loss. For the whole file, on top:
 
@@ -21,6 +22,8 @@ What is not named must not happen: no value, nothing printed, no error, no call,
     -- limits: {"max_string": 1000}
     -- isolation: process          when only that isolation can be asked for it
     -- check: off                  run it without looking at it first
+
+In a script whose comments begin with `#`, so do these.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moonbox import Limits, Sandbox, Tool, Toolbox, ToolError, tool
+from moonbox.languages.registry import LANGUAGES
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -40,8 +44,9 @@ if TYPE_CHECKING:
     from moonbox.errors import ScriptError
 
 ISOLATIONS = ("process", "inline")
-_HEAD = re.compile(r"-- ([a-z ]+): ?(.*)")
-_NEXT = re.compile(r"^-- next run\n", re.MULTILINE)
+_HEAD = re.compile(r"(?:--|#) ([a-z ]+): ?(.*)")
+_NEXT = re.compile(r"^(?:--|#) next run\n", re.MULTILINE)
+_LANGUAGES = {each.suffix: each.name for each in LANGUAGES.values()}
 _WHOLE_FILE = {"attack", "features", "limits", "isolation", "check"}
 _STEP = {"value", "prints", "error", "line", "message", "message has", "hint", "calls", "state"}
 
@@ -60,7 +65,8 @@ class Step:
 
     def seen(self, run: Run) -> dict[str, Any]:
         """What came of it, in the form of `wanted`."""
-        return _seen(run)
+        seen = _seen(run)
+        return {**seen, "state_lost": False} if self._text("state") == "either" else seen
 
     def wanted(self) -> dict[str, Any]:
         return {
@@ -98,6 +104,7 @@ class Case:
     isolations: tuple[str, ...] = ISOLATIONS
     attack: str = ""
     check: bool = True
+    language: str = "lua"
 
     def play(self, repl: Repl) -> list[Run]:
         runs = []
@@ -127,26 +134,29 @@ def read_case(path: Path) -> Case:
         isolations=tuple(whole.get("isolation", " ".join(ISOLATIONS)).split()),
         attack=whole.get("attack", ""),
         check=whole.get("check") != "off" and path.parent.name != "errors",  # those are about errors of the run
+        language=_LANGUAGES[path.suffix],
     )
 
 
-def read_cases(folder: Path) -> list[tuple[Path, str]]:
+def read_cases(folder: Path, suffix: str = ".lua") -> list[tuple[Path, str]]:
     """Every case of a folder with each isolation that it can be run in."""
-    return [(path, isolation) for path in sorted(folder.glob("*.lua")) for isolation in read_case(path).isolations]
+    paths = sorted(folder.glob(f"*__*{suffix}"))
+    return [(path, isolation) for path in paths for isolation in read_case(path).isolations]
 
 
 class Boxes:
     """Sandboxes with the tools that script cases call; one for each isolation and set of features."""
 
     def __init__(self) -> None:
-        self._boxes: dict[tuple[str, frozenset[str], bool], Sandbox] = {}
+        self._boxes: dict[tuple[str, str, frozenset[str], bool], Sandbox] = {}
 
     def repl(self, case: Case, isolation: str) -> Repl:
-        key = isolation, case.features, case.check
+        key = case.language, isolation, case.features, case.check
         if key not in self._boxes:
             self._boxes[key] = Sandbox(
                 case_tools(),
                 isolation=isolation,  # type: ignore[arg-type]
+                language=case.language,
                 lua_features=case.features,
                 check=case.check,
             )

@@ -44,7 +44,11 @@ def box(request: Any) -> Any:
         yield box
 
 
-SCRIPTS = {"lua": 'tools.fail{{ code = "{code}" }}', "rhai": 'tools::fail(#{{ code: "{code}" }})'}
+SCRIPTS = {
+    "lua": 'tools.fail{{ code = "{code}" }}',
+    "rhai": 'tools::fail(#{{ code: "{code}" }})',
+    "python": 'fail(code="{code}")',
+}
 
 
 @pytest.mark.parametrize(("code", "kind"), KINDS.items())

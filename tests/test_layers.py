@@ -43,6 +43,7 @@ LAYERS: dict[str, float] = {
     "cluster": 2.5,
     "sandbox": 3,
     "scripts": 4,
+    "sources": 4,
     "knowledge": 4,
     "codemode": 5,
     "adapters": 6,
@@ -54,8 +55,8 @@ LAYERS: dict[str, float] = {
 }
 APART: dict[float, set[str]] = {1: {"tools", "audit"}, 6: {"adapters", "mcp", "http"}}
 """Packages of one layer that do not import each other."""
-OF_THE_FACE = {("tools", "project"): "toolbox.py"}
-"""`Toolbox.from_scripts` is a constructor of the public face and loads what it needs when it is called."""
+OF_THE_FACE = {("tools", "project"): "toolbox.py", ("tools", "sources"): "toolbox.py"}
+"""`Toolbox.from_scripts` and its like are constructors of the public face and load what they need when called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
 OF_THE_WORKER = {"dataclass", "errors", "limits", "native", "values", "languages", "worker"}

@@ -24,6 +24,7 @@ from moonbox.config.sections import (
     ServeSettings,
     ToolsTable,
 )
+from moonbox.config.sources import ApiCredentials, OpenApiSettings, SqlSettings
 from moonbox.knowledge.config import KnowledgeConfig
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
@@ -86,6 +87,9 @@ path = ".moonbox/audit.db"
 ```"""
 
 
+SQL = "One table for each database: `[sql.<name>]`. See [databases](../sql.md)."
+
+
 def page() -> str:
     sections = {
         "sandbox": lambda: _settings("sandbox", schema(SandboxSettings)),
@@ -97,6 +101,8 @@ def page() -> str:
         "codemode": lambda: _settings("codemode", schema(CodeModeSettings)),
         "knowledge": _knowledge,
         "mcp": _mcp,
+        "openapi": _openapi,
+        "sql": lambda: f"{SQL}\n\n{_settings('sql', schema(SqlSettings))}",
         "serve": _serve,
     }
     missing = set(SECTIONS) ^ set(sections)
@@ -159,6 +165,13 @@ def _mcp() -> str:
             _settings("mcp.oauth", schema(LoginSettings)),
         ]
     )
+
+
+def _openapi() -> str:
+    auth = _settings("openapi.auth", schema(ApiCredentials))
+    own = _settings("openapi", schema(OpenApiSettings))
+    about = "One table for each specification: `[openapi.<name>]`. See [OpenAPI](../openapi.md)."
+    return f"{about}\n\n{own}\n\n### [openapi.&lt;name&gt;.auth]\n\n{auth}"
 
 
 def _serve() -> str:

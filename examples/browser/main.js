@@ -1,6 +1,6 @@
 /** The page: one Sandbox, one Repl; run a script, stop it, and see what it did. */
 
-import { isolate, Sandbox, tool } from "./moonbox/index.js";
+import { isolate, Sandbox, tool } from "./moonbox/browser.js";
 import { expenses, SAMPLES } from "./expenses.js";
 
 const MOST_LISTED = 40;

@@ -1,4 +1,4 @@
-/** Builds dist/: the package in two files and their types, Lua's wasm module, and the languages of the Python package. */
+/** Builds dist/: the package for servers and for browsers, its worker, its types, and what it takes from the Python package. */
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -9,6 +9,7 @@ import { build } from "esbuild";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(root, "dist");
+const FIRST_PAGES = 32; // the data, 1 MB of stack, and the prelude
 const python = process.env.PYTHON ?? [join(root, "../.venv/bin/python"), "python3"].find((path) => path === "python3" || existsSync(path));
 
 rmSync(dist, { recursive: true, force: true });
@@ -25,30 +26,38 @@ const notices = ["wasmoon", "@noble/hashes"].map((name) => {
   const file = ["LICENSE", "LICENSE.md"].map((each) => join(folder, each)).find(existsSync);
   return `${name}\n\n${file ? readFileSync(file, "utf8") : "MIT License\n"}`;
 });
-const lua = "Lua 5.4, inside lua.wasm\n\nCopyright (C) 1994-2023 Lua.org, PUC-Rio. MIT License: https://www.lua.org/license.html\n";
-writeFileSync(join(dist, "THIRD-PARTY.txt"), [...notices, lua].join("\n----\n\n"));
+const notice = "Lua 5.4, inside lua.wasm\n\nCopyright (C) 1994-2023 Lua.org, PUC-Rio. MIT License: https://www.lua.org/license.html\n";
+writeFileSync(join(dist, "THIRD-PARTY.txt"), [...notices, notice].join("\n----\n\n"));
 
+const common = { bundle: true, target: "es2022", legalComments: "inline", sourcemap: true, logLevel: "warning" };
+// The worker's script is one classic script without imports: it is started from its text, which stands in languages.js.
 await build({
-  entryPoints: { index: join(root, "src/index.ts"), worker: join(root, "src/worker/main.ts") },
-  outdir: dist,
-  bundle: true,
-  format: "esm",
-  target: "es2022",
-  external: ["node:*"],
-  plugins: [{ name: "languages", setup: (own) => own.onResolve({ filter: /^#languages$/ }, () => ({ path: "./languages.js", external: true })) }],
-  legalComments: "inline",
-  sourcemap: false,
-  logLevel: "warning",
+  ...common, entryPoints: { worker: join(root, "src/worker/main.ts") }, outdir: dist, format: "iife", minify: true,
 });
+for (const [name, platform] of [["index", "server"], ["browser", "browser"]]) {
+  await build({ ...common, entryPoints: { [name]: join(root, "src/index.ts") }, outdir: dist, format: "esm", external: ["node:*"], plugins: [parts(platform)] });
+}
+const worker = readFileSync(join(dist, "worker.js"), "utf8").replace(/\n\/\/# sourceMappingURL=.*/, "");
+const lua = readFileSync(join(dist, "lua.wasm"));
 // What a snapshot depends on: Lua, what is loaded into it, and the worker that holds it.
-const parts = [languages, readFileSync(join(dist, "lua.wasm")), readFileSync(join(dist, "worker.js"))];
-const build_id = parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest("hex").slice(0, 16);
-const bundle = JSON.stringify({ build: build_id, ...JSON.parse(languages) }).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
-writeFileSync(join(dist, "languages.js"), `export default ${bundle};\n`);
+const build_id = [languages, lua, worker].reduce((hash, part) => hash.update(part), createHash("sha256")).digest("hex").slice(0, 16);
+const bundle = JSON.stringify({ build: build_id, worker, wasm: lua.toString("base64"), ...JSON.parse(languages) });
+writeFileSync(join(dist, "languages.js"), `export default ${bundle.replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")};\n`);
 
 execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", root], { stdio: "inherit" });
 
-/** The module with its memory declared as shared, so that the host can interrupt a script from outside. */
+/** What is found elsewhere: the languages in the file beside, and the part of the platform that the entry is for. */
+function parts(platform) {
+  return {
+    name: "parts",
+    setup(own) {
+      own.onResolve({ filter: /^#languages$/ }, () => ({ path: "./languages.js", external: true }));
+      own.onResolve({ filter: /\/platform\/server\.js$/ }, () => ({ path: join(root, `src/platform/${platform}.ts`) }));
+    },
+  };
+}
+
+/** The module with its memory declared as shared, so that the host can interrupt a script from outside, and small at first. */
 function sharedMemory(bytes) {
   let at = 8;
   const number = () => {
@@ -65,7 +74,9 @@ function sharedMemory(bytes) {
     if (id === 5) {
       const flags = at + 1;
       if (bytes[at] !== 1 || bytes[flags] !== 1) throw new Error("Lua's wasm module declares its memory in another way");
+      if (bytes[flags + 1] !== 0x80 || bytes[flags + 2] !== 0x02) throw new Error("Lua's wasm module declares another size");
       bytes[flags] = 3;
+      bytes.set([0x80 | FIRST_PAGES, 0x00], flags + 1);
       return bytes;
     }
     at = end;

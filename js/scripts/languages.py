@@ -12,6 +12,8 @@ from msgspec.structs import asdict
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "src"))
 
 from moonbox._version import __version__
+from moonbox.languages.facts import FACTS
+from moonbox.languages.lua.vocabulary import equivalents
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.languages.rhai.vocabulary import rhai_words
 from moonbox.limits import PRESETS, Limits
@@ -57,6 +59,7 @@ def main() -> None:
         "limits": {"default": Limits().to_dict(), **PRESETS},
         "discovery": DISCOVERY_BUDGET,
         "functions": {each.name: each.doc for each in (SHOW, PROGRESS)},
+        "hints": {"messages": equivalents().messages, "absent": equivalents().absent, "loop": FACTS["loop"]},
         "facts": facts.PATTERNS,
         "paging": {"parameters": PARAMETERS, "only_with_limit": ONLY_WITH_LIMIT},
         "search": {"stop": sorted(search._STOP), "same": search._SAME, "endings": search._ENDINGS},

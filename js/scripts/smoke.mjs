@@ -1,7 +1,7 @@
 /** Packs the package, installs it into an empty project, resolves its types there, and runs a script. */
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ const npm = (args, cwd) => execFileSync("npm", args, { cwd, encoding: "utf8", st
 
 try {
   const [{ filename, files }] = JSON.parse(npm(["pack", "--json", "--silent", "--pack-destination", project], root));
-  for (const needed of ["dist/index.js", "dist/worker.js", "dist/lua.wasm", "dist/languages.js", "dist/types/index.d.ts", "LICENSE", "README.md"]) {
+  for (const needed of ["dist/index.js", "dist/browser.js", "dist/index.js.map", "dist/worker.js", "dist/lua.wasm", "dist/languages.js", "dist/types/index.d.ts", "LICENSE", "README.md"]) {
     if (!files.some((file) => file.path === needed)) throw new Error(`the tarball has no ${needed}`);
   }
   writeFileSync(join(project, "package.json"), '{"name": "smoke", "private": true, "type": "module"}\n');
@@ -40,20 +40,33 @@ console.log("installed and ran:", run.values.join(", "));
 
 /** TypeScript finds the types, knows them, and notices a wrong one; with both ways of resolving modules. */
 function checkTypes() {
+  symlinkSync(join(root, "test/apps/node_modules/zod"), join(project, "node_modules/zod"));
   writeFileSync(
     join(project, "types.ts"),
-    `import { CodeMode, Limits, Sandbox, tool, type Decision, type Run, type ToolCall } from "moonbox";
+    `import { z } from "zod";
+import { CodeMode, Limits, Sandbox, tool, type Decision, type Run, type ToolCall } from "moonbox";
 const approve = async (call: ToolCall): Promise<Decision> => (call.tool === "pay" ? { kind: "deny", reason: "no" } : "always");
 const box = new Sandbox({ tools: [tool({ name: "one", call: () => 1, hints: { risk: "low" } })], limits: Limits.quick({ timeout: 1 }), approve });
 const run: Run = await (await box.repl()).run("return 1", { inputs: { rows: [1] } });
 const text: string = run.for_model();
 const bytes: Uint8Array = await (await box.restore(new Uint8Array())).snapshot();
 const kind: "syntax" | string | undefined = run.error?.kind;
+const mode = new CodeMode(box);
+const name: string = mode.definitions()[0]!.function.name + mode.definitions("anthropic")[0]!.input_schema.type;
+const book = z.object({ seats: z.int(), day: z.iso.date().transform((text) => new Date(text)) });
+tool({ name: "book", parameters: book, call: ({ seats, day }) => seats + day.getTime() });
+tool({ name: "any", parameters: { type: "object" }, call: ({ whatever }) => whatever });
+// @ts-expect-error the schema has no such field
+tool({ name: "wrong", parameters: book, call: ({ seat }) => seat });
+// @ts-expect-error there is no such language
+new Sandbox({ language: "python" });
+// @ts-expect-error Anthropic's definitions have no function
+mode.definitions("anthropic")[0]!.function;
 // @ts-expect-error there is no such option
 new Sandbox({ limit: {} });
 // @ts-expect-error a policy is one of three words
 tool({ name: "two", call: () => 2, policy: "never" });
-export { bytes, kind, text, CodeMode };
+export { bytes, kind, name, text };
 `,
   );
   const compiler = join(root, "node_modules/typescript/bin/tsc");

@@ -27,8 +27,9 @@ export function isDenial(code: unknown): boolean {
 }
 
 export class MoonboxError extends Error {
+  // Written out in every class: minifiers rename classes.
   override get name(): string {
-    return this.constructor.name;
+    return "MoonboxError";
   }
 
   /** What `JSON.stringify` writes; by itself it leaves out the message of an Error. */
@@ -37,12 +38,36 @@ export class MoonboxError extends Error {
   }
 }
 
-export class UsageError extends MoonboxError {}
-export class ToolDefinitionError extends UsageError {}
-export class ClosedError extends UsageError {}
-export class WorkerError extends MoonboxError {}
+export class UsageError extends MoonboxError {
+  override get name(): string {
+    return "UsageError";
+  }
+}
+
+export class ToolDefinitionError extends UsageError {
+  override get name(): string {
+    return "ToolDefinitionError";
+  }
+}
+
+export class ClosedError extends UsageError {
+  override get name(): string {
+    return "ClosedError";
+  }
+}
+
+export class WorkerError extends MoonboxError {
+  override get name(): string {
+    return "WorkerError";
+  }
+}
+
 
 export class ConversionError extends MoonboxError {
+  override get name(): string {
+    return "ConversionError";
+  }
+
   constructor(
     message: string,
     readonly limit: LimitName | null = null,
@@ -61,6 +86,10 @@ export interface ToolErrorFields {
 
 /** A tool's failure as the script sees it. Throw it inside a tool to choose what the script is told. */
 export class ToolError extends MoonboxError {
+  override get name(): string {
+    return "ToolError";
+  }
+
   code: string;
   retryable: boolean;
   data: unknown;
@@ -85,12 +114,20 @@ export class ToolError extends MoonboxError {
 }
 
 export class ArgumentError extends ToolError {
+  override get name(): string {
+    return "ArgumentError";
+  }
+
   constructor(message: string, fields: ToolErrorFields = {}) {
     super(message, { code: "invalid", ...fields });
   }
 }
 
 export class Denied extends ToolError {
+  override get name(): string {
+    return "Denied";
+  }
+
   constructor(message: string, fields: ToolErrorFields = {}) {
     super(message, { code: "denied", ...fields });
   }
@@ -119,6 +156,10 @@ export interface ScriptErrorFields {
 
 /** Why a run failed, in words for the model that must fix the script. */
 export class ScriptError extends MoonboxError {
+  override get name(): string {
+    return "ScriptError";
+  }
+
   readonly line: number | null;
   readonly column: number | null;
   /** The source line with a caret, and the calls that led there. */

@@ -11,13 +11,14 @@ export { Run, type Call, type CallError, type CallStatus, type Usage } from "./a
 export { type AuditOption, type Sink } from "./audit/sinks.js";
 export type { Failures } from "./failures.js";
 export { Tool, tool, type Hints, type Policy, type ToolContext, type ToolOptions } from "./tools/tool.js";
+export { type ArgumentsOf, type StandardSchema } from "./tools/standard.js";
 export { Toolbox, type ToolSource } from "./tools/toolbox.js";
 export { render, type Level } from "./tools/signature.js";
 export {
   ArgumentError, ClosedError, ConversionError, Denied, MoonboxError, ScriptError, ToolDefinitionError, ToolError,
   UsageError, WorkerError, type ErrorKind, type Frame, type LimitName,
 } from "./errors.js";
-export { version } from "./languages.js";
+export { version, type LanguageName, type LuaFeature } from "./languages.js";
 export { isolate } from "./isolate.js";
 export {
   CodeMode, type CallOptions, type CodeModeOptions, type CodeModeSettings, type Reply, type ReplyOptions,
@@ -25,4 +26,5 @@ export {
 export { type Answers, type Paused } from "./codemode/paused.js";
 export { results, type Answered } from "./codemode/results.js";
 export { type Catalog, type Choice } from "./codemode/catalog.js";
-export { type Format } from "./codemode/definitions.js";
+export { type Definitions, type Format, type ObjectSchema } from "./codemode/definitions.js";
+export { aiTools, langchainTools, mcpTools, type AiTool, type McpClient } from "./adapters.js";

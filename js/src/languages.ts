@@ -4,6 +4,9 @@ import { UsageError } from "./errors.js";
 import type { LimitFields } from "./limits.js";
 import { nearest } from "./suggest.js";
 
+export type LanguageName = "lua" | "rhai";
+export type LuaFeature = "coroutines" | "metatables";
+
 export interface Texts {
   name: string;
   parameter: string;
@@ -64,10 +67,15 @@ interface Bundle {
   version: string;
   /** Tells builds of one version apart. */
   build: string;
+  /** The worker's script. */
+  worker: string;
+  /** lua.wasm in base64. */
+  wasm: string;
   prelude: Record<string, string>;
   languages: Record<string, Language>;
   limits: { default: LimitFields } & Record<string, Partial<LimitFields>>;
   discovery: number;
+  hints: { messages: [string, string][]; absent: Record<string, string>; loop: string };
   functions: { show: string; progress: string };
   paging: { parameters: Record<string, string[]>; only_with_limit: Record<string, string[]> };
   facts: {
@@ -86,6 +94,8 @@ const bundle = data as Bundle;
 export const version = bundle.version;
 export const build = bundle.build;
 export const prelude = bundle.prelude;
+export const workerScript = bundle.worker;
+export const wasmBase64 = bundle.wasm;
 /** The limits that each preset gives, and the defaults as "default". */
 export const presets = bundle.limits;
 /** What one run may spend on questions to `docs`. */
@@ -94,6 +104,8 @@ export const discoveryBudget = bundle.discovery;
 export const functionDocs = bundle.functions;
 /** The usual names of parameters that tools are paged with. */
 export const pagingNames = bundle.paging;
+/** What is said about errors of Lua scripts. */
+export const luaHints = bundle.hints;
 export const searchWords = bundle.search;
 /** What descriptions of fields are searched for. */
 export const factPatterns = bundle.facts;

@@ -60,16 +60,26 @@ export interface Environment {
   json: string;
 }
 
-/** A wasm memory, and what belongs to it. */
-export interface SavedMemory {
-  bytes: Uint8Array;
+/** What belongs to a wasm memory. */
+interface MemoryParts {
   places: number[];
   references: Record<string, number>;
   base: number;
 }
 
+/** A copy of a wasm memory, and what belongs to it. */
+export interface SavedMemory extends MemoryParts {
+  bytes: Uint8Array;
+}
+
+/** So many bytes of a worker's memory are in use; the host, which shares it, copies them. */
+export interface MemoryReport extends MemoryParts {
+  size: number;
+}
+
 export interface Start {
-  module: WebAssembly.Module;
+  /** null where the worker goes on with the instance that it has. */
+  module: WebAssembly.Module | null;
   control: SharedArrayBuffer;
   parts: SharedArrayBuffer;
   outbox: SharedArrayBuffer;
@@ -77,8 +87,8 @@ export interface Start {
   runtime: string | null;
   limits: WorkerLimits;
   environment: Environment;
-  /** A saved memory to go on from; `fresh` where no script has run in it. */
-  image?: SavedMemory & { fresh: boolean };
+  /** A saved memory to go on from, whose bytes are null where they have been put in place; `fresh` where no script has run in it. */
+  image?: MemoryParts & { bytes: Uint8Array | null; fresh: boolean };
 }
 
 export type Command =
@@ -115,5 +125,5 @@ export type Report =
   | { kind: "more" }
   | { kind: "cancel"; ids: Uint8Array }
   | { kind: "globals"; names: Uint8Array }
-  | { kind: "saved"; memory: SavedMemory }
+  | { kind: "saved"; memory: MemoryReport }
   | Done;

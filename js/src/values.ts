@@ -161,6 +161,16 @@ export function counted(value: number, singular: string): string {
   return `${count(value)} ${singular}${value === 1 ? "" : "s"}`;
 }
 
+/** A number as Python writes it in answers: whole ones as integers while that is exact, others as its `repr`. */
+export function numberText(value: number): string {
+  if (Number.isSafeInteger(value)) return String(value); // -0 is 0
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+  const [digits, power] = value.toExponential().split("e") as [string, string];
+  const exponent = Number(power);
+  if (exponent < -4 || exponent >= 16) return `${digits}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+  return Number.isInteger(value) ? `${value}.0` : String(value);
+}
+
 function floatName(value: number): string {
   return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
@@ -179,13 +189,23 @@ export function toJsonable(value: unknown): unknown {
   return fromEntries(entries);
 }
 
-/** JSON text; integers of more than 53 bits are written as they are. */
+/** Whether JavaScript's own JSON would make another number of it: a bigint, -0.0, or a float that looks like a large integer. */
+function isSpecial(item: unknown): item is number | bigint {
+  if (typeof item !== "number") return typeof item === "bigint";
+  return Object.is(item, -0) || (Number.isInteger(item) && !Number.isSafeInteger(item));
+}
+
+function floatText(value: number): string {
+  return Object.is(value, -0) ? "-0.0" : numberText(value);
+}
+
+/** JSON text; integers of more than 53 bits and floats that look like integers are written as they are. */
 export function toJson(value: unknown, indent?: number): string {
   const kept: string[] = [];
   const mark = `big:${crypto.randomUUID()}:`; // no value can contain it
   const text = JSON.stringify(
     value,
-    (_, item: unknown) => (typeof item === "bigint" ? mark + (kept.push(String(item)) - 1) : item),
+    (_, item: unknown) => (isSpecial(item) ? mark + (kept.push(typeof item === "bigint" ? String(item) : floatText(item)) - 1) : item),
     indent,
   );
   return kept.length === 0 ? text : text.replace(new RegExp(`"${mark}(\\d+)"`, "g"), (_, at: string) => kept[Number(at)]!);

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { extname, join, normalize } from "node:path";
+import { extname, normalize, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -18,7 +18,7 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 export const ISOLATED = {
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Embedder-Policy": "require-corp",
-  "Content-Security-Policy": "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'",
+  "Content-Security-Policy": "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:",
 };
 
 /** Opens the page at `path`; `find` maps the path of a request to a file of the repository. */
@@ -26,7 +26,7 @@ export async function openPage(path, { headers = {}, find, context = {} }) {
   const server = createServer(async (request, response) => {
     const asked = normalize(new URL(request.url, "http://host").pathname);
     try {
-      const body = await readFile(join(root, find(asked)));
+      const body = await readFile(resolve(root, find(asked)));
       response.writeHead(200, { ...headers, "Content-Type": TYPES[extname(find(asked))] ?? "text/plain" }).end(body);
     } catch {
       response.writeHead(404, headers).end("not found");
@@ -36,7 +36,7 @@ export async function openPage(path, { headers = {}, find, context = {} }) {
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   const page = await browser.newPage(context);
   page.on("pageerror", (problem) => process.stderr.write(`page: ${problem.message}\n`));
-  await page.goto(`http://localhost:${server.address().port}${path}`);
+  await page.goto(new URL(path, `http://localhost:${server.address().port}`).href);
   const close = async () => {
     await browser.close();
     server.close();

@@ -118,9 +118,11 @@ export function createDriver(moonbox) {
   };
 }
 
-/** JSON text of an answer; integers beyond 53 bits are written as they are. */
+/** JSON text of an answer; integers beyond 53 bits, and floats that look like them, are written as they are. */
 export function written(answer) {
   const big = [];
-  const text = JSON.stringify(answer, (_, item) => (typeof item === "bigint" ? `\u0001${big.push(String(item)) - 1}` : item));
+  const special = (item) => typeof item === "bigint" || (Number.isInteger(item) && !Number.isSafeInteger(item));
+  const shown = (item) => (typeof item === "bigint" ? String(item) : item.toExponential());
+  const text = JSON.stringify(answer, (_, item) => (special(item) ? `\u0001${big.push(shown(item)) - 1}` : item));
   return text.replace(/"\\u0001(\d+)"/g, (_, at) => big[Number(at)]);
 }

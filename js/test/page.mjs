@@ -1,6 +1,6 @@
 /** The driver in a page. */
 
-import * as moonbox from "../dist/index.js";
+import * as moonbox from "../dist/browser.js";
 import { createDriver, written } from "./driver.mjs";
 
 const answer = createDriver(moonbox);

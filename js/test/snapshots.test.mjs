@@ -21,19 +21,19 @@ describe("in Chromium", { skip: missing }, () => {
     test(name, () =>
       opened.page.evaluate(async (wanted) => {
         const { CHECKS } = await import("/test/snapshots.mjs");
-        await CHECKS[wanted](await import("/dist/index.js"));
+        await CHECKS[wanted](await import("/dist/browser.js"));
       }, name));
   }
 
   test("a snapshot made in Node goes on in the browser, and one of the browser in Node", async () => {
     const values = await opened.page.evaluate(async (bytes) => {
       const { lookAt } = await import("/test/snapshots.mjs");
-      return lookAt(await import("/dist/index.js"), new Uint8Array(bytes));
+      return lookAt(await import("/dist/browser.js"), new Uint8Array(bytes));
     }, [...(await richSnapshot(moonbox))]);
     assert.deepEqual(values, SEEN);
     const bytes = await opened.page.evaluate(async () => {
       const { richSnapshot } = await import("/test/snapshots.mjs");
-      return [...(await richSnapshot(await import("/dist/index.js")))];
+      return [...(await richSnapshot(await import("/dist/browser.js")))];
     });
     assert.deepEqual(await lookAt(moonbox, new Uint8Array(bytes)), SEEN);
   });

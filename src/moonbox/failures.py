@@ -129,10 +129,10 @@ def _code(fields: dict[str, Any]) -> str:
 
 
 def _text(fields: dict[str, Any]) -> str:
-    said = _words(fields.get("error")) or _words(fields.get("errors"))
-    message = _words(fields.get("message"))
+    said = words_of(fields.get("error")) or words_of(fields.get("errors"))
+    message = words_of(fields.get("message"))
     parts = [part for part in (said, message if message != said else "") if part]
-    text = ": ".join(parts) or _words(fields.get("detail")) or _words(fields.get("details"))
+    text = ": ".join(parts) or words_of(fields.get("detail")) or words_of(fields.get("details"))
     if text:
         return text
     if _first(fields) is not None:
@@ -140,7 +140,7 @@ def _text(fields: dict[str, Any]) -> str:
     return "success is false" if "success" in fields else "status is error"
 
 
-def _words(value: Any, depth: int = 0) -> str:
+def words_of(value: Any, depth: int = 0) -> str:
     """The text in a value: of an object its message or else its plain fields, of a list its first element's."""
     if isinstance(value, str):
         return one_line(value, _LONGEST_TEXT)
@@ -148,12 +148,12 @@ def _words(value: Any, depth: int = 0) -> str:
         return ""
     if isinstance(value, list) and value:
         more = f" (and {len(value) - 1} more)" if len(value) > 1 else ""
-        text = _words(value[0], depth + 1)
+        text = words_of(value[0], depth + 1)
         return text and text + more
     if not isinstance(value, dict):
         return ""
     for name in ("message", "error", "detail"):
-        if text := _words(value.get(name), depth + 1):
+        if text := words_of(value.get(name), depth + 1):
             return text
     plain = [f"{key}: {item}" for key, item in value.items() if type(item) in (str, int)]
     return one_line(", ".join(plain), _LONGEST_TEXT)

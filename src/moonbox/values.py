@@ -40,18 +40,6 @@ from moonbox.errors import ConversionError
 if TYPE_CHECKING:
     from moonbox.limits import Limits
 
-__all__ = [
-    "INT64_MAX",
-    "INT64_MIN",
-    "ORDINARY",
-    "Packed",
-    "ValueLimits",
-    "from_jsonable",
-    "pack",
-    "plain",
-    "to_jsonable",
-]
-
 ORDINARY = frozenset({str, int, float, bool, bytes, list, dict, tuple, type(None)})
 """The types of most values. None of them has a special form."""
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from moonbox.audit.sinks import JsonLinesSink, Retention, open_sink, open_trail
+from moonbox.audit.jsonlines import JsonLinesSink
+from moonbox.audit.retention import Retention
+from moonbox.audit.sinks import open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
 
 if TYPE_CHECKING:

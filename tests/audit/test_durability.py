@@ -12,7 +12,8 @@ from typing import IO
 
 import pytest
 
-from moonbox.audit.sinks import JsonLinesSink, open_trail
+from moonbox.audit.jsonlines import JsonLinesSink
+from moonbox.audit.sinks import open_trail
 from tests.audit.writer import run_of
 from tests.long import times
 

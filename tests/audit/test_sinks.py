@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox.audit.jsonlines import LineFile
+from moonbox.audit.jsonlines import JsonLinesSink, LineFile
 from moonbox.audit.sinks import (
-    JsonLinesSink,
     MemorySink,
     Sink,
     default_path,

@@ -133,7 +133,7 @@ def test_shell_completion(moonbox: Moonbox) -> None:
 @pytest.mark.parametrize(
     ("words", "values"),
     [
-        ("run --language ", ["lua", "rhai"]),
+        ("run --language ", ["lua", "rhai", "python"]),
         ("repl --language r", ["rhai"]),
         ("check --language l", ["lua"]),
         ("run --features ", ["coroutines", "metatables"]),

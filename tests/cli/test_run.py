@@ -133,7 +133,7 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
         (["sumary.lua"], "error: the file 'sumary.lua' does not exist; did you mean 'summary.lua'?\n"),
         (["summary.lu"], "error: the file 'summary.lu' does not exist; did you mean 'summary.lua'?\n"),
         (["folder"], "error: 'folder' is a folder, not a script\n"),
-        (["kit.py"], "error: 'kit.py' does not end in .lua or .rhai; name its language with --language\n"),
+        (["kit.txt"], "error: 'kit.txt' does not end in .lua or .rhai or .py; name its language with --language\n"),
         (["binary.lua"], "error: 'binary.lua' is a binary file, not a script (byte 2 is zero)\n"),
         (["latin.lua"], "error: 'latin.lua' is not UTF-8 (byte 4 is 0xe9)\n"),
         (["compiled.lua"], "error: 'compiled.lua' is compiled Lua; only source text can be run\n"),
@@ -167,6 +167,7 @@ def test_wrong_use_is_one_line_and_status_2(moonbox: Moonbox, tmp_path: Path, ar
     (tmp_path / "summary.lua").write_text("return 1")
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary.lua").write_bytes(b"ab\0cd")
+    (tmp_path / "kit.txt").touch()
     (tmp_path / "latin.lua").write_bytes(b"-- \xc3\xe9t\xe9"[:3] + b" \xe9")
     (tmp_path / "compiled.lua").write_bytes(b"\x1bLua\x54")
     done = moonbox("run", *args)

@@ -192,6 +192,7 @@ def test_a_time_limit_names_the_setting_that_sets_it(project: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "limit: timeout under [tools.script.slow] sets it"
     (project / "tools" / "slow.lua").write_text("tool = {}\nfunction tool.execute() return ('x'):rep(1e9) end\n")
+    (project / "moonbox.toml").write_text('[tools.script.slow]\npath = "tools/slow.lua"\ntimeout = 60\n')
     assert "limit:" not in moonbox(project, "tool", "test", "slow").stderr, "no setting changes this one"
 
 

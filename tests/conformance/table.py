@@ -31,6 +31,7 @@ REASONS = {
     "attacks/evade__memory_creeps_over_runs": "Lua in wasm builds strings of this size in buffers, and does not "
     "collect when they find no room: the first run ends a little earlier, the next two still fit, and the limit holds",
     "lua errors/tables__json_script": "Python reads the script with a grammar of its own and names another place",
+    "lua errors/values__method_as_field": "Python reads the script with a grammar of its own and names another place",
 }
 UNKNOWN = "not explained yet"
 

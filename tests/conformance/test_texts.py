@@ -459,6 +459,12 @@ SCRIPTS = [
     "return docs.search('', 4), docs.describe('hub')",
     "print(1.0) return 2.0, {a = 1e15, b = 0.5}",
     "return '\\xff\\xfe'",
+    "return 1e-7, 0.0001, 0.00001, 1.5e300, 5e-324, 123456789.125, 0.1 + 0.2",
+    "return -0.0, 1.0, 2^53 - 1, 2^53, -2^53, 1e15, 1e16, 2^63, 2^64, 1e22, 1e100",
+    "return {a = {1e-7, -0.0, 2^64}, b = math.maxinteger, c = math.mininteger, d = 9007199254740993}",
+    "print(1e-7, -0.0, 2^64, 1e15, 1/3) return json.encode{1.0, 1e-7, 2^64, -0.0}",
+    "return tools.echo{value = 1e-7}, tools.echo{value = 2^64}, tools.echo{value = 9007199254740993}",
+    "show{1e-7, 2^64} error{code = 'mine', message = 'm', data = {1e-7, 2^64}}",
 ]
 
 
@@ -482,6 +488,40 @@ def test_runs_and_answers(node: DriverHost, source: str) -> None:
     else:
         assert list(theirs["error"]) == list(ours["error"])
         assert answer["for_model"].split("\n")[0] == run.for_model(4000).split("\n")[0]
+
+
+HELPED = [
+    "return tools.ad{a = 1, b = 2}",
+    "local x = 1\nreturn tools.nothing_here.x",
+    "for _, x in tools.rows{count = 2} do print(x) end",
+    "local rows = tools.rows{count=2}\nfor i, r in rows do print(i) end",
+    "for k, v in {1,2} do print(k) end",
+    "return 1/0",
+    "return {a = {-1/0}}, 0/0",
+    "return setmetatable({}, {})  -- setmetatable",
+    "return coroutine.create(print)",
+    "return io.open('io')",
+    "return require('json')",
+    "local n = 0 return 1 // n",
+    "local t = {} t[nil] = 1",
+    "return ('x'):rep(1.5)",
+    "return string.format('%d', 1.5)",
+    "local n = 0 return 5 % n",
+    "error()",
+    "return get_data()",
+]
+
+
+@pytest.mark.parametrize("source", HELPED)
+def test_help(node: DriverHost, source: str) -> None:
+    """The whole answer about a script that failed: hint, line and place are the same."""
+    session = node.open("lua", [], {})
+    try:
+        answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
+    finally:
+        session.close()
+    with Sandbox(conformance_tools()["lua"], check=False) as box, box.repl() as repl:
+        assert answer["for_model"] == repl.run(source).for_model(4000)
 
 
 CALL = ("index", "tool", "arguments", "status", "ok", "result", "approval", "retry_of", "batch")

@@ -76,6 +76,9 @@ def running_console(
     script: str = "",
     knowledge: Any = None,
     diagnose: Any = None,
+    port: int = 0,
+    servers: Any = None,
+    journal: Any = None,
 ) -> Iterator[Console]:
     """A console whose tools, trail and knowledge base are given."""
     bench = Workbench(timeout=600.0)
@@ -85,11 +88,12 @@ def running_console(
     def make(language: str) -> Sandbox:
         return Sandbox(box.toolbox, limits=box.limits, language=language, audit=sink, min_workers=0, **bench.hooks)
 
-    with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **bench.hooks) as box:
+    options: Any = {**bench.hooks, "journal": journal}
+    with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **options) as box:
         bench.attach(box, trail=kept, make=make, languages=("lua", "rhai"), knowledge=knowledge, diagnose=diagnose)
-        service = Service(box, trail=kept, workbench=bench)
+        service = Service(box, trail=kept, workbench=bench, servers=servers)
         browser = BrowserAccess(token, public=public)
         access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
-        with serving(app) as url, contextlib.closing(bench):  # which ends the streams that the server waits for
+        with serving(app, port) as url, contextlib.closing(bench):  # which ends the streams that the server waits for
             yield Console(url, service, browser, bench, kept)

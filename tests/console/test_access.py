@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .serving import Console
 
 TOKEN = "a-token-of-some-length"
-VIEWS = ("playground", "runs", "approvals", "tools", "tools/refund", "knowledge")
+VIEWS = ("playground", "runs", "approvals", "durable", "tools", "tools/refund", "mcp", "knowledge")
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +65,7 @@ def test_the_page_of_a_run_shows_its_state_and_the_tracebacks_of_tools(public: C
         page = anybody.get("/console/runs/going").text
         assert '<span class="state warn">running</span>' in page
         assert "What the model saw" not in page
-        listed = anybody.get("/console/runs").text
-        assert "2 (1 failed, 1 in doubt)" in listed
-        assert "1 (1 running)" in listed
-        listed = anybody.get("/console/runs?state=running").text
-        assert 'data-run="going" data-state="running"' in listed
-        assert "traced" not in listed
+        assert [run["id"] for run in anybody.get("/runs?state=running").json()["runs"]] == ["going"]
     with running_console(TOOLS, token=TOKEN, trail=public.trail) as guarded, client(guarded) as stranger:
         assert "bank.py" not in stranger.get("/console/runs/traced").text
 
@@ -97,7 +92,9 @@ def test_the_printed_address_works_once(console: Console) -> None:
         assert first.get(address).headers["location"] == "/console/"
 
 
-@pytest.mark.parametrize("path", ["/runs", "/tools/list", "/events", "/approvals", "/doctor", "/openapi.json"])
+@pytest.mark.parametrize(
+    "path", ["/runs", "/tools/list", "/events", "/approvals", "/doctor", "/servers", "/openapi.json"]
+)
 def test_nothing_is_told_without_a_sign_in(console: Console, path: str) -> None:
     with client(console) as stranger:
         assert stranger.get(path).status_code == 401
@@ -122,6 +119,8 @@ def test_pages_ask_for_a_sign_in(console: Console, view: str) -> None:
         ("POST", "/approvals/x"),
         ("POST", "/check"),
         ("DELETE", "/sessions/x"),
+        ("POST", "/servers/x/retry"),
+        ("POST", "/servers/x/login"),
     ],
 )
 def test_changes_need_the_key_of_the_page(console: Console, method: str, path: str) -> None:
@@ -205,6 +204,37 @@ def test_signing_in_with_the_servers_token(guarded: Console) -> None:
         assert answer.headers["location"] == "/console/tools?q=a"
         assert browser.get("/console/tools").status_code == 200
         assert browser.get("/runs").status_code == 200
+
+
+def test_a_new_address_is_printed_and_never_sent_to_the_one_who_asks() -> None:
+    with running_console(TOOLS) as console, client(console) as stranger:
+        assert "Print a new address" not in stranger.get("/console/runs").text
+        printed: list[str] = []
+        console.browser.on_renewal = printed.append
+        first, origin = console.browser.one_time_key(), {"origin": console.url}
+        assert "Print a new address" in stranger.get("/console/runs").text
+        for wrong in ({}, {"origin": "http://evil.invalid"}):
+            assert stranger.post("/console/renew", headers=wrong).status_code == 403
+        assert printed == []
+        answer = stranger.post("/console/renew", headers=origin)
+        assert len(printed) == 1
+        assert printed[0] not in answer.text + str(answer.headers)
+        assert "A new address was printed" in answer.text
+        assert "a moment ago" in stranger.post("/console/renew", headers=origin).text
+        assert len(printed) == 1, "nobody can fill the terminal"
+        assert stranger.get(f"/console/open?key={first}").status_code == 403, "the address before it is worth nothing"
+        assert stranger.get(f"/console/open?key={printed[0]}").status_code == 303
+
+
+def test_signing_out_ends_the_session(console: Console) -> None:
+    with signed_in(console) as browser, client(console, cookies=dict(browser.cookies)) as same:
+        assert "Sign out" in browser.get("/console/runs").text
+        browser.post("/console/sign-out", headers={"origin": "http://evil.invalid"})
+        assert same.get("/runs").status_code == 200
+        answer = browser.post("/console/sign-out", headers={"origin": console.url})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/console/")
+        assert same.get("/runs").status_code == 401
+        assert browser.get("/console/runs").status_code == 401
 
 
 def test_guessing_the_token_is_slowed_down(guarded: Console) -> None:

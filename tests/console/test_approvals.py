@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
 
 from moonbox import Toolbox, tool
+from moonbox.sandbox.decisions import Decision
 from tests.waiting import wait_until
 
 from .serving import list_orders, refund, running_console
@@ -63,6 +65,8 @@ def test_a_question_says_what_would_happen_and_is_allowed(inbox: Page, console: 
     expect(card).to_contain_text("By the script, line 2")
     expect(card.locator(".line.here")).to_contain_text("tools.refund")
     expect(card).to_contain_text("12.5")
+    expect(card).to_have_class(re.compile("destructive"))
+    inbox.keyboard.press("j")
     inbox.keyboard.press("a")
     assert script.result().value == "refunded 12.50 for order 7"
     expect(inbox.locator("#inbox .question")).to_have_count(0)
@@ -95,6 +99,29 @@ def test_arguments_are_edited_and_checked(inbox: Page, console: Console, visitor
     assert script.result().value == "refunded 1.00 for order 8"
 
 
+def test_an_edit_keeps_the_numbers_that_were_not_edited(visitor: Visitor) -> None:
+    got: dict[str, Any] = {}
+
+    @tool(policy="approve")
+    def pay(employee_id: int, cents: int, rates: list[Any]) -> str:
+        """Pay someone."""
+        got.update(employee_id=employee_id, cents=cents, rates=rates)
+        return "paid"
+
+    source = "return tools.pay{employee_id = 9007199254740993, cents = 5, rates = {1.0, -0.0, '\\xff', 1e22}}"
+    with running_console([pay]) as console:
+        page = visitor.enter(console, "approvals")
+        script = Started(console, source)
+        expect(page.locator(".question .tree")).to_contain_text("9007199254740993")
+        page.get_by_role("button", name="Edit…").click()
+        field = page.get_by_label("Arguments, as JSON")
+        field.fill(field.input_value().replace('"cents": 5', '"cents": 7'))
+        page.get_by_role("button", name="Allow with these").click()
+        assert script.result().value == "paid"
+        assert repr(got) == "{'employee_id': 9007199254740993, 'cents': 7, 'rates': [1.0, -0.0, b'\\xff', 1e+22]}"
+        visitor.leave()
+
+
 def test_always_holds_for_the_session(inbox: Page, console: Console) -> None:
     script = Started(console, "tools.refund{order_id = 1, amount = 1} return tools.refund{order_id = 2, amount = 2}")
     inbox.get_by_role("button", name="Always in this session").click()
@@ -118,12 +145,74 @@ def test_many_questions_are_walked_by_keys(inbox: Page, console: Console) -> Non
     script = Started(console, f"return #{calls}")
     expect(inbox.locator(".question")).to_have_count(12)
     expect(inbox.locator("#approvals-badge")).to_have_text("12")
-    inbox.keyboard.press("j")
-    expect(inbox.locator(".question").first).to_be_focused()
+    expect(inbox).to_have_title("(12) Approvals · moonbox")
     for left in range(11, -1, -1):
+        inbox.keyboard.press("j")
+        expect(inbox.locator(".question").first).to_be_focused()
         inbox.keyboard.press("a")
         expect(inbox.locator(".question")).to_have_count(left)
     assert script.result().value == 12
+    expect(inbox).to_have_title("Approvals · moonbox")
+
+
+def test_a_key_answers_the_selected_question_and_no_other(inbox: Page, console: Console) -> None:
+    scripts = [Started(console), Started(console), Started(console)]
+    expect(inbox.locator(".question")).to_have_count(3)
+    inbox.keyboard.type("aadw")
+    expect(inbox.locator(".question")).to_have_count(3)
+    assert len(console.bench.approvals.pending()) == 3
+    inbox.keyboard.type("jaa")  # the second letter comes before and after the first answer has arrived
+    expect(inbox.locator(".question")).to_have_count(2)
+    inbox.keyboard.type("aaw")
+    assert inbox.evaluate("document.activeElement.id") == "main"
+    assert len(console.bench.approvals.pending()) == 2
+    inbox.get_by_role("button", name="Allow").first.dblclick()
+    expect(inbox.locator(".question")).to_have_count(1)
+    assert len(console.bench.approvals.pending()) == 1
+    expect(inbox.locator("#inbox[inert]")).to_have_count(0)
+    inbox.keyboard.press("j")
+    inbox.keyboard.press("a")
+    assert all(script.result().ok for script in scripts)
+
+
+def test_answers_say_what_was_changed_and_lead_to_their_run(inbox: Page, console: Console) -> None:
+    script = Started(console, "return tools.refund{order_id = 9007199254740993, amount = 2.0}")
+    inbox.get_by_role("button", name="Edit…").click()
+    field = inbox.get_by_label("Arguments, as JSON")
+    field.fill(field.input_value().replace("2.0", "1.5"))
+    inbox.get_by_role("button", name="Allow with these").click()
+    run = script.result()
+    line = inbox.locator("#answered li").first
+    expect(line).to_contain_text("refund allowed with edits by console · amount 2.0 → 1.5 ·")
+    expect(line).not_to_contain_text("order_id")
+    line.get_by_role("link").click()
+    expect(inbox).to_have_url(re.compile(f"/console/runs/{run.id}$"))
+
+
+COUNTED = """() => {
+  window.told = [];
+  window.Notification = class { constructor(text, {body}) { told.push(`${text}: ${body}`); } };
+  Notification.permission = "granted";
+  Object.defineProperty(document, "hidden", {value: true, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_hidden_tab_counts_what_waits(visitor: Visitor, console: Console) -> None:
+    page = visitor.enter(console, "tools")
+    expect(page.locator("html")).to_have_attribute("data-live", "live")
+    page.evaluate(COUNTED)
+    script = Started(
+        console,
+        "return parallel{function() return tools.refund{order_id = 1, amount = 1} end, "
+        "function() return tools.refund{order_id = 2, amount = 2} end}",
+    )
+    expect(page).to_have_title("(2) Tools · moonbox")
+    assert page.evaluate("told") == ["1 call waits for approval: refund", "2 calls wait for approval: refund"]
+    for question in console.bench.approvals.pending():
+        console.bench.answer(question.id, Decision("allow"))
+    script.result()
+    expect(page).to_have_title("Tools · moonbox")
 
 
 def test_a_definition_that_changed_since_is_pointed_out(visitor: Visitor) -> None:
@@ -145,6 +234,7 @@ def test_a_definition_that_changed_since_is_pointed_out(visitor: Visitor) -> Non
         warning.locator("summary").first.click()
         expect(warning.locator("del").first).to_contain_text("Refund an order.")
         expect(warning.locator("ins", has_text="to_account").first).to_be_visible()
+        page.keyboard.press("j")
         page.keyboard.press("a")
         assert second.result().ok
         visitor.leave()

@@ -49,6 +49,21 @@ def test_output_comes_while_the_script_goes_on(page: Page) -> None:
     expect(page.locator("#status")).to_contain_text("waiting for you · 1 call")
 
 
+def test_waiting_together_counts_once(page: Page, console: Console) -> None:
+    write(page, "parallel.map({1, 2, 3, 4}, function(n) return tools.refund{order_id = n, amount = 1} end)")
+    page.click("#run")
+    questions = page.locator("#questions .question")
+    expect(questions).to_have_count(4)
+    for left in range(3, -1, -1):
+        page.keyboard.press("j")
+        page.keyboard.press("a")
+        expect(questions).to_have_count(left)
+    expect(page.locator("#status")).to_contain_text("waiting for you · 4 calls")
+    number, unit = re.findall(r"([\d.]+) (ms|s) waiting", page.locator("#status").inner_text())[0]
+    calls = console.trail.get(console.trail.list(1)[0].id).calls
+    assert float(number) / (1000 if unit == "ms" else 1) < 0.8 * sum(call.queued for call in calls)
+
+
 def test_the_timeline_follows_the_script(page: Page) -> None:
     run(page, "tools.list_orders{customer = 'ada'}")
     expect(page.locator("#timeline .tl-row")).to_have_count(1)
@@ -88,6 +103,23 @@ def test_numbers_are_plotted_and_trees_unfold(page: Page) -> None:
     expect(page.locator("#values")).to_contain_text("here")
 
 
+def test_rows_are_sorted_and_exported(page: Page) -> None:
+    rows = """{id = 9007199254740993, t = '=1+1'}, {id = 9007199254740992, t = 'a,"b'}, {id = 2.5, t = {1}}"""
+    run(page, f"return {{{rows}}}")
+    page.get_by_role("button", name="id", exact=True).click()
+    expect(page.locator("#values tbody tr:not(.gap) td:first-child")).to_have_text(
+        ["2.5", "9007199254740992", "9007199254740993"]
+    )
+    expect(page.locator("#values th").first).to_have_attribute("aria-sort", "ascending")
+    saved = {}
+    for kind in ("CSV", "JSON"):
+        with page.expect_download() as told:
+            page.locator("#values").get_by_role("button", name=kind).click()
+        saved[kind] = told.value.path().read_text(encoding="utf-8")
+    assert saved["CSV"] == 'id,t\n2.5,[1]\n9007199254740992,"a,""b"\n9007199254740993,\'=1+1\n'
+    assert '"id": 9007199254740993' in saved["JSON"]
+
+
 def test_media_are_shown_as_media(page: Page) -> None:
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     run(page, f"return {{mimeType = 'image/png', data = '{pixel}'}}")
@@ -99,6 +131,8 @@ def test_media_are_shown_as_media(page: Page) -> None:
 def test_an_error_is_marked_at_its_line_with_its_hint(page: Page) -> None:
     run(page, "local x = 1\nreturn tools.list_ordres{customer = 'ada'}")
     expect(page.locator("#status")).to_have_class(re.compile("bad"))
+    expect(page.locator("#status")).to_contain_text("failed: ")
+    expect(page.locator("#values")).to_contain_text(", line 2: ")
     expect(page.locator("#problems")).to_contain_text("line 2")
     expect(page.locator("#problems")).to_contain_text("list_orders")
     expect(page.locator(".gutter .number.error")).to_have_text("2")
@@ -179,13 +213,24 @@ def test_a_stepped_run_stops_before_each_batch(page: Page) -> None:
     page.click("#step")
     paused = page.locator("#paused")
     expect(paused).to_contain_text("The script waits for 1 call")
+    expect(page.locator(".gutter .number.next")).to_have_text("1")
     paused.get_by_role("button", name="Go on").click()
-    expect(paused).to_contain_text("arguments")
+    expect(page.locator(".gutter .number.next")).to_have_text("2")
+    expect(page.locator(".behind .next")).to_contain_text("'bob'")
     paused.get_by_label("Answer of list_orders").select_option("value")
     paused.get_by_label("Value or message for list_orders").fill("[1, 2, 3, 4, 5]")
     paused.get_by_role("button", name="Go on").click()
     expect(page.locator("#status")).to_contain_text("ok")
     expect(page.locator("#values")).to_contain_text("8")
+    expect(page.locator(".gutter .number.next")).to_have_count(0)
+
+
+def test_a_script_tells_how_far_it_is(page: Page) -> None:
+    write(page, "progress(3, 10, 'rows') while true do end")
+    page.click("#run")
+    expect(page.locator("#status")).to_have_text("running… 3 of 10: rows")
+    page.click("#stop")
+    expect(page.locator("#status")).to_contain_text("cancelled")
 
 
 def test_a_running_script_is_stopped(page: Page) -> None:
@@ -226,6 +271,68 @@ def test_a_run_survives_a_visit_to_another_page(page: Page) -> None:
     assert re.search(r"/console/playground/[\w-]+$", page.url)
 
 
+def test_the_session_and_the_draft_survive_navigation(page: Page) -> None:
+    run(page, "answer = 42")
+    write(page, "return tools.refund{order_id = answer, amount = 2}")
+    page.click("#run")
+    expect(page.locator("#questions .question")).to_be_visible()
+    write(page, "-- not run yet\nreturn answer")
+    page.get_by_role("link", name="Runs").click()
+    expect(page.locator("h1")).to_have_text("Runs")
+    page.get_by_role("link", name="Playground").click()
+    expect(page.locator("#questions .question")).to_contain_text("refund waits for your approval")
+    expect(page.locator("#playground")).to_have_attribute("data-state", "running")
+    page.locator("#questions").get_by_role("button", name="Allow").click()
+    expect(page.locator("#values")).to_contain_text("refunded 2.00 for order 42")
+    expect(page.locator("#editor textarea")).to_have_value("-- not run yet\nreturn answer")
+    page.click("#run")
+    expect(page.locator("#values")).to_have_text("value42")
+
+
+def test_drafts_and_the_history_outlive_the_tab(page: Page, console: Console) -> None:
+    run(page, "return 'the first'")
+    page.get_by_text("Drafts and history").click()
+    page.get_by_role("button", name="New draft").click()
+    run(page, "return 'the second'")
+    with page.context.expect_page() as opened:
+        page.evaluate("open(location.origin + '/console/playground', '_blank', 'noopener')")
+    other = opened.value
+    expect(other.locator("#editor textarea")).to_have_value("return 'the second'")
+    other.get_by_text("Drafts and history").click()
+    expect(other.locator("#history-list li")).to_contain_text(["return 'the second'", "return 'the first'"])
+    other.locator("#draft-list").get_by_role("button", name="return 'the first'", exact=True).click()
+    expect(other.locator("#editor textarea")).to_have_value("return 'the first'")
+    other.get_by_role("button", name="Delete the draft return 'the second'").click()
+    expect(other.locator("#draft-list li")).to_have_count(1)
+    other.close()
+
+
+def test_a_restart_of_the_server_is_told_and_the_script_run_again(visitor: Visitor) -> None:
+    visitor.allowed = ("Failed to load resource", "ERR_")
+    source = "tools.refund{order_id = 1, amount = 1} return 'done'"
+    with running_console(public=True) as first:
+        page = visitor.enter(first)
+        page.set_viewport_size({"width": 390, "height": 844})
+        write(page, source)
+        page.click("#run")
+        expect(page.locator("#questions .question")).to_be_visible()
+    expect(page.locator("#banner")).to_contain_text("The server does not answer.")
+    expect(page.locator("#banner")).to_be_in_viewport()
+    with running_console(public=True, port=int(first.url.rpartition(":")[2])):
+        expect(page.locator("#banner")).to_contain_text("The session has ended: the server was restarted")
+        expect(page.locator("#status")).to_have_text("the session has ended")
+        page.get_by_role("button", name="Run again").click()
+        page.locator("#questions").get_by_role("button", name="Allow").click()
+        expect(page.locator("#values")).to_contain_text("done")
+        expect(page.locator("#banner")).to_be_hidden()
+        visitor.leave()
+    with running_console(port=int(first.url.rpartition(":")[2])):
+        expect(page.locator("#banner")).to_contain_text("your sign-in has ended")
+        page.get_by_role("button", name="Sign in again").click()
+        expect(page).to_have_title("Sign in · moonbox")
+        assert page.evaluate("localStorage.getItem('moonbox-drafts')").count("refund") == 1
+
+
 def test_globals_stay_until_a_new_session(page: Page) -> None:
     run(page, "answer = 42")
     page.get_by_role("tab", name="Globals").click()
@@ -260,12 +367,36 @@ def test_tools_and_fields_are_completed(page: Page) -> None:
     page.locator("#editor textarea").press_sequentially("return tools.list_o")
     expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
     page.keyboard.press("Tab")
-    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders")
-    page.keyboard.type("{custo")
-    expect(page.locator("#choices li").first).to_contain_text("customer")
+    editor = page.locator("#editor textarea")
+    expect(editor).to_have_value("return tools.list_orders{}")
+    expect(page.locator("#choices li")).to_have_text(["customerstring · required", "limitinteger · optional"])
+    page.keyboard.type("cu")
+    page.keyboard.press("Tab")
+    page.keyboard.type("'a, b = {', ")
+    expect(page.locator("#choices li")).to_have_text(["limitinteger · optional"])
     page.keyboard.press("Escape")
     expect(page.locator("#choices")).to_be_hidden()
+    expect(editor).to_have_value("return tools.list_orders{customer = 'a, b = {', }")
     assert page.locator("#editor .paper").evaluate("paper => paper.scrollLeft") == 0, "the text stays where it is"
+
+
+def test_tab_indents_and_leaves_after_escape(page: Page) -> None:
+    editor = page.locator("#editor textarea")
+    write(page, "local a = 1\nlocal b = 2")
+    editor.press("Tab")
+    expect(editor).to_have_value("local a = 1\nlocal b = 2  ")
+    editor.press("Control+a")
+    editor.press("Tab")
+    expect(editor).to_have_value("  local a = 1\n  local b = 2  ")
+    editor.press("Shift+Tab")
+    editor.press("Control+/")
+    expect(editor).to_have_value("-- local a = 1\n-- local b = 2  ")
+    editor.press("Control+/")
+    expect(editor).to_have_value("local a = 1\nlocal b = 2  ")
+    editor.press("Escape")
+    editor.press("Tab")
+    expect(editor).not_to_be_focused()
+    expect(editor).to_have_value("local a = 1\nlocal b = 2  ")
 
 
 def press_before_the_next_frame(page: Page, text: str, key: str) -> None:
@@ -285,7 +416,7 @@ def press_before_the_next_frame(page: Page, text: str, key: str) -> None:
 
 def test_a_key_that_comes_before_the_next_frame_completes_the_whole_word(page: Page) -> None:
     press_before_the_next_frame(page, "ols.list_o", "Tab")
-    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders")
+    expect(page.locator("#editor textarea")).to_have_value("return tools.list_orders{}")
 
 
 def test_a_list_that_is_closed_before_the_next_frame_stays_closed(page: Page) -> None:
@@ -352,8 +483,19 @@ def test_a_large_script_value_and_timeline_stay_usable(page: Page) -> None:
         "local rows = {} for n = 1, 20000 do rows[n] = {id = n, name = 'row ' .. n} end return rows",
     )
     expect(page.locator("#status")).to_contain_text("1,000 calls")
-    expect(page.locator("#values tbody tr")).to_have_count(500)
-    expect(page.locator("#values")).to_contain_text("500 of 20,000 rows")
+    expect(page.locator("#values")).to_contain_text("20,000 rows")
+    rows = page.locator("#values tbody tr:not(.gap)")
+    assert 10 < rows.count() < 100
+    assert page.locator("#values").evaluate("place => place.offsetHeight") < 1000
+    page.get_by_role("region", name="Rows").evaluate("place => { place.scrollTop = place.scrollHeight; }")
+    expect(rows.last).to_contain_text("row 20000")
+    page.get_by_role("button", name="id", exact=True).click()
+    page.get_by_role("button", name="id", exact=True).click()
+    expect(rows.first).to_contain_text("row 20000")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("20,000 rows in the clipboard.")
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert (len(lines), lines[0], lines[1]) == (20_001, "id\tname", "20000\trow 20000")
     expect(page.locator("#timeline .tl-row")).to_have_count(400)
     page.get_by_role("button", name="later calls").click()
     expect(page.locator(".tl-pages")).to_contain_text("calls 401 to 800 of 1,000")

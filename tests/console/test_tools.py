@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,17 @@ import pytest
 from playwright.sync_api import expect
 
 from moonbox import Tool
+from moonbox.config.mcp import ServerSettings
 from moonbox.knowledge import Item, KnowledgeBase
+from moonbox.mcp.upstreams.manager import Upstreams
+from moonbox.mcp.upstreams.status import Timing
 from moonbox.project.diagnosis import diagnose
 
 from .serving import TOOLS, running_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from .conftest import Visitor
     from .serving import Console
@@ -86,6 +91,52 @@ def test_the_shape_of_results_is_learned(visitor: Visitor, console: Console) -> 
     page = visitor.enter(console, "tools/look_up")
     expect(page.get_by_role("region", name="Schemas")).to_contain_text("Learned from its results")
     expect(page.get_by_role("region", name="Schemas")).to_contain_text("found: integer[]")
+
+
+def test_the_form_and_the_table_follow_the_schema(visitor: Visitor) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "who": {"$ref": "#/$defs/Who"},
+            "limit": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 9}, {"type": "null"}], "default": 3},
+            "tags": {"type": "array", "items": {"type": "string"}, "description": "Any of them."},
+        },
+        "required": ["who"],
+        "$defs": {"Who": {"enum": ["ann", "bob"], "description": "A person."}},
+    }
+    got = Tool.from_schema(name="got", description="", parameters=schema, call=lambda arguments: arguments)
+    with running_console([got]) as console:
+        page = visitor.enter(console, "tools/got")
+        rows = page.locator(".parameters tbody tr")
+        expect(rows.nth(0)).to_have_text('who"ann" | "bob"requiredA person.')
+        expect(rows.nth(1)).to_have_text("limitinteger≥ 1, ≤ 9default 3")
+        expect(rows.nth(2)).to_have_text("tagsstring[]optionalAny of them.")
+        expect(page.locator("[data-schema]").first).to_be_hidden()
+        page.get_by_label("who").select_option("bob")
+        page.get_by_label("limit").fill("99")
+        page.get_by_role("button", name="Call").click()
+        assert page.get_by_label("limit").evaluate("field => field.validity.rangeOverflow")
+        page.get_by_label("limit").fill("4")
+        page.get_by_role("button", name="Call").click()
+        expect(page.locator("#result")).to_contain_text("limit4whobob")
+        visitor.leave()
+
+
+def test_mcp_servers_are_shown_and_tried_again(visitor: Visitor, tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text("import sys; sys.exit('no database <b>')")
+    settings = ServerSettings(name="crm", command=sys.executable, args=(str(program),))
+    with Upstreams([settings], timing=Timing(first_delay=300, max_delay=300)) as servers:
+        servers.wait(60)
+        with running_console([], servers=servers) as console:
+            page = visitor.enter(console, "mcp")
+            server = page.get_by_role("region", name="crm", exact=True)
+            expect(server).to_contain_text("crm retrying")
+            expect(server.locator("pre")).to_have_text("no database <b>")
+            program.write_text("import sys; sys.exit('still none')")
+            server.get_by_role("button", name="Retry now").click()
+            expect(server.locator("pre")).to_have_text("still none")
+            visitor.leave()
 
 
 def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:

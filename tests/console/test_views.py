@@ -14,7 +14,9 @@ from moonbox.audit.records import Call, Usage
 from moonbox.audit.sinks import MemorySink
 from moonbox.console.pages import PAGES
 from moonbox.errors import UsageError
+from moonbox.journal.store import open_journal
 from moonbox.knowledge import Item, KnowledgeBase
+from moonbox.mcp.upstreams.status import Status
 from moonbox.sandbox.decisions import Decision
 from moonbox.values import pack
 from tests.waiting import wait_until
@@ -52,8 +54,10 @@ ADDRESSES = {
     "/runs/{id}": "runs/{run}",
     "/compare": "compare?a={run}&b={other}",
     "/approvals": "approvals",
+    "/durable": "durable",
     "/tools": "tools",
     "/tools/{path:path}": "tools/{tool}",
+    "/mcp": "mcp",
     "/knowledge": "knowledge?q={word}",
     "/doctor": "doctor",
 }
@@ -65,8 +69,10 @@ EXPECTED = {
         "/runs/{id}": (".tl-note", "1 call"),
         "/compare": (".diff ins", "another script"),
         "/approvals": (".question", "refund waits for your approval"),
+        "/durable": ("main tbody tr", "ada"),
         "/tools": (".tool-name", "list_orders"),
         "/tools/{path:path}": ("#fields", "customer"),
+        "/mcp": (".server", "crm ready"),
         "/knowledge": (".hit mark", "travel"),
         "/doctor": ("main", "scripts are isolated"),
     },
@@ -77,20 +83,24 @@ EXPECTED = {
         "/runs/{id}": ("#values", "The script returned no value."),
         "/compare": ("main", "Neither run made a call."),
         "/approvals": ("#nothing", "Nothing waits for approval."),
+        "/durable": ("main", "This server keeps no journal"),
         "/tools": ("main", "There are no tools."),
         "/tools/{path:path}": ("main", "This tool has no parameters."),
+        "/mcp": ("main", "No MCP servers are configured."),
         "/knowledge": ("main", "Nothing found for"),
         "/doctor": ("main", "scripts are isolated"),
     },
     "large": {
         "/playground": ("#status", "ready"),
-        "/playground/{session}": ("#values", "500 of 20,000 rows"),
+        "/playground/{session}": ("#values", "20,000 rows"),
         "/runs": ("#runs tbody tr:nth-child(50)", "-- run"),
         "/runs/{id}": (".tl-pages", "calls 1 to 400 of 2,000"),
         "/compare": ("main", "more calls are the same or not shown"),
         "/approvals": (".question:nth-child(40)", "refund waits for your approval"),
+        "/durable": ("main tbody tr:nth-child(100)", "lua"),
         "/tools": ("main", "page 1 of 5"),
         "/tools/{path:path}": ("#fields .field:nth-child(200)", "field_199"),
+        "/mcp": (".server:nth-child(100)", "server99"),
         "/knowledge": (".hit", "Show the document"),
         "/doctor": ("main tbody tr:nth-child(500)", "script499.lua"),
     },
@@ -101,12 +111,24 @@ EXPECTED = {
         "/runs/{id}": ("pre.source", HOSTILE[:20]),
         "/compare": ("main", HOSTILE[:20]),
         "/approvals": (".question", HOSTILE[:20]),
+        "/durable": ("main tbody tr", HOSTILE[:20]),
         "/tools": (".tool-list", HOSTILE[:20]),
         "/tools/{path:path}": ("main", HOSTILE[:20]),
+        "/mcp": (".server", HOSTILE[:20]),
         "/knowledge": (".hit", HOSTILE[:20]),
         "/doctor": ("main", HOSTILE[:20]),
     },
 }
+
+
+class Servers:
+    """MCP servers in these states."""
+
+    def __init__(self, *statuses: Status) -> None:
+        self._statuses = statuses
+
+    def statuses(self) -> tuple[Status, ...]:
+        return self._statuses
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +185,7 @@ def test_a_view(world: World, kind: str, view: str, visitor: Visitor) -> None:
 def normal(folder: Path) -> Iterator[World]:
     with (
         documents(folder, 20, "All about travel.") as base,
-        running(TOOLS, base, diagnosis()) as console,
+        running(TOOLS, base, diagnosis(), Servers(Status("crm", "ready", tools=3)), journal(folder, "ada")) as console,
         asking(console, "return tools.refund{order_id = 1, amount = 2}", 1),
     ):
         session = ran(console, "return tools.list_orders{customer = 'ada'}")
@@ -198,7 +220,13 @@ def large(folder: Path) -> Iterator[World]:
     scripts = [{"name": f"script{number}.lua", "active": False, "detail": "x" * 300} for number in range(500)]
     with (
         documents(folder, 30, "About travel. " * 3000) as base,
-        running([*TOOLS, wide, *many], base, diagnosis(ok=False, configuration=scripts)) as console,
+        running(
+            [*TOOLS, wide, *many],
+            base,
+            diagnosis(ok=False, configuration=scripts),
+            Servers(*(Status(f"server{n}", "failed", reason="r" * 500, said="said\n" * 200) for n in range(100))),
+            journal(folder, *("x" * 200 for _ in range(300))),
+        ) as console,
     ):
         for number in range(300):
             console.trail.write(record(number))
@@ -215,7 +243,12 @@ def large(folder: Path) -> Iterator[World]:
 @contextlib.contextmanager
 def hostile(folder: Path) -> Iterator[World]:
     runs = hostile_runs()
-    with hostile_knowledge(folder) as base, running(hostile_tools(), base, hostile_diagnosis()) as console:
+    servers = Servers(*(Status(text, "failed", text, text, problems=(text,), said=text) for text in PAYLOADS.values()))
+    kept = journal(folder, *PAYLOADS.values())
+    with (
+        hostile_knowledge(folder) as base,
+        running(hostile_tools(), base, hostile_diagnosis(), servers, kept) as console,
+    ):
         for each in runs:
             console.trail.write(each)
         call = f"parallel.map({TABLE}, function(each) return tools['ask_' .. each[1]]{{}} end)"
@@ -228,9 +261,27 @@ WORLDS = {"normal": normal, "empty": empty, "large": large, "hostile": hostile}
 
 
 @contextlib.contextmanager
-def running(tools: Any, base: KnowledgeBase, found: dict[str, Any]) -> Iterator[Console]:
-    with running_console(tools, trail=MemorySink(), knowledge=base, diagnose=lambda: found) as console:
+def running(
+    tools: Any,
+    base: KnowledgeBase,
+    found: dict[str, Any],
+    servers: Servers | None = None,
+    journal: Path | None = None,
+) -> Iterator[Console]:
+    with running_console(
+        tools, trail=MemorySink(), knowledge=base, diagnose=lambda: found, servers=servers, journal=journal
+    ) as console:
         yield console
+
+
+def journal(folder: Path, *users: str) -> Path:
+    """A journal with Repls of these users."""
+    place = folder / "journal.db"
+    kept = open_journal(place)
+    for number, user in enumerate(users):
+        kept.create(f"repl-{number}", "lua", {"user": user})
+    kept.close()
+    return place
 
 
 @contextlib.contextmanager

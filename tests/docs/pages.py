@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-RUN = ("python", "console", "lua", "rhai", "toml", "json", "js")
+RUN = ("python", "console", "lua", "rhai", "py", "toml", "json", "js")
 SHOWN = ("text", "")
 
 _BLOCK = re.compile(

@@ -20,8 +20,10 @@ from tests.programs import program
 from .pages import ROOT, Block
 
 _SHOWN = re.compile(r"^(?P<code>\S.*?)\s+# → (?P<value>.*)$")
-_EXPECTED = re.compile(r"(?:--|//) → (?P<value>.*)\s*\Z")
-_FAILS = re.compile(r"(?:--|//) ✗ (?P<message>.*)\s*\Z")
+_EXPECTED = re.compile(r"(?:--|//|#) → (?P<value>.*)\s*\Z")
+_FAILS = re.compile(r"(?:--|//|#) ✗ (?P<message>.*)\s*\Z")
+_SCRIPTS = {"py": "python"}
+"""How pages mark scripts whose language is that of the pages' own programs."""
 _NOT_RUN = re.compile(r"make (?P<target>\w+)|python -m pip install|pip install")
 """They would build an environment or run all tests: what they need is checked instead."""
 
@@ -67,7 +69,7 @@ class Page:
                 self._python(block)
             case "console":
                 self._console(block)
-            case "lua" | "rhai" if block.title is None:
+            case "lua" | "rhai" | "py" if block.title is None:
                 _script(block)
             case "toml":
                 _configuration(block, self.folder)
@@ -157,7 +159,9 @@ def _is_target(target: str) -> bool:
 
 
 def _script(block: Block) -> None:
-    with Sandbox(SAMPLE_TOOLS, language=block.language, limits=Limits(timeout=60), min_workers=0) as box:
+    with Sandbox(
+        SAMPLE_TOOLS, language=_SCRIPTS.get(block.language, block.language), limits=Limits(timeout=60), min_workers=0
+    ) as box:
         run = box.run(block.text)
     if (fails := _FAILS.search(block.text)) is not None:
         assert run.error is not None, block.where

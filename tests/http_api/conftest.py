@@ -44,9 +44,9 @@ def risky() -> str:
 
 
 @contextlib.contextmanager
-def serving(app: Any) -> Iterator[str]:
+def serving(app: Any, port: int = 0) -> Iterator[str]:
     """The address of a server that runs in a thread."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", port))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

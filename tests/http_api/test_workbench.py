@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import jsonschema_rs
 import pytest
+from starlette.routing import Route
 
 from moonbox import Limits, Media, Sandbox, tool
 from moonbox.audit.sinks import MemorySink
@@ -270,6 +271,7 @@ def test_the_openapi_document_has_every_route(with_workbench: bool) -> None:
         served = {
             (route.path.replace(":int", ""), method)
             for route in routes(service)
+            if isinstance(route, Route)
             for method in route.methods or ()
             if method != "HEAD" and route.path != "/tools/{name:path}"
         }

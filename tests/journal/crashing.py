@@ -55,6 +55,17 @@ SCRIPTS = {
         }
         #{total: total, spent: true}
     """,
+    "python": """
+import random, time
+print("at", random.randint(1, 1000), time.time() > 0)
+total = 0
+for id, items in enumerate(parallel_map(lambda i: get_expenses(employee_id=i), [1, 2, 3]), 1):
+    amount = sum(item["amount"] for item in items)
+    if amount > 10:
+        total += pay(employee_id=id, amount=amount)["paid"]
+report = {"total": total, "spent": True}
+report
+""",
 }
 
 

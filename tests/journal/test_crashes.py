@@ -48,8 +48,8 @@ def test_an_answered_question_is_not_asked_again(side: str, tmp_path: Path) -> N
         assert sum(asked.values()) <= 3, each  # once more where the answer was not on file
 
 
-EVERY = list(product(("lua", "rhai"), ("sync", "async"), ("before", "after")))
-SOME = [("lua", "sync", "before"), ("rhai", "async", "after")]
+EVERY = list(product(("lua", "rhai", "python"), ("sync", "async"), ("before", "after")))
+SOME = [("lua", "sync", "before"), ("rhai", "async", "after"), ("python", "sync", "after")]
 
 
 @pytest.mark.parametrize(("language", "mode", "side"), EVERY if LONG else SOME)

@@ -11,8 +11,9 @@ import pytest
 from moonbox.errors import ConfigError, Denied
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total
 from moonbox.knowledge.connectors import web
-from moonbox.knowledge.connectors.web import Response, Web, WebOptions, read_sitemap
+from moonbox.knowledge.connectors.web import Web, WebOptions, read_sitemap
 from moonbox.net.addresses import NetError
+from moonbox.net.client import Response
 
 from .pdfs import pdf
 

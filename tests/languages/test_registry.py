@@ -23,6 +23,11 @@ PUBLIC = {"lua_features", "LuaCodeMode"}
 IN_LUA = {"scripts", "cli/tool.py", "cli/init.py"}
 """Tool scripts are Lua by definition: these may name the suffix of their files."""
 
+HOSTS_OWN = re.compile(r"(?i)[\w.]*python_\w+|\w+_(?:in_)?python|llama-cpp-python|<\|python_tag\|>")
+"""Words about the Python of the host, which is a language of scripts too."""
+ABOUT_THE_HOST = {"cli/doctor.py", "config", "project", "scripts/configured.py", "tools/function.py"}
+"""The same for the word alone: the version that runs, and the setting for tools that are written in it."""
+
 
 def outside() -> list[Path]:
     return [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] != "languages"]
@@ -54,16 +59,22 @@ def names_a_language(word: str) -> bool:
 def test_no_module_outside_names_a_language(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     files = any(name.startswith(each) for each in IN_LUA)
+    hosts = any(name.startswith(each) for each in ABOUT_THE_HOST)
     named = [
         (line, word)
         for line, word in words_of(path)
-        if names_a_language(word) and not (files and re.fullmatch(r"[\w*….\"=]*\.lua\"?", word))
+        if names_a_language(word)
+        and not (files and re.fullmatch(r"[\w*….\"=]*\.lua\"?", word))
+        and not HOSTS_OWN.fullmatch(word)
+        and not (hosts and re.fullmatch("(?i)python:?", word))
     ]
     assert not named
 
 
 def test_the_rule_sees_what_it_forbids() -> None:
-    assert all(map(names_a_language, ("lua", "rhai", "LuaVM", "_lua_checker", "is_rhai", "moonbox.languages.lua.vm")))
+    assert all(
+        map(names_a_language, ("lua", "rhai", "python", "LuaVM", "_lua_checker", "is_rhai", "moonbox.languages.lua.vm"))
+    )
     assert not any(map(names_a_language, ("evaluate", "language", "value", "lua_features")))
 
 
@@ -98,7 +109,8 @@ def test_a_denial_is_one_in_every_language(each: Language, code: str) -> None:
     "path", sorted(ROOT.glob("languages/*/*.toml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
 def test_texts_know_nothing_of_the_host(path: Path) -> None:
-    assert not re.search(r"(?i:python|lupa)|Sandbox\(", path.read_text(encoding="utf-8"))
+    host = "lupa" if path.parent.name == "python" else "python|lupa"
+    assert not re.search(rf"(?i:{host})|Sandbox\(", path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.joinpath("languages").rglob("*.lua")), ids=lambda path: path.name)
@@ -110,7 +122,7 @@ def test_unknown_languages() -> None:
     assert language().name == DEFAULT_LANGUAGE
     with pytest.raises(UsageError, match=r"unknown language 'luaa'; did you mean 'lua'\?"):
         language("luaa")
-    with pytest.raises(UsageError, match="unknown language 'cobol'; known languages: lua, rhai"):
+    with pytest.raises(UsageError, match="unknown language 'cobol'; known languages: lua, rhai, python"):
         language("cobol")
     with pytest.raises(UsageError, match="unknown language 5"):
         language(5)  # type: ignore[arg-type]

@@ -72,6 +72,7 @@ def test_publishing_needs_no_secret() -> None:
         assert {"sdist", "wheels", "macos"} <= set(jobs[name]["needs"])
     assert "pypa/gh-action-pypi-publish@" in steps(jobs["pypi"])
     assert "npm publish" in steps(jobs["npm"])
+    assert 'npm pkg set homepage="$address#readme" repository.type=git' in steps(jobs["sdist"])
     assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
     others = [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})]
     assert others == ["pypi", "npm"]

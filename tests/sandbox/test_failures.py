@@ -114,11 +114,17 @@ def test_codes(result: Any, code: str, status: str, retryable: bool) -> None:
     assert run.calls[0].status == status
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_a_script_catches_what_is_raised(language: str) -> None:
     script = {
         "lua": "local ok, e = pcall(tools.fs.write, {}) return {ok, e.code, e.message, e.tool, e.data.error}",
         "rhai": "let e; try { fs::write(#{}); } catch (x) { e = x } [false, e.code, e.message, e.tool, e.data.error]",
+        "python": """
+try:
+    fs.write()
+except ToolError as e:
+    r = [False, e.code, e.message, e.tool, e.data["error"]]
+r""",
     }
     with Sandbox([answering(NO_FILE)], failures="raise", language=language) as box:
         text = NO_FILE["error"]
@@ -241,10 +247,10 @@ def test_a_record_names_them_too() -> None:
 
 def described(tools: list[Tool], **options: Any) -> list[str]:
     with Sandbox(tools, **options) as box, CodeMode(box) as mode:
-        return [line for line in mode.description.splitlines() if "{error" in line]
+        return [line for line in mode.description.splitlines() if "{error" in line or '{"error": "..."' in line]
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_the_description_says_which_holds(language: str) -> None:
     def made(path: str, failures: Any = None) -> Tool:
         space, _, name = path.rpartition(".")
@@ -252,8 +258,8 @@ def test_the_description_says_which_holds(language: str) -> None:
 
     (returned,) = described([made("a")], language=language)
     (raised,) = described([made("a")], language=language, failures="raise")
-    dot = "." if language == "lua" else "::"
-    assert "not an error" in returned and "is raised" in raised
+    dot = "::" if language == "rhai" else "."
+    assert "may also come as data" in returned and "is raised" in raised
     assert described([made("a", "raise")], language=language) == [raised]
     tools = [
         made("a"),

@@ -14,8 +14,9 @@ INPUTS = {"rows": [{"n": 1, "note": None}, {"n": 2, "note": "b"}], "factor": 3}
 SUM = {
     "lua": "local s = 0 for _, r in ipairs(rows) do s = s + r.n * factor end factor = 0 return s, rows[1].note",
     "rhai": "let s = 0; for r in rows { s += r.n * factor; } factor = 0; s",
+    "python": "s = 0\nfor r in rows:\n    s += r['n'] * factor\nfactor = 0\ns",
 }
-GONE = {"lua": "return rows, factor", "rhai": 'is_def_var("rows") || is_def_var("factor")'}
+GONE = {"lua": "return rows, factor", "rhai": 'is_def_var("rows") || is_def_var("factor")', "python": "rows or factor"}
 
 
 @tool
@@ -25,7 +26,7 @@ def ping() -> str:
 
 
 @pytest.mark.parametrize("isolation", ["process", "inline"])
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_inputs_are_globals_of_that_run(language: str, isolation: Any) -> None:
     with Sandbox(language=language, isolation=isolation) as box, box.repl() as repl:
         assert repl.run(SUM[language], inputs=INPUTS).value == 9

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 ROWS = {
     "lua": "return tools.rows{}",
     "rhai": "rows()",
+    "python": "rows()",
 }
 LAST = {"lua": "return {{{name}[2000].id, #{name}}}", "rhai": "[{name}[1999].id, {name}.len()]"}
-NAMES = {"lua": ("_1", "_"), "rhai": ("kept_1", "kept")}
+LAST["python"] = '[{name}[1999]["id"], len({name})]'
+NAMES = {"lua": ("_1", "_"), "rhai": ("kept_1", "kept"), "python": ("_1", "_")}
 PRINTED = {
     "lua": "print(('0123456789'):rep(100))",
     "rhai": "let s = ''; for i in 0..100 { s += '0123456789'; } print(s);",
+    "python": "print('0123456789' * 100)",
 }
 
 
@@ -30,7 +33,7 @@ def rows() -> list[dict[str, int]]:
     return [{"id": number} for number in range(1, 2001)]
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_the_next_script_reads_on_without_calling_again(language: str) -> None:
     with Sandbox([rows], language=language) as box, box.repl() as repl:
         run = repl.run(ROWS[language])
@@ -46,7 +49,7 @@ def test_the_next_script_reads_on_without_calling_again(language: str) -> None:
         assert numbered not in repl.globals()
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_output_is_kept_too(language: str) -> None:
     with Sandbox(language=language) as box, box.repl() as repl:
         run = repl.run(PRINTED[language].replace("'", '"'))

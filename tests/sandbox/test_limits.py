@@ -141,10 +141,10 @@ def test_memory_of_answers_counts(box: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["process", "inline"])
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_scripts_longer_than_max_source(isolation: Any, language: str) -> None:
     """A longer one is neither checked nor compiled, and nothing is lost."""
-    comment = "--" if language == "lua" else "//"
+    comment = {"lua": "--", "rhai": "//", "python": "# "}[language]
     with (
         Sandbox(isolation=isolation, language=language, limits=Limits.untrusted(timeout=20)) as box,
         box.repl() as repl,

@@ -132,7 +132,7 @@ BROKEN: dict[Callable[[dict[str, Any]], Any], tuple[dict[str, Any], str]] = {
     without_items: ({"cursor": TEXT}, "the answer has the keys: bad, good"),
     endless: ({"cursor": TEXT}, "does not end: it has more than 1000 pages"),
 }
-SCRIPTS = {"lua": "return pages(tools.{}{})", "rhai": 'pages("{}"{})'}
+SCRIPTS = {"lua": "return pages(tools.{}{})", "rhai": 'pages("{}"{})', "python": "pages({}{})"}
 
 
 def _run(call: Callable[[dict[str, Any]], Any], parameters: Any, source: str, language: str, **options: Any) -> Run:
@@ -198,6 +198,8 @@ def test_an_unknown_form_and_an_endless_server_are_errors_that_say_why(call: Any
         ("lua", "return pages(tools.by_cursor, {}, function(item, index) return item.id < 8 and index < 100 end)", 7),
         ("rhai", 'pages("by_cursor", #{}, #{max: 7})', 7),
         ("rhai", 'pages(Fn("by_cursor"), #{}, |item| item.id < 8)', 7),
+        ("python", "pages(by_cursor, max=7)", 7),
+        ("python", "pages(tools.by_cursor, {}, 5)", 5),
     ],
 )
 def test_it_stops_early(language: str, source: str, ids: int) -> None:
@@ -241,6 +243,7 @@ def test_the_limit_of_calls_holds(language: str) -> None:
         ("lua", "return pages(tools.by_cursor, {}, {most = 1})", "pages: the option is 'max', not 'most'"),
         ("lua", "return pages(tools.by_cursor, {}, {max = 0})", "pages: max must be a whole number of at least 1"),
         ("rhai", 'pages("nothing")', "pages: there is no tool 'nothing'"),
+        ("python", 'pages("nothing")', "pages: there is no tool 'nothing'"),
     ],
 )
 def test_wrong_arguments_are_errors_that_say_what_to_write(language: str, source: str, message: str) -> None:

@@ -423,7 +423,7 @@ def test_a_script_with_half_a_surrogate_pair(repl: Repl) -> None:
     ("options", "message"),
     [
         ({"limits": {"timeout": 5}}, "limits must be a Limits value"),
-        ({"language": "python"}, "unknown language 'python'; known languages: lua"),
+        ({"language": "ruby"}, "unknown language 'ruby'; known languages: lua"),
         ({"isolation": "docker"}, 'isolation must be "process" or "inline", not \'docker\''),
         ({"lua_features": "coroutines"}, "lua_features must be a set of"),
         ({"lua_features": {"debug"}}, "lua_features must be a set of"),

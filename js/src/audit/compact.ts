@@ -1,6 +1,6 @@
 /** Compact text of values, bounded. */
 
-import { count, counted, entriesOf, isTable } from "../values.js";
+import { count, counted, entriesOf, isTable, numberText } from "../values.js";
 import { byText } from "../tools/naming.js";
 
 type Note = (leftOut: number, total: number) => string;
@@ -43,9 +43,7 @@ export function sizeOf(text: string): number {
 /** The value as JSON: sorted keys, no spaces; bytes as escaped text, NaN as NaN. */
 export function compact(value: unknown): string {
   if (value === null || value === undefined) return "null";
-  if (typeof value === "number") {
-    return Number.isFinite(value) ? String(value) : Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
-  }
+  if (typeof value === "number") return numberText(value);
   if (typeof value === "bigint") return String(value);
   if (value instanceof Uint8Array) return JSON.stringify(binary(value));
   if (Array.isArray(value)) return `[${value.map(compact).join(",")}]`;

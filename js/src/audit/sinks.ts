@@ -1,6 +1,7 @@
 /** The audit trail: every run as one line of JSON, as in the Python package. */
 
 import { UsageError } from "../errors.js";
+import { appendText } from "../platform/server.js";
 import type { Run } from "./records.js";
 
 /** Where runs are written before anybody sees their result. */
@@ -24,7 +25,6 @@ class JsonLinesFile implements Sink {
   constructor(private readonly path: string) {}
 
   async write(run: Run): Promise<void> {
-    const { appendFile } = await import("node:fs/promises");
-    await appendFile(this.path, `${run.to_json()}\n`, { mode: 0o600 });
+    await appendText(this.path, `${run.to_json()}\n`);
   }
 }

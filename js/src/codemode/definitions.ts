@@ -10,6 +10,25 @@ import { endOfString, fromEntries, isObject } from "../values.js";
 export const FORMATS = ["openai", "openai-responses", "anthropic", "gemini", "mcp"] as const;
 export type Format = (typeof FORMATS)[number];
 
+/** A JSON Schema of type object, as providers want it. */
+export interface ObjectSchema extends SchemaObject {
+  type: "object";
+}
+
+interface Named {
+  name: string;
+  description: string;
+}
+
+/** The form of the definitions for each provider. */
+export interface Definitions {
+  openai: { type: "function"; function: Named & { parameters: ObjectSchema } }[];
+  "openai-responses": ({ type: "function"; parameters: ObjectSchema; strict: false } & Named)[];
+  anthropic: (Named & { input_schema: ObjectSchema })[];
+  gemini: { function_declarations: (Named & { parameters_json_schema: ObjectSchema })[] }[];
+  mcp: (Named & { inputSchema: ObjectSchema; outputSchema?: ObjectSchema; annotations?: Record<string, boolean> })[];
+}
+
 const LONGEST_NAME = 64;
 const LONE_HALF = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 const NOT_AT_ROOT = ["oneOf", "anyOf", "allOf", "not", "enum", "const", "if", "then", "else"];
@@ -53,6 +72,7 @@ export function fromTool(tool: Tool, name: string): Definition {
 }
 
 /** The definitions as plain objects of that provider. */
+export function inFormat<Form extends Format>(definitions: Definition[], form: Form): Definitions[Form];
 export function inFormat(definitions: Definition[], form: Format): Record<string, unknown>[] {
   switch (form) {
     case "openai":

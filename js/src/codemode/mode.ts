@@ -15,7 +15,7 @@ import type { Tool } from "../tools/tool.js";
 import { choose, makeCatalog, roughTokens, type Catalog, type Choice, type CountTokens } from "./catalog.js";
 import { CodeTool } from "./code_tool.js";
 import {
-  findScript, fromTool, inFormat, parseArguments, providerNames, shorten, within, type Definition, type Format,
+  findScript, fromTool, inFormat, parseArguments, providerNames, shorten, within, type Definition, type Definitions, type Format,
 } from "./definitions.js";
 import { ClientWork, Paused, type Begin } from "./paused.js";
 import { explainMisdirected, Routes } from "./routing.js";
@@ -190,7 +190,7 @@ export class CodeMode {
    * The code tool and the direct tools in a provider's format. `labels` are those of the conversation: groups of tools that they
    * name get their signatures first.
    */
-  definitions(form: Format = "openai", { labels }: { labels?: Record<string, string> } = {}): Record<string, unknown>[] {
+  definitions<Form extends Format = "openai">(form: Form = "openai" as Form, { labels }: { labels?: Record<string, string> } = {}): Definitions[Form] {
     const view = this.current();
     const direct = definitionsOf(view.direct);
     const code = labels && !view.choice.both ? this.codeTool.definition(this.makeCatalog(labels), view.added) : view.code;

@@ -8,6 +8,8 @@ import type { EngineError } from "./report.js";
 import { explainTranslated } from "./translated.js";
 
 /** The error for the model. `sources` maps the chunks of a Repl's runs to their text; the run that failed is the last. */
-export function explain(error: EngineError, sources: Map<string, string>, limits: Limits, language: Language): ScriptError {
-  return language.runtime === null ? explainLua(error, sources, limits, language) : explainTranslated(error, sources, limits, language);
+export function explain(
+  error: EngineError, sources: Map<string, string>, limits: Limits, language: Language, tools: readonly string[],
+): ScriptError {
+  return language.runtime === null ? explainLua(error, sources, limits, language, tools) : explainTranslated(error, sources, limits, language);
 }

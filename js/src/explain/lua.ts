@@ -4,6 +4,7 @@ import { isDenial, ScriptError, type ErrorKind, type Frame, type ScriptErrorFiel
 import { filled, type Language, written } from "../languages.js";
 import type { Limits } from "../limits.js";
 import { isObject } from "../values.js";
+import { columnOf, luaHint } from "./hints.js";
 import { limitHint, limitMessage } from "./limits.js";
 import { limitOf, lineOf, LONGEST_MESSAGE, type EngineError } from "./report.js";
 
@@ -15,7 +16,9 @@ const PREFIX = /^(?<chunk>script(?:#\d{1,9})?|moonbox\/\w{1,30}):(?<line>\d{1,9}
 const CALLED = /bad argument #\d+ to '(\w{1,40})'|(?:in table for|to) '(\w{1,40})'|([\w.]{1,120})(?:: | expects)/;
 const AT_LINE = /^(?:break outside|no visible label|<goto).{0,120} at line (\d{1,9})/;
 
-export function explainLua(error: EngineError, sources: Map<string, string>, limits: Limits, language: Language): ScriptError {
+export function explainLua(
+  error: EngineError, sources: Map<string, string>, limits: Limits, language: Language, tools: readonly string[],
+): ScriptError {
   const current = [...sources.keys()].at(-1) ?? "script";
   const raw = error.message.slice(0, LONGEST_MESSAGE + 200).split("\nstack traceback:\n\t[C]")[0]!;
   const [said, prefix] = splitPrefix(raw, current);
@@ -23,10 +26,13 @@ export function explainLua(error: EngineError, sources: Map<string, string>, lim
   if (error.kind === "syntax") return explainSyntax(message, prefix, sources, current);
   if (error.kind !== "tool" && error.data === null) message = tidied(message);
   const location = locate(error, message, prefix, sources, current);
+  const line = location.at === null ? "" : (uncommented(sources.get(location.chunk) ?? "")[location.at - 1] ?? "");
+  const column = error.kind === "runtime" ? columnOf(message, line) : null;
   const make = (kind: ErrorKind, text: string, fields: ScriptErrorFields): ScriptError =>
     new ScriptError(kind, text, {
       line: location.line,
-      traceback: traceback(location, sources, current),
+      column: column === null ? null : column + 1,
+      traceback: traceback(location, sources, current, column),
       frames: framesOf(location.frames, sources),
       ...fields,
     });
@@ -48,7 +54,7 @@ export function explainLua(error: EngineError, sources: Map<string, string>, lim
     return make(denied ? "denied" : "tool", message, { hint, code, tool, retryable, data: fields["data"] ?? null });
   }
   const code = isObject(error.data) ? textOf(error.data["code"]) : null;
-  return make("runtime", message, { data: error.data, code, hint: error.data === null ? hintFor(message) : null });
+  return make("runtime", message, { data: error.data, code, hint: error.data === null ? luaHint({ message, line, tools }) : null });
 }
 
 function explainSyntax(message: string, prefix: [string, number][], sources: Map<string, string>, current: string): ScriptError {
@@ -65,6 +71,11 @@ function explainSyntax(message: string, prefix: [string, number][], sources: Map
   }
   const place = { chunk: current, at: line, line, frames: [] };
   return new ScriptError("syntax", text, { line, traceback: traceback(place, sources, current) });
+}
+
+/** The lines of a script with their comments and strings blanked out, so that columns stay; short ones only. */
+function uncommented(source: string): string[] {
+  return source.split("\n").map((text) => text.replace(/--.*$|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g, (found) => " ".repeat(found.length)));
 }
 
 /** The lines of a script without their comments and the contents of their strings: enough to look for words. */
@@ -130,22 +141,6 @@ function causeOf(what: string, near: string, line: number, code: string[]): numb
     const first = near === "<eof>" ? "" : near.slice(1, -1);
     const here = code[line - 1] ?? "";
     if (here === "" || (first !== "" && here.startsWith(first))) return before((text) => text !== "", line - 1);
-  }
-  return null;
-}
-
-/** Hints that need nothing but Lua's own message; those that need the script's syntax tree are the Python package's. */
-function hintFor(message: string): string | null {
-  if (message === "json.decode expects a string, got table") return "the value is a table already: use it without json.decode";
-  if (message === "error object is a nil value: nil") return 'give error a message: error("what went wrong")';
-  if (/^attempt to (?:divide by zero|perform 'n(?:\/\/|%%?)0')$/.test(message)) {
-    return "integers cannot be divided by 0: check the divisor first";
-  }
-  if (message.startsWith("number has no integer representation")) return "an integer is needed: use math.floor(x) or x // 1";
-  if (message.startsWith("table index is nil")) return "a table key must not be nil: check it before t[key] = value";
-  if (message.startsWith("table index is NaN")) return "a table key must not be NaN (the result of 0/0): check it first";
-  if (message.startsWith("invalid key to 'next'")) {
-    return "do not add fields to a table during pairs: collect the keys in a list first";
   }
   return null;
 }
@@ -263,13 +258,13 @@ function framesOf(frames: [string, number, string][], sources: Map<string, strin
 }
 
 /** The line where it happened, then the calls, innermost first. */
-function traceback(location: Location, sources: Map<string, string>, current: string): string {
+function traceback(location: Location, sources: Map<string, string>, current: string, column: number | null = null): string {
   const parts: string[] = [];
   const text = lineOf(sources.get(location.chunk), location.at);
   if (text !== null) {
     if (location.chunk !== current) parts.push(`in ${runName(location.chunk)}, an earlier one:`);
     const shown = text.trim() === "" ? "(end of the script)" : text.replaceAll("\t", " ");
-    const indent = Math.min(shown.length - shown.trimStart().length, WIDEST);
+    const indent = Math.min(column ?? shown.length - shown.trimStart().length, WIDEST);
     const number = `${location.at} | `;
     parts.push(number + (shown.length <= WIDEST ? shown : `${shown.slice(0, WIDEST)}…`));
     parts.push(`${" ".repeat(number.length - 2)}| ${" ".repeat(indent)}^`);

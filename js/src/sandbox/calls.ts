@@ -298,6 +298,9 @@ export class CallPath {
     if (tool.policy === "direct" && !settings.direct) {
       throw new Denied(`scripts cannot call the tool '${tool.path}'; use a direct tool call instead`);
     }
+    const refined = (): Promise<unknown> =>
+      tool.refined(withContents(entry.arguments as Record<string, unknown>, tool, settings.media));
+    if (tool.policy === "approve" || tool.answered_by_caller) await refined(); // before a person is asked
     if (tool.answered_by_caller && run.client !== null) return this.askClient(run.client, tool, entry, run);
     if (tool.policy === "approve") await this.approved(tool, entry, run);
     const ended = settings.running.enter(entry);
@@ -309,7 +312,7 @@ export class CallPath {
         run_id: run.id, repl_id: run.repl_id, tool: tool.path, index: entry.index, signal: entry.abort.signal,
         extra: run.purpose.context, labels: run.purpose.labels,
       };
-      const result = await tool.call(withContents(entry.arguments as Record<string, unknown>, tool, settings.media), context);
+      const result = await tool.call(await refined(), context);
       return convertResult(result, tool, this.resultSettings(tool));
     } finally {
       leave();

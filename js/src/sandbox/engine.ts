@@ -1,31 +1,29 @@
 /** Lua's wasm module, compiled for workers whose memory may grow to a given size. */
 
-import { isNode } from "./link.js";
+import { wasmBase64 } from "../languages.js";
 
 const PAGE = 65536;
-const FIRST_PAGES = 256;
+const MORE_PAGES = 768;
 const MOST_PAGES = 32768;
 
-/** One for each Sandbox: a module is compiled once for each size of memory. */
-export class EngineModules {
-  private bytes: Promise<Uint8Array<ArrayBuffer>> | null = null;
-  private readonly compiled = new Map<number, Promise<WebAssembly.Module>>();
+const compiled = new Map<number, Promise<WebAssembly.Module>>();
 
-  /** A module for scripts that may hold so many bytes; values on their way in and out need room of their own. */
-  for(maxMemory: number): Promise<WebAssembly.Module> {
-    const pages = mostPages(maxMemory);
-    let module = this.compiled.get(pages);
-    if (module === undefined) {
-      this.bytes ??= readModule();
-      module = this.bytes.then((bytes) => WebAssembly.compile(withMaximum(bytes, pages)));
-      this.compiled.set(pages, module);
-    }
-    return module;
+/**
+ * A module for scripts that may hold so many bytes; values on their way in and out need room of their own. Each size is
+ * compiled once, for all workers of the process.
+ */
+export function engineModule(maxMemory: number): Promise<WebAssembly.Module> {
+  const pages = mostPages(maxMemory);
+  let module = compiled.get(pages);
+  if (module === undefined) {
+    module = WebAssembly.compile(withMaximum(readModule(), pages));
+    compiled.set(pages, module);
   }
+  return module;
 }
 
 function mostPages(maxMemory: number): number {
-  return Math.min(MOST_PAGES, FIRST_PAGES + Math.ceil((3 * maxMemory) / PAGE) + 512);
+  return Math.min(MOST_PAGES, Math.ceil((3 * maxMemory) / PAGE) + MORE_PAGES);
 }
 
 /** The bytes to which the memory of a worker may grow, whose scripts may hold so many. */
@@ -33,20 +31,16 @@ export function mostBytes(maxMemory: number): number {
   return mostPages(maxMemory) * PAGE;
 }
 
-async function readModule(): Promise<Uint8Array<ArrayBuffer>> {
-  const url = new URL("./lua.wasm", import.meta.url);
-  if (isNode() && url.protocol === "file:") {
-    const { readFile } = await import("node:fs/promises");
-    return new Uint8Array(await readFile(url));
-  }
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`lua.wasm could not be loaded: HTTP ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
+/** The module's bytes, which stand in the package as text: so no bundler has to know of a further file. */
+function readModule(): Uint8Array<ArrayBuffer> {
+  const text = atob(wasmBase64);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+  return bytes;
 }
 
 /** The module with another maximum of its memory, which stands in three bytes of its fifth section. */
-function withMaximum(given: Uint8Array<ArrayBuffer>, pages: number): Uint8Array<ArrayBuffer> {
-  const bytes = given.slice();
+function withMaximum(bytes: Uint8Array<ArrayBuffer>, pages: number): Uint8Array<ArrayBuffer> {
   let at = 8;
   const number = (): number => {
     let value = 0;

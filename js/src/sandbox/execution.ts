@@ -144,6 +144,7 @@ export class Execution implements RunInfo {
     if (client_calls === null) return null;
     return async (call) => {
       this.atClient += 1;
+      queueMicrotask(() => this.flush()); // validation may have kept the call until after its batch was looked at
       try {
         return await client_calls(call);
       } finally {
@@ -392,8 +393,8 @@ export class Execution implements RunInfo {
   // The end
 
   private explain(error: EngineError): ScriptError {
-    const { limits, language } = this.calls.settings;
-    return explain(error, this.options.sources, limits, language);
+    const { limits, language, toolbox } = this.calls.settings;
+    return explain(error, this.options.sources, limits, language, [...toolbox].filter((tool) => tool.policy !== "direct").map((tool) => tool.path));
   }
 
   private record(): Run {

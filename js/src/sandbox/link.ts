@@ -1,19 +1,16 @@
 /** The link to one worker: starts it, sends commands, interrupts its script, and ends it. */
 
 import { UsageError, WorkerError } from "../errors.js";
+import { workerScript } from "../languages.js";
+import type { Channel } from "../platform/channel.js";
+import { openChannel } from "../platform/server.js";
 import {
   CONTROL_WORDS, LAYOUT, MAIL, MOST_THREADS, OUTBOX_BYTES, PART_BYTES, WORD, type Command, type Report, type Start,
 } from "../protocol.js";
 
 const MOST_CALLS_WALKED = 400;
-
-/** What is used of a worker, in Node and on the web. */
-interface Channel {
-  post(command: Command): void;
-  terminate(): void;
-  /** Whether the worker keeps the process alive. */
-  hold(held: boolean): void;
-}
+const PAGE = 65536;
+const MOST_KEPT = 8 * 2 ** 20; // bytes of a memory that serves another Repl; a larger one is given back
 
 export class Link {
   readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_WORDS * 4));
@@ -21,13 +18,20 @@ export class Link {
   private readonly outbox = new Uint8Array(new SharedArrayBuffer(OUTBOX_BYTES));
   private channel: Channel | null = null;
   private memory: WebAssembly.Memory | null = null;
+  private module: WebAssembly.Module | null = null;
   private unsent: Uint8Array | null = null;
   ended = false;
   /** Gets everything that the worker reports, and null when it is gone. */
   onReport: (report: Report | null, problem: string) => void = () => undefined;
 
-  /** Starts a worker and waits until it is ready. */
+  /** The script is the package's own, or the one at the address. */
+  constructor(private readonly address: string | null = null) {}
+
+  /** Starts the worker, or what it serves, afresh; resolves when it is ready. */
   async start(start: Omit<Start, "control" | "parts" | "outbox">): Promise<void> {
+    const again = start.image !== undefined && start.module === this.module && this.memory!.buffer.byteLength <= MOST_KEPT;
+    this.module = start.module;
+    this.reset();
     const ready = new Promise<void>((resolve, reject) => {
       this.onReport = (report, problem) => {
         if (report?.kind === "ready") {
@@ -36,19 +40,13 @@ export class Link {
         } else reject(new WorkerError(report?.kind === "failed" ? report.message : `the worker did not start: ${problem}`));
       };
     });
-    this.channel = await openChannel(
-      (report) => this.onReport(report, ""),
-      (problem) => {
-        if (!this.ended) {
-          this.ended = true;
-          this.onReport(null, problem);
-        }
-      },
-    );
-    if (this.ended) throw new WorkerError("the worker was ended while it started");
+    await this.launch();
+    if (this.ended) throw new WorkerError(`the worker did not start: ${this.problem}`);
     const shared = (array: Int32Array | Uint8Array): SharedArrayBuffer => array.buffer as SharedArrayBuffer;
     const memories = { control: shared(this.control), parts: shared(this.parts), outbox: shared(this.outbox) };
-    this.post({ kind: "start", start: { ...start, ...memories } });
+    this.hold(true);
+    const given = { ...start, ...memories };
+    this.post({ kind: "start", start: again ? { ...given, module: null, image: this.inPlace(start.image!) } : given });
     try {
       await ready;
     } catch (problem) {
@@ -56,6 +54,43 @@ export class Link {
       throw problem;
     }
     this.hold(false);
+  }
+
+  /** Puts a saved memory into the worker's, which the host shares: nothing of it is left behind in the worker's heap. */
+  private inPlace(image: NonNullable<Start["image"]>): NonNullable<Start["image"]> {
+    const bytes = image.bytes!;
+    const missing = Math.ceil((bytes.length - this.memory!.buffer.byteLength) / PAGE);
+    if (missing > 0) this.memory!.grow(missing);
+    const whole = new Uint8Array(this.memory!.buffer);
+    whole.set(bytes);
+    whole.fill(0, bytes.length);
+    return { ...image, bytes: null };
+  }
+
+  /** The first bytes of the worker's memory; the worker must be at rest. */
+  copy(size: number): Uint8Array {
+    return new Uint8Array(this.memory!.buffer, 0, size).slice();
+  }
+
+  /** Starts the worker's thread, which needs a while: what it is to serve may be made meanwhile. */
+  launch(): Promise<void> {
+    this.launched ??= this.open();
+    return this.launched;
+  }
+
+  private launched: Promise<void> | null = null;
+  private problem = "it was ended";
+
+  private async open(): Promise<void> {
+    this.channel = await openChannel(workerScript, this.address, {
+      report: (report) => this.onReport(report, ""),
+      end: (problem) => {
+        if (this.ended) return;
+        this.ended = true;
+        this.problem = problem;
+        this.onReport(null, problem);
+      },
+    });
   }
 
   post(command: Command): void {
@@ -157,40 +192,6 @@ export function checkSharedMemory(): void {
     "moonbox needs a cross-origin isolated page: serve it with the headers Cross-Origin-Opener-Policy: same-origin and " +
       "Cross-Origin-Embedder-Policy: require-corp, or call isolate() first",
   );
-}
-
-async function openChannel(onReport: (report: Report) => void, onEnd: (problem: string) => void): Promise<Channel> {
-  if (isNode()) {
-    const { Worker: NodeWorker } = await import("node:worker_threads");
-    const worker = new NodeWorker(new URL("./worker.js", import.meta.url), { env: {}, execArgv: [], stdin: false });
-    worker.on("message", onReport);
-    worker.on("error", (problem) => onEnd(String(problem.message)));
-    worker.on("messageerror", (problem) => onEnd(String(problem.message)));
-    worker.on("exit", (code) => onEnd(`it ended with code ${code}`));
-    return {
-      post: (command) => worker.postMessage(command),
-      terminate: () => void worker.terminate(),
-      hold: (held) => (held ? worker.ref() : worker.unref()),
-    };
-  }
-  const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "moonbox" });
-  worker.onmessage = (event: MessageEvent<Report>) => onReport(event.data);
-  worker.onerror = (event) => {
-    event.preventDefault();
-    onEnd(event.message || "its script failed");
-  };
-  return {
-    post: (command) => worker.postMessage(command),
-    terminate: () => {
-      worker.terminate();
-    },
-    hold: () => undefined,
-  };
-}
-
-export function isNode(): boolean {
-  const scope = globalThis as { process?: { versions?: { node?: string } } };
-  return scope.process?.versions?.node !== undefined && !isDenoOrBun();
 }
 
 function isDenoOrBun(): boolean {

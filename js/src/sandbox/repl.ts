@@ -5,14 +5,15 @@ import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError
 import { explain } from "../explain/explain.js";
 import { functionDocs, prelude, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
-import type { Done, Environment, Report, SavedMemory, WorkerLimits } from "../protocol.js";
+import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import { pagingForm, type PagingForm } from "../tools/paging.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { fromWire, isObject, plain, toWire } from "../values.js";
 import { CallPath, type ClientOptions, type HostFunction, type Remembered } from "./calls.js";
+import { engineModule } from "./engine.js";
 import { engineError, Execution } from "./execution.js";
-import { Link } from "./link.js";
+import type { Link } from "./link.js";
 import { MediaStore } from "./media.js";
 import type { Progress } from "./progress.js";
 import { purposeOf, type Purpose, type PurposeOptions } from "./options.js";
@@ -55,6 +56,7 @@ export class Repl {
   private lossUnseen = false;
   private isClosed = false;
   private turn: Promise<unknown> = Promise.resolve();
+  private waiting = 0; // pieces of work that are not done
 
   constructor(
     private readonly setup: Setup,
@@ -76,7 +78,8 @@ export class Repl {
     }
   }
 
-  private image: Image | null;
+  /** The state, while no worker has it. */
+  private image: SavedMemory | null;
 
   get closed(): boolean {
     return this.isClosed;
@@ -146,7 +149,7 @@ export class Repl {
       const link = await this.acquire();
       const done = await ask<Done>(link, "done", () => link.post({ kind: "check", source: new TextEncoder().encode(source) }));
       if (done.outcome === "ok") return null;
-      return explain(engineError(done, this.setup.allow_nan), new Map([["script", source]]), this.limits, this.setup.language);
+      return explain(engineError(done, this.setup.allow_nan), new Map([["script", source]]), this.limits, this.setup.language, []);
     });
   }
 
@@ -201,6 +204,7 @@ export class Repl {
     this.isClosed = true;
     this.running?.stop(2);
     await this.turn;
+    this.setup.workers.work(this);
     this.drop();
     this.onClose(this);
   }
@@ -213,11 +217,16 @@ export class Repl {
 
   private inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (this.isClosed) return Promise.reject(new ClosedError("the Repl is closed"));
+    this.setup.workers.work(this);
+    this.waiting += 1;
     const result = this.turn.then(() => {
       if (this.isClosed) throw new ClosedError("the Repl is closed");
       return work();
     });
-    this.turn = result.catch(() => undefined);
+    this.turn = result.catch(() => undefined).then(() => {
+      this.waiting -= 1;
+      if (this.waiting === 0 && this.link !== null) this.setup.workers.rest(this);
+    });
     return result;
   }
 
@@ -246,12 +255,14 @@ export class Repl {
     if (this.link !== null && !this.link.ended) return this.link;
     if (this.link !== null) this.lossUnseen ||= this.hasState;
     const { setup } = this;
-    const link = new Link();
+    const link = await setup.workers.take();
     const saved = this.image;
     this.image = null;
     const memory = saved ?? setup.template;
     const image = memory === null ? null : { ...memory, fresh: saved === null };
-    const module = await setup.modules.for(Math.max(this.limits.max_memory, limits.max_memory));
+    const launched = link.launch(); // beside the compiling
+    const module = await engineModule(Math.max(this.limits.max_memory, limits.max_memory));
+    await launched;
     this.configured = this.mark();
     this.limitsSet = this.limits;
     await link.start({
@@ -269,8 +280,19 @@ export class Repl {
   }
 
   private drop(): void {
-    this.link?.terminate();
+    if (this.link !== null) this.setup.workers.give(this.link);
     this.link = null;
+  }
+
+  /** Takes the state out of the worker, which another Repl needs; the next run goes on from it in another one. */
+  park(): Promise<Link | null> {
+    return this.inTurn(async () => {
+      const { link } = this;
+      if (link === null || link.ended) return null;
+      this.image = await saveMemory(link);
+      this.link = null;
+      return link;
+    });
   }
 
   /** Brings the worker up to date. */
@@ -372,8 +394,9 @@ function lowered(name: string, value: unknown, media: MediaStore | null = null):
 }
 
 async function saveMemory(link: Link): Promise<SavedMemory> {
-  const report = await ask<{ memory: SavedMemory }>(link, "saved", () => link.post({ kind: "save" }));
-  return report.memory;
+  const { memory } = await ask<{ memory: MemoryReport }>(link, "saved", () => link.post({ kind: "save" }));
+  const { size, places, references, base } = memory;
+  return { bytes: link.copy(size), places, references, base };
 }
 
 /** Sends a command and waits for the report of that kind. */

@@ -4,7 +4,7 @@ import type { Run } from "../audit/records.js";
 import { openSink, type AuditOption, type Sink } from "../audit/sinks.js";
 import { ClosedError, UsageError } from "../errors.js";
 import { FAILURES, type Failures } from "../failures.js";
-import { language, type Language } from "../languages.js";
+import { language, type Language, type LanguageName, type LuaFeature } from "../languages.js";
 import { Limits, type LimitOptions, type SpendOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
 import { unknown } from "../suggest.js";
@@ -12,18 +12,19 @@ import { Toolbox, type ToolSource } from "../tools/toolbox.js";
 import { RunningCalls, ToolSlots, type Approve, type ClientOptions } from "./calls.js";
 import { DirectCall } from "./direct.js";
 import { addedEntries } from "./docs.js";
-import { EngineModules, mostBytes } from "./engine.js";
+import { mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
 import { purposeOf, type Purpose, type PurposeOptions } from "./options.js";
 import { define, Repl, standardAdditions, type Additions, type RunOptions } from "./repl.js";
 import { snapshotKey, unpack } from "./snapshot.js";
+import { Workers } from "./workers.js";
 
 export interface SandboxOptions {
   tools?: ToolSource;
   limits?: Limits | LimitOptions;
-  language?: string;
+  language?: LanguageName;
   /** Optional parts of Lua: "coroutines", "metatables". */
-  lua_features?: Iterable<string>;
+  lua_features?: Iterable<LuaFeature>;
   /** Asked for each call of a tool with policy "approve". */
   approve?: Approve | null;
   /** Where every run is written as a line of JSON. */
@@ -35,9 +36,11 @@ export interface SandboxOptions {
   context?: Record<string, unknown>;
   /** Signs snapshots, at least 16 bytes: `restore` then takes only those that were signed with the same key. */
   snapshot_key?: string | Uint8Array | null;
+  /** In browsers: where the page serves `moonbox/worker`, for a Content-Security-Policy that refuses `worker-src blob:`. */
+  worker_url?: string | URL | null;
 }
 
-const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "failures", "context", "snapshot_key"];
+const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "failures", "context", "snapshot_key", "worker_url"];
 
 /** What the Repls and direct calls of one Sandbox share. */
 export interface Setup {
@@ -49,7 +52,7 @@ export interface Setup {
   snapshotKey: Uint8Array | null;
   approve: Approve | null;
   sink: Sink | null;
-  modules: EngineModules;
+  workers: Workers;
   slots: ToolSlots;
   running: RunningCalls;
   additions: Additions;
@@ -67,7 +70,7 @@ export interface ReplOptions extends PurposeOptions {
 export class Sandbox {
   readonly toolbox: Toolbox;
   readonly limits: Limits;
-  readonly language: string;
+  readonly language: LanguageName;
   private readonly setup: Setup;
   private readonly repls = new Set<Repl>();
   private isClosed = false;
@@ -77,7 +80,7 @@ export class Sandbox {
       if (!OPTIONS.includes(option)) throw new UsageError(unknown("option", option, OPTIONS));
     }
     const chosen = language(options.language);
-    const features = new Set(options.lua_features ?? []);
+    const features = new Set<string>(options.lua_features ?? []);
     for (const feature of features) {
       if (!chosen.features.includes(feature)) throw new UsageError(unknown("feature", feature, chosen.features));
     }
@@ -89,7 +92,7 @@ export class Sandbox {
     checkSharedMemory();
     this.toolbox = Toolbox.of(options.tools ?? []);
     this.limits = Limits.of(options.limits);
-    this.language = chosen.name;
+    this.language = chosen.name as LanguageName;
     this.setup = {
       language: chosen,
       features,
@@ -99,7 +102,7 @@ export class Sandbox {
       snapshotKey: snapshotKey(options.snapshot_key),
       approve: options.approve ?? null,
       sink: openSink(options.audit),
-      modules: new EngineModules(),
+      workers: new Workers(workerAddress(options.worker_url)),
       slots: new ToolSlots(),
       running: new RunningCalls(),
       additions: standardAdditions(),
@@ -187,6 +190,7 @@ export class Sandbox {
   async close(): Promise<void> {
     this.isClosed = true;
     await Promise.all([...this.repls].map((repl) => repl.close()));
+    this.setup.workers.close();
     await this.setup.sink?.close?.();
   }
 
@@ -210,4 +214,10 @@ export class Sandbox {
   private checkOpen(): void {
     if (this.isClosed) throw new ClosedError("the Sandbox is closed");
   }
+}
+
+function workerAddress(given: string | URL | null | undefined): string | null {
+  if (given === null || given === undefined) return null;
+  if (typeof given === "string" || given instanceof URL) return String(given);
+  throw new UsageError(`worker_url must be a string or a URL, not ${typeof given}`);
 }

@@ -1,7 +1,7 @@
 /** What is wrong with a call's arguments, in words that let a model correct the call. */
 
 import { nearest, suggestion } from "../suggest.js";
-import { count, counted, entriesOf, fromEntries, isObject, isTable } from "../values.js";
+import { count, counted, entriesOf, fromEntries, isObject, isTable, numberText } from "../values.js";
 import { accepts, Document, kindOf, partsOf, type Kinds, type Schema, type SchemaObject } from "./document.js";
 import type { Effort } from "./effort.js";
 import { isIdentifier } from "./naming.js";
@@ -44,7 +44,7 @@ export function short(value: unknown, longest = 60): string {
   if (isTable(value) && !Array.isArray(value) && entriesOf(value).length > 20) {
     return `an object of ${count(entriesOf(value).length)} keys`;
   }
-  const whole = typeof value === "bigint" || typeof value === "number" ? String(value) : JSON.stringify(bounded(value, longest));
+  const whole = typeof value === "bigint" ? String(value) : typeof value === "number" ? numberText(value) : JSON.stringify(bounded(value, longest));
   const text = whole.length <= longest ? whole : `${whole.slice(0, longest - 1)}…`;
   return `${text} (${kindOf(value)})`;
 }

@@ -7,6 +7,7 @@ import { isObject } from "../values.js";
 import { Binder } from "./binding.js";
 import { Document, type SchemaObject } from "./document.js";
 import { checkName } from "./naming.js";
+import { describe, isStandard, validate, type ArgumentsOf, type StandardSchema } from "./standard.js";
 
 export type Policy = "auto" | "approve" | "direct";
 const POLICIES: readonly string[] = ["auto", "approve", "direct"];
@@ -17,6 +18,13 @@ const MCP_HINTS = {
   read_only: "readOnlyHint", destructive: "destructiveHint", idempotent: "idempotentHint", open_world: "openWorldHint",
 } as const;
 const DEEPEST_SCHEMA = 100;
+/** What JSON Schema knows about an object: a schema without any of it is not meant as one. */
+const KEYWORDS = new Set([
+  ..."$schema $id $ref $defs $anchor $dynamicRef $comment definitions type properties required additionalProperties".split(" "),
+  ..."patternProperties unevaluatedProperties propertyNames minProperties maxProperties dependentRequired dependentSchemas".split(" "),
+  ..."dependencies allOf anyOf oneOf not if then else enum const title description default examples deprecated readOnly".split(" "),
+  ..."format items prefixItems contains pattern minimum maximum minLength maxLength minItems maxItems nullable".split(" "),
+]);
 
 /** What a tool says about itself; absent means that it does not say. */
 export interface Hints extends Partial<Record<(typeof FLAGS)[number], boolean | null>> {
@@ -41,18 +49,20 @@ export interface ToolContext {
   labels: Readonly<Record<string, string>>;
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- arguments are validated by the schema, not by types
-export type ToolFunction = (args: any, context: ToolContext) => unknown;
+/** A tool's function. A Standard Schema gives the type of its arguments; a JSON Schema gives `any`. */
+export type ToolFunction<Parameters = SchemaObject> = (args: ArgumentsOf<Parameters>, context: ToolContext) => unknown;
 
-export interface ToolOptions {
+export interface ToolOptions<Parameters extends SchemaObject | StandardSchema = SchemaObject | StandardSchema> {
   name: string;
   /** Without it the tool is a client-side tool: whoever runs the script answers its calls. */
-  call?: ToolFunction;
+  call?: ToolFunction<Parameters>;
   description?: string;
-  /** JSON Schema of type object. */
-  parameters?: SchemaObject | null;
-  /** JSON Schema of the result. */
-  returns?: SchemaObject | null;
+  /** A JSON Schema of type object, or a Standard Schema (zod, valibot, arktype), whose output the function gets. */
+  parameters?: Parameters | null;
+  /** The JSON Schema of `parameters`, for a Standard Schema that cannot describe itself. */
+  json_schema?: SchemaObject | null;
+  /** A JSON Schema of the result, or a Standard Schema that can describe itself. */
+  returns?: SchemaObject | StandardSchema | null;
   namespace?: string | null;
   /** auto: scripts may call it; approve: a person must agree to each call; direct: never offered to scripts. */
   policy?: Policy;
@@ -71,13 +81,13 @@ export interface ToolOptions {
 }
 
 const OPTIONS = [
-  ...["name", "call", "description", "parameters", "returns", "namespace", "policy", "hints", "timeout"],
+  ...["name", "call", "description", "parameters", "json_schema", "returns", "namespace", "policy", "hints", "timeout"],
   ...["max_concurrency", "parse_json", "failures", "execution", "tags"],
 ];
 
-/** Makes a Tool from its JSON Schema and a function, sync or async, that gets one object of named arguments. */
-export function tool(options: ToolOptions): Tool {
-  return new Tool(options);
+/** Makes a Tool from its schema and a function, sync or async, that gets one object of named arguments. */
+export function tool<Parameters extends SchemaObject | StandardSchema = SchemaObject>(options: ToolOptions<Parameters>): Tool {
+  return new Tool(options as ToolOptions);
 }
 
 /** Stands for the function of a client-side tool. */
@@ -105,6 +115,7 @@ export class Tool {
   /** Its identity in a toolbox: `github.create_issue`, or the name alone. */
   readonly path: string;
   readonly binder: Binder;
+  private readonly standard: StandardSchema | null;
 
   constructor(private readonly options: ToolOptions) {
     for (const option of Object.keys(options)) {
@@ -128,8 +139,10 @@ export class Tool {
     this.execution = options.execution ?? false;
     this.tags = [...(options.tags ?? [])];
     this.hints = this.checkHints(options.hints ?? {});
-    this.parameters = this.objectSchema(this.copied("parameters", options.parameters));
-    this.returns = this.copied("returns", options.returns);
+    this.standard = isStandard(options.parameters) ? options.parameters : null;
+    if (this.standard === null && options.json_schema != null) this.fail("json_schema is for a Standard Schema as parameters");
+    this.parameters = this.objectSchema(this.copied("parameters", this.described("parameters", options.json_schema ?? options.parameters)));
+    this.returns = this.copied("returns", this.described("returns", options.returns));
     this.path = this.namespace === null ? this.name : `${this.namespace}.${this.name}`;
     try {
       this.binder = new Binder(this.parameters);
@@ -140,6 +153,14 @@ export class Tool {
 
   get document(): Document {
     return this.binder.document;
+  }
+
+  /** Arguments that fit the JSON Schema, as the Standard Schema makes them; throws ArgumentError with what it refuses. */
+  async refined(given: Record<string, unknown>): Promise<unknown> {
+    if (this.standard === null) return given;
+    const result = await validate(this.standard, given);
+    if ("problems" in result) throw this.binder.error(result.problems, this.path);
+    return result.value;
   }
 
   /** A copy with some fields changed. */
@@ -187,14 +208,28 @@ export class Tool {
 
   /** A schema that is the tool's own, so that its giver may change theirs; null for none. */
   private copied(what: string, schema: unknown): SchemaObject | null {
-    if (schema == null || (isObject(schema) && Object.keys(schema).length === 0)) return null;
-    if (!isObject(schema)) this.fail(`${what} must be a JSON Schema (an object), not ${typeof schema}`);
+    if (schema == null || (isPlain(schema) && Object.keys(schema).length === 0)) return null;
+    if (!isPlain(schema)) this.fail(`${what} must be a JSON Schema (a plain object) or a Standard Schema, not ${kindOf(schema)}`);
+    if (!Object.keys(schema).some((key) => KEYWORDS.has(key) || key.startsWith("x-"))) {
+      const given = Object.keys(schema).slice(0, 3).join(", ");
+      this.fail(`${what} is not a JSON Schema: it has no keyword of one, only ${given}; write {type: "object", properties: {…}}`);
+    }
     let level: unknown[] = [schema];
     for (let depth = 0; depth < DEEPEST_SCHEMA; depth += 1) {
       level = level.flatMap((item) => Object.values(item as object)).filter((part) => typeof part === "object" && part !== null);
     }
     if (level.length > 0) this.fail(`${what} is nested deeper than ${DEEPEST_SCHEMA} levels`);
     return structuredClone(schema);
+  }
+
+  private described(what: "parameters" | "returns", schema: unknown): unknown {
+    if (!isStandard(schema)) return schema;
+    try {
+      return describe(schema, what === "parameters" ? "input" : "output");
+    } catch (problem) {
+      const advice = what === "parameters" ? "give its JSON Schema as json_schema" : "give a JSON Schema instead";
+      this.fail(`${what}: ${(problem as Error).message}; ${advice}`);
+    }
   }
 
   private objectSchema(schema: SchemaObject | null): SchemaObject {
@@ -205,4 +240,14 @@ export class Tool {
     }
     return schema;
   }
+}
+
+function isPlain(value: unknown): value is SchemaObject {
+  if (!isObject(value)) return false;
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  return prototype === null || Object.getPrototypeOf(prototype) === null; // also of another realm
+}
+
+function kindOf(value: unknown): string {
+  return isObject(value) ? `an instance of ${value.constructor?.name || "a class"}` : Array.isArray(value) ? "an array" : typeof value;
 }

@@ -74,19 +74,21 @@ export class Machine {
   private readonly encoder = new TextEncoder();
   private readonly decoder = new TextDecoder();
 
-  constructor(module: WebAssembly.Module, functions: Record<(typeof HOST_FUNCTIONS)[number], HostFunction>) {
+  /** What Lua calls; whoever uses the machine sets it. */
+  functions!: Record<(typeof HOST_FUNCTIONS)[number], HostFunction>;
+
+  constructor(module: WebAssembly.Module) {
     const instance = new WebAssembly.Instance(module, this.imports());
     this.lua = instance.exports as unknown as Exports;
     this.memory = this.lua.memory;
     this.refresh();
-    const handlers = HOST_FUNCTIONS.map((name) => functions[name]);
     const helper = new WebAssembly.Instance(new WebAssembly.Module(helperModule()), {
       env: {
         realloc: this.lua.realloc,
         free: this.lua.free,
         pushinteger: this.lua.lua_pushinteger,
         rawseti: this.lua.lua_rawseti,
-        dispatch: (state: Pointer, number: number) => handlers[number]!(state),
+        dispatch: (state: Pointer, number: number) => this.functions[HOST_FUNCTIONS[number]!](state),
       },
     });
     this.helper = helper.exports as unknown as HelperExports;
@@ -96,8 +98,7 @@ export class Machine {
 
   /** Makes a fresh Lua state. */
   open(): void {
-    this.table(this.helper.allocate); // the same functions at the same places of the table, in every worker
-    this.hostAddresses = HOST_FUNCTIONS.map((_, number) => this.table(this.helper[`host_${number}`]!));
+    this.fillTable();
     this.scratch = this.lua.malloc(SCRATCH);
     this.state = this.lua.lua_newstate(this.tableStart, 0);
     if (this.state === 0) throw new Error("Lua could not be started: not enough memory");
@@ -107,6 +108,13 @@ export class Machine {
   private tableStart = 0;
   hostAddresses: number[] = [];
 
+  /** Puts the same functions at the same places of the table, in every worker. */
+  private fillTable(): void {
+    if (this.tableStart !== 0) return;
+    this.table(this.helper.allocate);
+    this.hostAddresses = HOST_FUNCTIONS.map((_, number) => this.table(this.helper[`host_${number}`]!));
+  }
+
   private table(f: CallableFunction): number {
     const table = this.lua.__indirect_function_table;
     const at = table.grow(1);
@@ -115,23 +123,22 @@ export class Machine {
     return at;
   }
 
-  /** The whole memory and what belongs to it: enough to go on elsewhere. */
-  save(): { bytes: Uint8Array<ArrayBuffer>; places: number[] } {
+  /** How much of the memory is in use, and what belongs to it: enough to go on elsewhere. */
+  save(): { size: number; places: number[] } {
     let end = this.bytes.length;
     const words = this.words;
     while (end > 0 && words[(end >> 2) - 1] === 0) end -= 4;
     const places = [this.state, this.scratch, this.lua.stackSave(), this.helper.used.value as number];
-    return { bytes: this.bytes.slice(0, end) as Uint8Array<ArrayBuffer>, places };
+    return { size: end, places };
   }
 
-  /** Goes on from a saved memory. */
-  load(image: Uint8Array, places: number[]): void {
-    this.table(this.helper.allocate);
-    this.hostAddresses = HOST_FUNCTIONS.map((_, number) => this.table(this.helper[`host_${number}`]!));
-    const missing = Math.ceil((image.length - this.bytes.length) / PAGE);
+  /** Goes on from a saved memory; null where the host has put it into this one. */
+  load(image: Uint8Array | null, places: number[]): void {
+    this.fillTable();
+    const missing = image === null ? 0 : Math.ceil((image.length - this.bytes.length) / PAGE);
     if (missing > 0) this.memory.grow(missing);
     this.refresh();
-    this.bytes.set(image); // what lies behind it has not been touched, and so is 0
+    if (image !== null) this.bytes.set(image); // what lies behind it has not been touched, and so is 0
     [this.state, this.scratch] = [places[0]!, places[1]!];
     this.lua.stackRestore(places[2]!);
     this.helper.used.value = places[3]!;
@@ -296,7 +303,7 @@ export class Machine {
   private grow(size: number): number {
     const missing = Math.ceil((size - this.bytes.length) / PAGE);
     if (missing <= 0) return 1;
-    const step = Math.max(missing, Math.min(64, Math.ceil(this.bytes.length / PAGE / 8)));
+    const step = Math.max(missing, Math.min(64, Math.max(8, Math.ceil(this.bytes.length / PAGE / 8))));
     for (const pages of [step, missing]) {
       try {
         this.memory.grow(pages);

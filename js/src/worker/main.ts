@@ -52,7 +52,7 @@ class Worker_ implements Wire {
     this.parts = new Uint8Array(start.parts);
     this.outbox = new Uint8Array(start.outbox);
     try {
-      this.vm = new VM(start, this);
+      this.vm = new VM(start, this, this.vm ?? null);
     } catch (problem) {
       return this.port.post({ kind: "failed", message: String((problem as Error).message) });
     }
@@ -120,21 +120,26 @@ class Worker_ implements Wire {
   }
 }
 
-async function openPort(): Promise<Port> {
-  const web = globalThis as unknown as { postMessage?: (data: unknown) => void; onmessage?: unknown };
-  if (typeof web.postMessage === "function") {
+/** The port to the host: Node's, which whoever starts the worker has put there, or the web's. */
+function openPort(): Port {
+  const scope = globalThis as unknown as {
+    parentPort?: { postMessage(data: unknown): void; on(name: "message", handler: (command: Command) => void): void };
+    postMessage(data: unknown): void;
+    onmessage: unknown;
+  };
+  const { parentPort } = scope;
+  if (parentPort !== undefined) {
     return {
-      post: (report) => web.postMessage!(report),
-      listen: (handler) => {
-        web.onmessage = (event: MessageEvent<Command>) => handler(event.data);
-      },
+      post: (report) => parentPort.postMessage(report),
+      listen: (handler) => void parentPort.on("message", handler),
     };
   }
-  const { parentPort } = await import("node:worker_threads");
   return {
-    post: (report) => parentPort!.postMessage(report),
-    listen: (handler) => void parentPort!.on("message", handler),
+    post: (report) => scope.postMessage(report),
+    listen: (handler) => {
+      scope.onmessage = (event: MessageEvent<Command>) => handler(event.data);
+    },
   };
 }
 
-new Worker_(await openPort());
+new Worker_(openPort());

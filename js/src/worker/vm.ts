@@ -1,6 +1,6 @@
 /** The Lua virtual machine of one Repl: the prelude in it, and the calls between them. */
 
-import { LAYOUT, REASON, REASON_NAMES, WORD, type Done, type Environment, type SavedMemory, type Start, type WorkerLimits } from "../protocol.js";
+import { LAYOUT, REASON, REASON_NAMES, WORD, type Done, type Environment, type MemoryReport, type Start, type WorkerLimits } from "../protocol.js";
 import { Decoder, JsonProblem, type Marks } from "./decode.js";
 import { HOST_FUNCTIONS } from "./helper.js";
 import { isLuaError, Machine, MULTIPLE, TYPE, type Pointer } from "./machine.js";
@@ -35,9 +35,11 @@ export class VM {
   constructor(
     start: Start,
     private readonly wire: Wire,
+    before: VM | null,
   ) {
     this.control = new Int32Array(start.control);
-    this.machine = new Machine(start.module, {
+    this.machine = start.module === null ? before!.machine : new Machine(start.module);
+    this.machine.functions = {
       reason: (state) => this.pushNumber(state, this.currentReason()),
       exchange: (state) => this.exchange(state),
       cancel: (state) => {
@@ -49,7 +51,7 @@ export class VM {
       enter: (state) => this.enter(state),
       leave: (state) => this.leave(state),
       adopt: (state) => this.adopt(state),
-    });
+    };
     if (start.image) this.resume(start);
     else this.begin(start);
   }
@@ -58,7 +60,9 @@ export class VM {
 
   private begin(start: Start): void {
     this.machine.open();
+    this.collecting("stop"); // nearly everything that is made here stays
     this.loadPrelude(start.prelude);
+    this.collecting("restart");
     this.makeDecoder();
     this.attach();
     this.base = this.memoryUsed();
@@ -77,6 +81,11 @@ export class VM {
     this.clearThreads();
     this.setLimits(start.limits);
     this.configure(start.environment, null);
+  }
+
+  private collecting(what: "stop" | "restart"): void {
+    this.machine.loadChunk(`collectgarbage("${what}")`, "moonbox/start");
+    this.machine.call(0, 0);
   }
 
   private loadPrelude(prelude: Record<string, string>): void {
@@ -291,7 +300,7 @@ export class VM {
     return names;
   }
 
-  save(): SavedMemory {
+  save(): MemoryReport {
     this.collect();
     return { ...this.machine.save(), references: this.references, base: this.base };
   }

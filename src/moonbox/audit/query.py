@@ -90,6 +90,7 @@ class RunFilter:
     repl: str | None = None
     language: str | None = None
     since: float | None = None
+    until: float | None = None
     labels: Mapping[str, str] | None = None
     """Runs with all of these labels."""
     text: str | None = None
@@ -105,6 +106,7 @@ class RunFilter:
             and (self.repl is None or run.repl == self.repl)
             and (self.language is None or run.language == self.language)
             and (self.since is None or run.started >= self.since)
+            and (self.until is None or run.started < self.until)
             and (self.labels or {}).items() <= run.labels.items()
             and (self.text is None or written(self.text).lower() in run.to_json().lower())
         )
@@ -176,6 +178,10 @@ class RunReader:
         wanted = RunFilter(**where)
         matches = [run for run in self._latest_first() if wanted.accepts(run)]
         return tuple(RunSummary.of(run) for run in matches[offset : offset + limit])
+
+    def count(self, where: RunFilter) -> int:
+        """How many runs are wanted."""
+        return sum(where.accepts(run) for run in self.runs())
 
     def get(self, id: str) -> Run:
         """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""

@@ -113,6 +113,14 @@ class SqliteSink(Prunable):
             rows = db.execute(sql, {**values, "limit": limit, "offset": offset})
             return tuple(RunSummary(*row) for row in rows)
 
+    def count(self, where: RunFilter) -> int:
+        """How many runs are wanted."""
+        tests, values = _tests(where)
+        with self._reading() as db:
+            return int(
+                db.execute(f"SELECT count(*) FROM runs WHERE {' AND '.join(tests) or '1'}", values).fetchone()[0]
+            )
+
     def get(self, id: str) -> Run:
         """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
         with self._reading() as db:
@@ -250,6 +258,7 @@ def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:
         "repl": where.repl,
         "language": where.language,
         "since": where.since,
+        "until": where.until,
         "text": None if where.text is None else f"%{_pattern(where.text)}%",
     }
     tests = [_TESTS[name] for name, value in values.items() if value is not None]
@@ -343,6 +352,7 @@ _TESTS = {
     "repl": "repl = :repl",
     "language": "language = :language",
     "since": "started >= :since",
+    "until": "started < :until",
     "text": "record LIKE :text ESCAPE '\\'",
 }
 _LABEL_TEST = "EXISTS (SELECT 1 FROM json_each(record, '$.labels') WHERE key = :name{0} AND value = :label{0})"

@@ -57,7 +57,11 @@ class Checker:
     def _look(self, source: str, view: ToolView, names: frozenset[str]) -> _Checked:
         from moonbox.check.walk import TooMuch, Walk  # here: loaded while the first worker starts
 
-        if self._language.program is None or len(source) > _LONGEST:
+        if len(source) > _LONGEST:
+            return (), None
+        if self._language.look is not None:
+            return self._language.look(source, view, self._names | names, self.may_miss_globals)
+        if self._language.program is None:
             return (), None
         dynamic = _is_dynamic(source)
         try:

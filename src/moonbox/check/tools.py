@@ -11,6 +11,7 @@ from moonbox.tools.document import Document
 from moonbox.tools.problems import REST, UNKNOWN
 
 if TYPE_CHECKING:
+    from moonbox.errors import ArgumentError
     from moonbox.languages.language import Language
     from moonbox.languages.program import Expression
     from moonbox.tools.learned import LearnedShapes
@@ -72,6 +73,14 @@ class ToolView:
         callable_ = [name for item, name in self._aliases.items() if self._callable(item)]
         return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, self._search)
 
+    def problem_with(self, tool: Tool, given: list[Any]) -> ArgumentError | None:
+        """What the call itself would say of these arguments; `...` stands for what only the run knows."""
+        if tool.binder is None:
+            return None
+        known = [_known(argument) for argument in given]
+        problems = tool.binder.certain_problems(known, tool.path, self._language.first_index)
+        return tool.binder.error(problems, tool.path) if problems else None
+
     def is_name(self, name: str) -> str | None:
         """The tool, as scripts write it, that has this bare name; None where none or more than one has."""
         fitting = [alias for alias in self._aliases.values() if alias.rpartition(".")[2] == name]
@@ -101,6 +110,15 @@ def _put(root: dict[str, Any], path: list[str], tool: Tool) -> None:
         at = inner
     if type(at.get(path[-1])) is not dict:
         at[path[-1]] = tool
+
+
+def _known(value: Any) -> Any:
+    """With UNKNOWN for `...`, and REST for a key of it: there may be more of them."""
+    if isinstance(value, dict):
+        return {REST if key is ... else key: _known(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_known(item) for item in value]
+    return UNKNOWN if value is ... else value
 
 
 def literal(value: Expression, depth: int = 0) -> Any:

@@ -103,7 +103,7 @@ def _syntax_error(source: str, spoken: Any, parts: Assembly) -> Finding | None:
     from moonbox.findings import Finding
     from moonbox.languages.explanations import syntax_error
 
-    problem = syntax_error(source, spoken.runtime)
+    problem = syntax_error(source, spoken)
     if problem is None:
         return None
     error = spoken.explain(

@@ -159,7 +159,7 @@ def console(
 
     chosen = with_journal(trusted_config(config, trust=trust), journal)
     with private_browser() as visit:
-        run_console(chosen, load, mcp_config or [], port=port, script=source, opened=opened)
+        run_console(chosen, load, mcp_config or [], port=port, script=source, opened=opened, renewed=typer.echo)
 
 
 def _configured(config: Path | None, trust: bool, **options: Any) -> Config:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 FILE_NAME = "moonbox.toml"
-SECTIONS = ("audit", "cluster", "codemode", "journal", "knowledge", "limits", "mcp", "sandbox", "serve", "tools")
+SECTIONS = (
+    *("audit", "cluster", "codemode", "journal", "knowledge", "limits"),
+    *("mcp", "openapi", "sandbox", "serve", "sql", "tools"),
+)
 
 T = TypeVar("T")
 

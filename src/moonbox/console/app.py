@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -14,7 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from moonbox.console.pages import PAGES
 from moonbox.console.rendering import Renderer
-from moonbox.errors import AuditError, UsageError
+from moonbox.errors import AuditError, MoonboxError, UsageError
 from moonbox.http.browser import cookie_name
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ OPEN_PATHS = (PREFIX, "/")
 """For `Access(open_paths=…)`: the console checks for itself who asks."""
 STATIC = Path(__file__).with_name("static")
 _LONGEST_FORM = 8_192
+_RESUME_SECONDS = 2.0  # the page comes back after so long, also where a resumed run has not ended
 _HEADERS = {
     # Nothing from elsewhere and nothing inline; and no markup from strings: the modules build elements.
     "Content-Security-Policy": (
@@ -60,6 +62,9 @@ def console_routes(service: Service, browser: BrowserAccess, *, script: str = ""
             routes=[
                 Route("/open", console.open, methods=["GET"]),
                 Route("/sign-in", console.sign_in, methods=["POST"]),
+                Route("/renew", console.renew, methods=["POST"]),
+                Route("/sign-out", console.sign_out, methods=["POST"]),
+                Route("/durable/{run}", console.resume, methods=["POST"]),
                 Mount("/static/{version}", static),
                 *(Route(path, console.page(page), methods=["GET"]) for path, page in PAGES.items()),
                 Route("/{rest:path}", console.missing, methods=["GET"]),
@@ -72,6 +77,7 @@ class _Console:
     def __init__(self, service: Service, browser: BrowserAccess, script: str) -> None:
         self._service, self._browser, self._script = service, browser, script
         self._renderer = Renderer(STATIC, f"{PREFIX}/static")
+        self._resumed: set[asyncio.Task[Any]] = set()
 
     async def open(self, request: Request) -> Response:
         """The address that was printed: its key is worth one sign-in."""
@@ -83,8 +89,7 @@ class _Console:
         return _signed_in(cookie, f"{PREFIX}/", request)
 
     async def sign_in(self, request: Request) -> Response:
-        origin = request.headers.get("origin", "")
-        if origin.partition("://")[2] != request.headers.get("host"):
+        if not _is_own_form(request):
             return self._sign_in_page("Sign in from this page.", status=403)
         form = _form(await request.body())
         cookie = self._browser.sign_in(form.get("token", ""), request.client.host if request.client else "")
@@ -92,6 +97,38 @@ class _Console:
             message = "That is not the server's token."
             return self._sign_in_page(message, target=_local(form.get("next", "")), status=403)
         return _signed_in(cookie, _local(form.get("next", "")), request)
+
+    async def renew(self, request: Request) -> Response:
+        """Print a new address in the terminal of the server. The response does not contain it."""
+        if not _is_own_form(request):
+            return self._sign_in_page("Ask from this page.", status=403)
+        said = "A new address was printed" if self._browser.renew() else "An address was printed a moment ago"
+        return self._sign_in_page(note=f"{said}, in the terminal in which moonbox runs. Open it; it works once.")
+
+    async def sign_out(self, request: Request) -> Response:
+        if _is_own_form(request):
+            self._browser.sign_out(request.scope)
+        response = RedirectResponse(f"{PREFIX}/", 303)
+        response.delete_cookie(cookie_name(request.scope), path="/")
+        return response
+
+    async def resume(self, request: Request) -> Response:
+        """Continue a run that a crash cut off. What takes long goes on; its run is among the others when it ends."""
+        form, run = _form(await request.body()), request.path_params["run"]
+        key = self._browser.page_key(request.scope)
+        known = self._browser.knows(request.scope) and _is_own_form(request)
+        if not known or not hmac.compare_digest(form.get("key", "").encode(), key.encode()):
+            return self._sign_in_page("Resume runs from the page that lists them.", status=403)
+        bench = self._service.workbench
+        if bench is None:
+            return self._problem(request, 404, "This server has no workbench.")
+        task = asyncio.create_task(asyncio.to_thread(bench.resume, run, form.get("in_flight") or None))
+        self._resumed.add(task)
+        task.add_done_callback(self._resumed.discard)
+        await asyncio.wait({task}, timeout=_RESUME_SECONDS)
+        if task.done() and isinstance(problem := task.exception(), MoonboxError):
+            return self._problem(request, 409, str(problem))
+        return RedirectResponse(f"{PREFIX}/durable", 303)
 
     def page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         """The handler of a page: who may not see it is asked to sign in."""
@@ -130,13 +167,16 @@ class _Console:
         bench = self._service.workbench
         common = {
             "view": view,
+            "public": self._browser.public,
             "key": self._browser.page_key(request.scope),
             "waiting": len(bench.approvals.pending()) if bench is not None else 0,
         }
         return self._html(self._renderer.render(template, {**common, **values}), status)
 
-    def _sign_in_page(self, message: str = "", *, target: str = "", status: int = 401) -> Response:
-        values = {"message": message, "next": target, "with_token": self._browser.with_token}
+    def _sign_in_page(self, message: str = "", *, note: str = "", target: str = "", status: int = 401) -> Response:
+        browser = self._browser
+        values = {"message": message, "note": note, "next": target, "with_token": browser.with_token}
+        values["renewable"] = browser.on_renewal is not None
         return self._html(self._renderer.render("sign_in.html", values), status)
 
     def _html(self, text: str, status: int) -> Response:
@@ -154,6 +194,11 @@ def _signed_in(cookie: str, target: str, request: Request) -> Response:
     secure = request.url.scheme == "https"
     response.set_cookie(cookie_name(request.scope), cookie, httponly=True, samesite="lax", secure=secure, path="/")
     return response
+
+
+def _is_own_form(request: Request) -> bool:
+    """Whether a form was sent by a page of this server."""
+    return request.headers.get("origin", "").partition("://")[2] == request.headers.get("host")
 
 
 def _address(request: Request) -> str:

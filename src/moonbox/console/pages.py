@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import asdict
 from starlette.exceptions import HTTPException
 
-from moonbox.audit.query import RunFilter, RunSummary, labels_of
+from moonbox.audit.compact import short
+from moonbox.audit.query import RunSummary
 from moonbox.audit.records import RUN_STATES
 from moonbox.audit.reports import compare, tracebacks
 from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
@@ -31,9 +33,9 @@ Load = Callable[["Service", "Request", str], Awaitable[dict[str, Any]]]
 _KINDS = ("syntax", "check", "runtime", "tool", "limit", "denied", "crashed", "cancelled")
 _PRESETS = ("default", "quick", "standard", "extended", "untrusted")
 _MODES = ("keyword", "semantic", "hybrid")
-_PAGE = 50
 _PATIENCE = 0.1
 """Seconds that a page may take before it comes without its slow part."""
+_MOST_REPLS = 500
 _ANSWER_CHARS = 20_000
 _DOCUMENT_CHARS = 20_000
 _MARKS = ("\ue000", "\ue001")
@@ -53,13 +55,15 @@ class Page:
 async def playground(service: Service, request: Request, script: str) -> dict[str, Any]:
     bench = _bench(service)
     languages = bench.playground.languages
-    source, language = script or None, languages[0]
-    if id := request.query_params.get("run"):
+    source, language = None, languages[0]
+    if id := request.query_params.get("run", ""):
         run = await _run(service, id)
         source, language = run.source, run.language if run.language in languages else languages[0]
     data = {
         "session": request.path_params.get("session", ""),
+        "run": id,
         "source": source,
+        "script": script or None,
         "samples": {name: sample(name) for name in languages},
         "catalog": catalog_of(service),
     }
@@ -77,19 +81,8 @@ async def playground(service: Service, request: Request, script: str) -> dict[st
 
 async def runs(service: Service, request: Request, _: str) -> dict[str, Any]:
     given = {name: request.query_params.get(name, "")[:1000] for name in _RUN_FILTERS}
-    where = RunFilter(
-        state=given["state"] if given["state"] in RUN_STATES else None,
-        text=given["q"] or None,
-        kind=given["kind"] or None,
-        tool=given["tool"] or None,
-        repl=given["repl"] or None,
-        language=given["language"] or None,
-        labels=labels_of([given["label"]] if given["label"] else []),
-    )
-    page = await asyncio.to_thread(service.page, _PAGE, given["before"] or None, where)
     return {
         "title": "Runs",
-        "page": page,
         "filters": given,
         "filtered": any(given.values()),
         "kinds": _KINDS,
@@ -149,6 +142,22 @@ async def approvals(service: Service, _: Request, __: str) -> dict[str, Any]:
     return {"title": "Approvals"}
 
 
+async def durable(service: Service, _: Request, __: str) -> dict[str, Any]:
+    box = service.sandbox
+    values: dict[str, Any] = {"title": "Durable runs", "journal": box.has_journal, "interrupted": [], "repls": ()}
+    if box.has_journal:
+        found, repls = await asyncio.to_thread(lambda: (box.interrupted(), box.journal.repls()[:_MOST_REPLS]))
+        values["repls"] = repls
+        for each in found:
+            calls = [
+                {"tool": call.tool, "arguments": short(call.arguments, 500), "repeatable": call.repeatable}
+                for call in each.pending
+            ]
+            doubt = not all(call.repeatable for call in each.pending)
+            values["interrupted"].append({**asdict(each), "pending": calls, "in_doubt": doubt})
+    return values
+
+
 async def tools(service: Service, request: Request, _: str) -> dict[str, Any]:
     query = request.query_params.get("q", "")[:500]
     page = request.query_params.get("page", "1")
@@ -162,6 +171,11 @@ async def tool(service: Service, request: Request, _: str) -> dict[str, Any]:
         raise HTTPException(404, "There is no tool of this name.")
     values = await asyncio.to_thread(tool_page, service, wanted)
     return {"title": wanted.path, **values, "learned": learned_shape(service, wanted)}
+
+
+async def servers(service: Service, _: Request, __: str) -> dict[str, Any]:
+    _bench(service)
+    return {"title": "MCP servers", "available": service.servers is not None}
 
 
 async def knowledge(service: Service, request: Request, _: str) -> dict[str, Any]:
@@ -222,8 +236,10 @@ PAGES: dict[str, Page] = {
     "/runs/{id}": Page("run.html", "runs", "run.js", run),
     "/compare": Page("compare.html", "runs", "run.js", comparison),
     "/approvals": Page("approvals.html", "approvals", "approvals.js", approvals),
+    "/durable": Page("durable.html", "durable", "plain.js", durable),
     "/tools": Page("tools.html", "tools", "tools.js", tools),
     "/tools/{path:path}": Page("tool.html", "tools", "tools.js", tool),
+    "/mcp": Page("mcp.html", "mcp", "mcp.js", servers),
     "/knowledge": Page("knowledge.html", "knowledge", "knowledge.js", knowledge),
     "/doctor": Page("doctor.html", "doctor", "doctor.js", doctor),
 }
@@ -330,7 +346,7 @@ _FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "bytes_out": ("bytes from the script", size),
     "output": ("printed characters", _whole),
 }
-_RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "label", "before")
+_RUN_FILTERS = ("q", "state", "kind", "tool", "repl", "language", "label", "since", "until", "before")
 _MEANINGS = {
     "process": "Each session runs in a process of its own: a crash or a break-out stays there.",
     "fork": "A new process starts in about a millisecond, from one that has everything loaded.",

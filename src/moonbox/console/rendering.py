@@ -21,7 +21,9 @@ VIEWS = (
     ("playground", "Playground", "play"),
     ("runs", "Runs", "list"),
     ("approvals", "Approvals", "check"),
+    ("durable", "Durable", "history"),
     ("tools", "Tools", "tool"),
+    ("mcp", "MCP", "plug"),
     ("knowledge", "Knowledge", "book"),
     ("doctor", "Doctor", "shield"),
 )

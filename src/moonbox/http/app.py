@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+import contextlib
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -13,11 +16,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
-from moonbox.audit.query import RunFilter, labels_of
+from moonbox.audit.query import RunFilter, RunSummary, labels_of, moment
 from moonbox.audit.records import RUN_STATES
-from moonbox.audit.reports import compare
+from moonbox.audit.reports import compare, economy_of
 from moonbox.audit.sinks import MemorySink
-from moonbox.errors import AuditError, PoolTimeout, UsageError, WorkerError
+from moonbox.codemode.catalog import rough_tokens
+from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
 from moonbox.http.playground import run_report
@@ -27,7 +31,7 @@ from moonbox.sandbox.approvals import hint_names
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 
 _MAX_LISTED_RUNS = 500
 _REMEMBERED_RUNS = 200
+_SHOWN_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -54,6 +59,8 @@ class Service:
     refresh: Callable[[], object] = field(default=lambda: None)
     """Called before tools are listed or called: picks up changed files."""
     recent: MemorySink = field(default_factory=lambda: MemorySink(_REMEMBERED_RUNS))
+    servers: Any = None
+    """The `Upstreams` whose tools there are, if any."""
     workbench: Workbench | None = None
     """Sessions, approvals and live events, for a person at a screen."""
 
@@ -92,13 +99,27 @@ class Service:
     def page(self, limit: int, before: str | None, where: RunFilter) -> RunPage:
         """A page of runs; UsageError when `before` is not the id of a run."""
         page: RunPage = self.readable.page(limit, before=before, where=where)
-        return page
+        known = {run.id for run in page.runs}
+        going = [RunSummary.of(run) for run in self.going() if before is None and where.accepts(run)]
+        return replace(page, runs=(*(run for run in going if run.id not in known), *page.runs))
+
+    def going(self) -> list[Run]:
+        """Runs of the playground that are not in the trail yet."""
+        return [] if self.workbench is None else self.workbench.playground.going()
+
+    def details(self, id: str) -> dict[str, Any]:
+        """What a listing of runs does not have: labels, and the tokens that the run spared a model."""
+        run = self.find(id)
+        if run is None:
+            return {}
+        spared = None if run.running else economy_of(run, run.for_model(), rough_tokens).spared
+        return {"labels": dict(run.labels), "spared": spared}
 
     def find(self, run: str) -> Run | None:
         try:
             record: Run = self.readable.get(run)
         except (AuditError, UsageError):
-            return None
+            return next((going for going in self.going() if going.id == run), None)
         return record
 
     def _remember(self, run: Run) -> Run:
@@ -116,10 +137,16 @@ def create_app(service: Service, access: Access | None = None, *, more: Sequence
     )
 
 
-def routes(service: Service) -> list[Route]:
+def routes(service: Service) -> list[BaseRoute]:
     """Only the routes, for an application that has others too."""
     api = _Api(service)
-    workbench = [] if service.workbench is None else workbench_routes(service.workbench)
+    workbench: list[BaseRoute] = [] if service.workbench is None else [*workbench_routes(service.workbench)]
+    if service.workbench is not None and service.servers is not None:
+        workbench += [
+            Route("/servers", api.servers, methods=["GET"]),
+            Route("/servers/{name}/retry", api.retry, methods=["POST"]),
+            Route("/servers/{name}/login", api.login, methods=["POST"]),
+        ]
     return [
         *workbench,
         Route("/health", api.health, methods=["GET"]),
@@ -140,6 +167,7 @@ def routes(service: Service) -> list[Route]:
 class _Api:
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._logins: set[asyncio.Future[Any]] = set()
 
     async def health(self, _: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__, "tools": len(self._service.sandbox.toolbox)})
@@ -188,6 +216,9 @@ class _Api:
         where |= {"ok": flag(request, "ok"), "state": choice(request, "state", RUN_STATES), "text": text(request, "q")}
         try:
             where["labels"] = labels_of(request.query_params.getlist("label"))
+            for name in ("since", "until"):
+                given = text(request, name)
+                where[name] = None if given is None else moment(given, time())
         except UsageError as problem:
             raise Refused(400, "invalid", str(problem)) from None
         before = text(request, "before")
@@ -198,12 +229,14 @@ class _Api:
             page = await asyncio.to_thread(self._service.page, limit, before, RunFilter(**where))
         except UsageError:
             raise Refused(404, "unknown_run", "before must be the id of a run") from None
+        rows = [run.to_dict() for run in page.runs]
+        total = None
+        if flag(request, "details"):
+            rows = await asyncio.to_thread(lambda: [{**row, **self._service.details(row["id"])} for row in rows])
+            if where["text"] is None and not where["labels"]:  # which would read every record
+                total = await asyncio.to_thread(self._service.readable.count, RunFilter(**where))
         return JSONResponse(
-            {
-                "runs": [run.to_dict() for run in page.runs],
-                "next": page.next,
-                "searched_back_to": page.searched_back_to,
-            }
+            {"runs": rows, "next": page.next, "searched_back_to": page.searched_back_to, "total": total}
         )
 
     async def get_run(self, request: Request) -> Response:
@@ -229,6 +262,31 @@ class _Api:
         comparison = await asyncio.to_thread(compare, await self._find(first), await self._find(second))
         return JSONResponse(comparison.to_dict())
 
+    async def servers(self, _: Request) -> Response:
+        return JSONResponse({"servers": [status.to_dict() for status in self._service.servers.statuses()]})
+
+    async def retry(self, request: Request) -> Response:
+        await json_object(request)
+        with _known_server():
+            self._service.servers.retry(request.path_params["name"])
+        return JSONResponse({"ok": True}, 202)
+
+    async def login(self, request: Request) -> Response:
+        """Begin a login; the answer has the address that a person must open on the machine of this server."""
+        await json_object(request)
+        shown: Future[str] = Future()
+
+        async def show(address: str) -> None:  # on the servers' loop
+            shown.set_result(address)
+
+        task = asyncio.ensure_future(self._service.servers.log_in(request.path_params["name"], show))
+        self._logins.add(task)
+        task.add_done_callback(self._logins.discard)
+        address = asyncio.wrap_future(shown)
+        await asyncio.wait({task, address}, timeout=_SHOWN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        with _known_server():
+            return JSONResponse({"address": address.result() if address.done() else task.done() and task.result()}, 202)
+
     async def _find(self, id: str) -> Run:
         """A run as every client may see it: tracebacks of tools are on the console's page alone."""
         run = await asyncio.to_thread(self._service.find, id)
@@ -244,6 +302,14 @@ class _Api:
 
     async def openapi(self, _: Request) -> Response:
         return JSONResponse(document(self._service.tools(), workbench=self._service.workbench is not None))
+
+
+@contextlib.contextmanager
+def _known_server() -> Iterator[None]:
+    try:
+        yield
+    except (ToolError, UsageError) as problem:
+        raise Refused(404, "unavailable", str(problem)) from None
 
 
 async def _refused(_: Request, problem: Exception) -> Response:

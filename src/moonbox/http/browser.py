@@ -20,6 +20,8 @@ from moonbox.net.addresses import parse_address
 from moonbox.net.guard import header_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.net.guard import Scope
 
 _COOKIE = "moonbox_console"
@@ -30,6 +32,7 @@ _MAX_SESSIONS = 100
 _MAX_FAILURES = 20
 _MAX_ADDRESSES = 1_000
 _PAUSE = 60.0
+_RENEWAL = 5.0
 
 
 class BrowserAccess:
@@ -41,6 +44,9 @@ class BrowserAccess:
 
     def __init__(self, token: str | None = None, *, public: bool = False) -> None:
         self._token = token
+        self.on_renewal: Callable[[str], None] | None = None
+        """Gets a new one-time key where a person asks for one; it must not reach the one who asks."""
+        self._renewed = -_RENEWAL
         self.public = public
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
@@ -67,6 +73,22 @@ class BrowserAccess:
                 return None
             self._one_time.discard(_digest(key))
         return self._new_session()
+
+    def renew(self) -> bool:
+        """Print a new one-time key and withdraw the unused ones. Returns False shortly after the latest one."""
+        now = monotonic()
+        with self._lock:
+            if self.on_renewal is None or now - self._renewed < _RENEWAL:
+                return False
+            self._renewed = now
+            self._one_time.clear()
+        self.on_renewal(self.one_time_key())
+        return True
+
+    def sign_out(self, scope: Scope) -> None:
+        """End the session of the browser that asks."""
+        with self._lock:
+            self._sessions.pop(_digest(_cookie(scope)), None)
 
     def sign_in(self, token: str, address: str) -> str | None:
         """The cookie for the server's token; None when it is wrong, or after too many wrong ones from that address."""

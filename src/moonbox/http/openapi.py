@@ -55,8 +55,12 @@ def _api() -> dict[str, Any]:
     filters = [_text(name) for name in ("kind", "tool", "repl", "language", "q", "before")]
     label = {"type": "string", "pattern": "^[A-Za-z0-9_./-]{1,64}=", "examples": ["user=ann"]}
     filters.append({"name": "label", "in": "query", "required": False, "schema": label})
+    age = {"type": "string", "pattern": "^([0-9]{1,4}[smhdw])?$", "examples": ["45m", "7d"]}  # or a date in ISO 8601
+    filters += [{"name": name, "in": "query", "required": False, "schema": age} for name in ("since", "until")]
     states = {"name": "state", "in": "query", "required": False, "schema": {"enum": list(RUN_STATES)}}
-    ok = {"name": "ok", "in": "query", "required": False, "schema": {"type": "boolean"}}
+    flags = [
+        {"name": name, "in": "query", "required": False, "schema": {"type": "boolean"}} for name in ("ok", "details")
+    ]
     index = {"name": "index", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}
     report = {"timeline": _OBJECT, "model": _OBJECT, "economy": _OBJECT}
     sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": {"type": "boolean"}}
@@ -73,7 +77,7 @@ def _api() -> dict[str, Any]:
             "listRuns",
             "The latest runs",
             {"runs": _OBJECTS},
-            [_query("limit", 500), _query("offset", 10**9), ok, states, *filters],
+            [_query("limit", 500), _query("offset", 10**9), *flags, states, *filters],
         ),
         "/runs/{id}": _get("getRun", "The complete record of a run", {"id": _STRING}, [_ID]),
         "/runs/{id}/report": _get("getReport", "What a page shows of a run", report, [_ID]),

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import asdict
 
+from moonbox.audit.query import RunSummary
+from moonbox.audit.records import Run
 from moonbox.audit.reports import economy_of
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.codemode.sessions import Sessions
@@ -27,7 +29,7 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.audit.records import Call, Run
+    from moonbox.audit.records import Call
     from moonbox.media import Media
     from moonbox.sandbox.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
@@ -96,6 +98,10 @@ class Playground:
         """The session whose Repl has this id; empty when there is none."""
         return next((session.id for session in self._sessions.values() if session.repl.id == repl_id), "")
 
+    def going(self) -> list[Run]:
+        """What is known of the runs that have not ended."""
+        return [run for session in self._sessions.values() if (run := session.going) is not None]
+
     def find_medium(self, address: str) -> Media | None:
         """What a tool returned to the scripts of a session."""
         sessions = self._sessions.values()
@@ -132,6 +138,7 @@ class Session:
         self._progress_at = 0.0
         self._latest: Run | None = None
         self._pause: Pause | None = None
+        self.going: Run | None = None
         self._task: asyncio.Task[None] | None = None
         self.repl = self._new_repl()
 
@@ -156,7 +163,11 @@ class Session:
         chosen = self._limits(limits)
         self.source, self._latest = source, None
         self._progress_at = 0.0
-        options: RunOptions = {"limits": chosen, "on_progress": self._advance}
+        run = self.going = Run(
+            secrets.token_hex(16), source, language=self.language, started=time(), repl=self.repl.id, running=True
+        )
+        self._hub.publish(Event("run", RunSummary.of(run).to_dict()))
+        options: RunOptions = {"limits": chosen, "on_progress": self._advance, "run_id": run.id}
         begin = self.repl.astart if step else self.repl.arun
         self._go(lambda: begin(source, **options), first=True)
 
@@ -257,8 +268,6 @@ class Session:
 
     def _arrive(self, result: Run | Pause) -> None:
         """A run has ended, or waits for answers."""
-        from moonbox.audit.records import Run
-
         if isinstance(result, Run):
             self._finish(result)
             return
@@ -267,11 +276,14 @@ class Session:
         self.publish("pause", {"calls": calls})
 
     def _finish(self, run: Run) -> None:
-        self.state = "idle"
+        self.state, self.going = "idle", None
         self.publish("done", {"run": run_dict(run), "report": run_report(run)})
 
     def _lose(self, message: str) -> None:
-        self.state = "idle"
+        if self.going is not None:
+            told = RunSummary.of(self.going).to_dict()
+            self._hub.publish(Event("run", {**told, "state": "interrupted"}))
+        self.state, self.going = "idle", None
         self.publish("lost", {"message": message})
 
 

@@ -30,6 +30,7 @@ from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.media import MediaStore
 from moonbox.sandbox.approvals import Answered, Approvals, Question
 from moonbox.sandbox.decisions import Decision
+from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -67,6 +68,7 @@ class Workbench:
         self._find_medium: Callable[[str], Media | None] | None = None
         self._media = MediaStore()
         self._media_of_runs: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
+        self._asked: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._sandboxes: dict[str, Sandbox] = {}
         self._own: list[Sandbox] = []
@@ -131,6 +133,23 @@ class Workbench:
         session = "" if self._playground is None else self._playground.session_of(question.repl)
         return {**question.to_dict(), "session": session}
 
+    def answered(self, answer: Answered) -> dict[str, Any]:
+        """An answer with the run that asked, its arguments, and what they were changed to."""
+        return {**answer.to_dict(), **self._asked.get(answer.id, {})}
+
+    def answer(self, id: str, decision: Decision) -> None:
+        """Answer a question; the errors are those of `Approvals.answer`."""
+        if id in self._asked:
+            self._asked[id]["edited"] = to_jsonable(decision.arguments) if decision.kind == "edit" else None
+        self.approvals.answer(id, decision)
+
+    def resume(self, run: str, in_flight: str | None) -> Run:
+        """Continue a run of the journal that a crash cut off, with the Sandbox of its language."""
+        journal = next(iter(self._sandboxes.values())).journal
+        repl = journal.find_run(run)
+        language = next(known.language for known in journal.repls() if known.id == repl)
+        return self._sandbox(language).resume(run, in_flight)
+
     def close(self) -> None:
         """End the streams, and the Sandboxes that were made here."""
         self.events.close()
@@ -161,9 +180,12 @@ class Workbench:
 
     def _tell(self, change: Question | Answered) -> None:
         if isinstance(change, Question):
+            self._asked[change.id] = {"run": change.run, "arguments": to_jsonable(change.arguments), "edited": None}
             self.events.publish(Event("approval", self.question(change)))
         else:
-            self.events.publish(Event("answered", change.to_dict()))
+            self.events.publish(Event("answered", self.answered(change)))
+            known = {each.id for each in self.approvals.pending()} | {each.id for each in self.approvals.answered()}
+            self._asked = {id: asked for id, asked in self._asked.items() if id in known}
 
 
 class _ToldSink(SinkAround):
@@ -277,7 +299,9 @@ class _Api:
     async def approvals(self, _: Request) -> Response:
         bench = self._bench
         pending = [bench.question(question) for question in await asyncio.to_thread(bench.approvals.pending)]
-        return JSONResponse({"pending": pending, "answered": [each.to_dict() for each in bench.approvals.answered()]})
+        return JSONResponse(
+            {"pending": pending, "answered": [bench.answered(each) for each in bench.approvals.answered()]}
+        )
 
     async def answer(self, request: Request) -> Response:
         body = await json_object(request)
@@ -287,12 +311,15 @@ class _Api:
         if kind == "edit" and not isinstance(arguments, dict):
             raise Refused(400, "invalid", "arguments must be a JSON object")
         try:
-            decision = Decision(kind, reason[:500], arguments, _BY)
-            await asyncio.to_thread(self._bench.approvals.answer, request.path_params["id"], decision)
+            edited = None if arguments is None else from_jsonable(arguments)
+            decision = Decision(kind, reason[:500], edited, _BY)
+            await asyncio.to_thread(self._bench.answer, request.path_params["id"], decision)
         except ArgumentError as problem:
             raise Refused(400, "invalid", problem.message) from None
         except UsageError as problem:
             raise Refused(404, "unknown_approval", str(problem)) from None
+        except (TypeError, ValueError):
+            raise Refused(400, "invalid", "arguments contain an invalid $bytes, $float or $pairs") from None
         return JSONResponse({"ok": True})
 
     async def search(self, request: Request) -> Response:

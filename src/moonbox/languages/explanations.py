@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 from moonbox.errors import LIMIT_NAMES, ErrorKind, Frame, LimitName, ScriptError, is_denial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
-    from moonbox.languages.language import EngineError
+    from moonbox.languages.language import EngineError, Language
     from moonbox.limits import Limits
 
 _LONG_PATH = r"^(\S{60})\S{20,}(\S{20} (?:is|has) )"
@@ -120,15 +120,15 @@ def name_in(value: Any) -> str | None:
     return value[:LONGEST_NAME] if isinstance(value, str) else None
 
 
-def syntax_error(source: str, runtime: Callable[[], str] | None) -> EngineError | None:
+def syntax_error(source: str, language: Language) -> EngineError | None:
     """Why a text does not compile, asked in this process; None when it does."""
     from moonbox.languages.engine import create_engine
     from moonbox.languages.language import EngineError
 
-    engine = create_engine()
+    engine = create_engine(name=language.engine)
     environment: dict[str, Any] = {"tools": [], "functions": [], "values": [], "features": []}
-    if runtime is not None:
-        environment["runtime"] = runtime().encode()
+    if language.runtime is not None:
+        environment["runtime"] = language.runtime().encode()
     engine.configure(environment)
     report = engine.check(source.encode("utf-8", "replace"))
     if report.kind != "syntax":

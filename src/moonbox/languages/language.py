@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from moonbox.languages.engine import DEFAULT_ENGINE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from moonbox.errors import ScriptError
+    from moonbox.findings import Finding
     from moonbox.languages.program import Program, Vocabulary
 
 RESERVED_WORDS = frozenset(
@@ -191,8 +194,21 @@ class Language(Struct, frozen=True, kw_only=True):
     """Reads a script for the checker; None for a script that it cannot follow."""
     vocabulary: Callable[[], Vocabulary] | None = None
     """The words that the checker knows."""
+    look: Callable[..., tuple[tuple[Finding, ...], frozenset[str] | None]] | None = None
+    """(source, view, names, open_names): checks a script instead of `program`; the findings, and the globals that it
+    sets, None where these are not known. `names` are globals that exist; with `open_names` there may be more."""
     runtime: Callable[[], str] | None = None
     """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
+    engine: str = DEFAULT_ENGINE
+    """What runs its scripts: the module and class of an Engine, below `moonbox.languages`."""
+    packages: tuple[str, ...] = ("lupa",)
+    """Packages that the engine imports, beside moonbox and the standard library."""
+    extra: str = ""
+    """The extra of moonbox that installs them, where they are not always there."""
+    binary: Callable[[], str] | None = None
+    """The file of a program that the engine starts in a process beside the worker."""
+    describe: Callable[[Any], dict[str, Any]] | None = None
+    """What else its workers are told of a toolbox."""
 
     @property
     def folder(self) -> Path:
@@ -200,6 +216,11 @@ class Language(Struct, frozen=True, kw_only=True):
         from pathlib import Path  # slow to load
 
         return Path(self.module_file).parent
+
+    def engine_for_workers(self) -> dict[str, Any]:
+        """What a zygote loads for it."""
+        binary = None if self.binary is None else self.binary()
+        return {"name": self.engine, "packages": self.packages, "program": binary}
 
     @property
     def texts(self) -> Texts:

@@ -7,12 +7,13 @@ from types import MappingProxyType
 from moonbox.errors import UsageError
 from moonbox.languages.language import EngineError, Language
 from moonbox.languages.lua.language import LUA
+from moonbox.languages.python.language import PYTHON
 from moonbox.languages.rhai.language import RHAI
 from moonbox.suggest import nearest
 
 __all__ = ["DEFAULT_LANGUAGE", "LANGUAGES", "EngineError", "Language", "language"]
 
-LANGUAGES = MappingProxyType({each.name: each for each in (LUA, RHAI)})
+LANGUAGES = MappingProxyType({each.name: each for each in (LUA, RHAI, PYTHON)})
 DEFAULT_LANGUAGE = LUA.name
 """Of scripts that name no language; also that of tool scripts and of connectors that are scripts."""
 

@@ -6,6 +6,7 @@
 [knowledge]                      the tools search, get and sources
 [mcp.servers.<name>]             MCP servers
 [cluster]                        the Ray cluster whose nodes run the workers
+[openapi.<name>]  [sql.<name>]   tools of specifications and databases
 [codemode]                       what the model is shown
 [serve]                          how it is served
 """
@@ -36,6 +37,7 @@ from moonbox.project.sections import (
     read_tools,
     used_servers,
 )
+from moonbox.project.sources import add_sources
 from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
@@ -195,6 +197,7 @@ def _add_own_tools(
     """Everything but the MCP servers."""
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
+    add_sources(config, toolbox)
     knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
         toolbox.add(built_in)
@@ -244,7 +247,8 @@ def _open_sandbox(
 
 
 def _open_sink(config: Config) -> Sink | None:
-    from moonbox.audit.sinks import Retention, default_path, open_sink
+    from moonbox.audit.retention import Retention
+    from moonbox.audit.sinks import default_path, open_sink
 
     settings = read_audit(config)
     if not settings.enabled:

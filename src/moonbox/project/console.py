@@ -32,8 +32,12 @@ def run_console(
     port: int | None = None,
     script: str = "",
     opened: Callable[[str], None],
+    renewed: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve the console until a signal stops it. `opened` is called with its address, which works once."""
+    """Serve the console until a signal stops it.
+
+    `opened` is called with its address, which works once, and `renewed` with each further one that a person asks for.
+    """
     need_console()
     from moonbox.console.app import OPEN_PATHS, PREFIX, console_routes
     from moonbox.http.app import create_app
@@ -46,7 +50,9 @@ def run_console(
         access = Access(browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
         app = create_app(service, access, more=console_routes(service, browser, script=script))
         listening = _listen(port)
-        opened(f"http://{HOST}:{listening.getsockname()[1]}{PREFIX}/open?key={browser.one_time_key()}")
+        place = f"http://{HOST}:{listening.getsockname()[1]}{PREFIX}/open?key="
+        browser.on_renewal = lambda key: renewed(place + key)
+        opened(place + browser.one_time_key())
         serve_app(app, listening, on_exit=bench.close)
 
 

@@ -187,6 +187,7 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
         checks.append(_journal(config))
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
+    checks += [] if "openapi" in wrong else _sources(config)
     if powers(config) and not TrustStore.default().is_trusted(config):
         detail += "; not trusted yet: `moonbox trust` agrees to what it starts and reaches"
     return (Check(config.path.name, True, detail), *checks)
@@ -220,6 +221,15 @@ def _tool_scripts(config: Config) -> list[Check]:
             ]
     except MoonboxError as problem:
         return [Check("[tools]", False, str(problem))]
+
+
+def _sources(config: Config) -> list[Check]:
+    """What cannot be used of the specifications that are files; nothing is connected to."""
+    from moonbox.project.sources import open_source
+
+    local = [name for name, spec in config.section("openapi").items() if "://" not in str(spec.get("spec"))]
+    found = [(name, problem) for name in local for problem in open_source(config, "openapi", name).problems[:20]]
+    return [Check(f"[openapi.{name}]", False, problem) for name, problem in found]
 
 
 def _packages() -> tuple[Package, ...]:

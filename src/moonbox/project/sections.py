@@ -19,6 +19,7 @@ from moonbox.config.sections import (
     read_limits,
 )
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, UsageError
+from moonbox.project.sources import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -206,8 +207,10 @@ READERS: dict[str, Callable[[Config], Any]] = {
     "knowledge": read_knowledge,
     "limits": read_limits,
     "mcp": read_servers,
+    "openapi": lambda config: read_sources(config, "openapi"),
     "sandbox": read_sandbox,
     "serve": ServeSettings.from_config,
+    "sql": lambda config: read_sources(config, "sql"),
     "tools": read_tools,
 }
 

@@ -269,6 +269,7 @@ def service_of(assembly: Assembly, bench: Workbench | None = None) -> Service:
         builtin=assembly.builtin,
         trail=assembly.trail,
         refresh=assembly.refresh,
+        servers=assembly.upstreams,
         workbench=bench,
     )
 

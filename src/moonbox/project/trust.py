@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ConfigError
+from moonbox.tools.results import scrub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from moonbox.config import Config
 
-_SECTIONS = ("audit", "cluster", "knowledge", "mcp", "sandbox", "serve", "tools")
+_SECTIONS = ("audit", "cluster", "knowledge", "mcp", "openapi", "sandbox", "serve", "sql", "tools")
 
 
 def powers(config: Config) -> tuple[str, ...]:
@@ -48,6 +49,12 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
             yield f"start the program `{' '.join(map(str, words))}` (the MCP server {name})"
         else:
             yield f"connect to {table.get('url')} (the MCP server {name})"
+    for name, api in _table(data.get("openapi")).items():
+        place = _table(api).get("base_url") or f"the server that {_table(api).get('spec')} names"
+        yield f"send requests to {place} (the OpenAPI specification {name})"
+    for name, database in _table(data.get("sql")).items():
+        deed = "read and change" if _table(database).get("execute") else "read"
+        yield f"{deed} the database {scrub(str(_table(database).get('url')))} (the SQL source {name})"
     tools = _table(data.get("tools"))
     for reference in _texts(tools.get("python")):
         yield f"run the Python code of {reference}"

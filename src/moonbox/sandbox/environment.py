@@ -107,9 +107,9 @@ def _lowered(name: str, value: Any) -> Any:
 
 
 def describe_environment(
-    toolbox: Toolbox, additions: Additions, features: Iterable[str], runtime: str | None = None
+    toolbox: Toolbox, additions: Additions, features: Iterable[str], language: Language, *, with_runtime: bool = False
 ) -> dict[str, Any]:
-    """What the worker needs to know: names, values and the parameters for paging, nothing else of the tools."""
+    """What the worker needs to know: names, values, the parameters for paging, and what the language adds."""
     tools = []
     for tool in toolbox:
         if tool.policy == "direct":
@@ -125,8 +125,10 @@ def describe_environment(
         "values": [[name.replace(".", _PART), value] for name, value in additions.values.items()],
         "features": sorted(features),
     }
-    if runtime is not None:
-        environment["runtime"] = runtime.encode()
+    if with_runtime and language.runtime is not None:
+        environment["runtime"] = language.runtime().encode()
+    if language.describe is not None:
+        environment |= language.describe(toolbox)
     return environment
 
 

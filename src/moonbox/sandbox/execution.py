@@ -123,6 +123,7 @@ class Execution:
             self.over = True
         elif kind == protocol.DONE:
             record.report = report = read_done(payload, self._decoder)
+            record.worker_lost = "lost" in report.extra  # its engine has ended with the run
             if record.journal is not None:
                 record.journal.ended(f"{report.kind} {report.limit} {report.message}".encode())
             self.over = True

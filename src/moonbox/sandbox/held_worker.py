@@ -73,7 +73,7 @@ class HeldWorker:
             return b""
         config: dict[str, Any] = {}
         if mark[:3] != known[:3]:
-            config["environment"] = describe_environment(toolbox, additions, self._setup.features)
+            config["environment"] = describe_environment(toolbox, additions, self._setup.features, self._setup.language)
         if limits is not known[3] and limits != known[3]:
             config["limits"] = self._setup.limits_for_worker(limits)
         return protocol.pack(protocol.CONFIGURE, config) if config else b""

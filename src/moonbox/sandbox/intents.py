@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
-from moonbox.audit.failures import writing
 from moonbox.errors import AuditError, ClosedError
+from moonbox.shortage import shortage
 from moonbox.values import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from moonbox.audit.records import Call, Run
     from moonbox.audit.redaction import Redactor
@@ -85,3 +85,16 @@ def _bounded(call: Call) -> Call:
     """The call without a large result: the record of the whole run has it again."""
     size = 0 if call.packed is None else len(call.packed.data)
     return call if size <= _LARGEST_RESULT else replace(call, packed=pack(_NO_RESULT.format(size)))
+
+
+@contextlib.contextmanager
+def writing(run: Run | None = None) -> Iterator[None]:
+    """For a call of a sink: an OSError becomes an AuditError, which gets the run that could not be written."""
+    try:
+        yield
+    except AuditError as problem:
+        problem.run = run
+        raise
+    except OSError as problem:
+        reason = shortage(problem) or str(problem) or type(problem).__name__
+        raise AuditError(f"the audit trail cannot be written: {reason}", run=run) from problem

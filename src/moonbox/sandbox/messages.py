@@ -114,6 +114,8 @@ def _malformed_end() -> WorkerError:
 def _extra(given: dict[str, Any]) -> dict[str, Any]:
     """The known parts of what the worker added, each within its bounds."""
     extra: dict[str, Any] = {key: given[key] for key in ("data", "line", "column") if key in given}
+    if given.get("lost") is True:
+        extra["lost"] = True
     if isinstance(names := given.get("names"), list):
         extra["names"] = [name for name in names[:_MOST_NAMES] if type(name) is str and len(name) <= _LONGEST_NAME]
     if isinstance(hint := given.get("hint"), str):

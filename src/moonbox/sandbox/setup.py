@@ -139,7 +139,7 @@ class Setup:
         if self.metrics is not None:
             self.metrics.record(run)
         if self.sink is not None:
-            from moonbox.audit.failures import writing
+            from moonbox.sandbox.intents import writing
 
             with writing(run):
                 self.sink.write(run if self.redactor is None else self.redactor.redact(run))
@@ -168,10 +168,12 @@ class Setup:
 
     def config_for_workers(self) -> dict[str, Any]:
         """What every worker starts with."""
-        runtime = self.language.runtime() if self.language.runtime is not None else None
         return {
+            "engine": self.language.engine_for_workers(),
             "limits": self.limits_for_worker(self.limits),
-            "environment": describe_environment(self.toolbox, self.additions, self.features, runtime),
+            "environment": describe_environment(
+                self.toolbox, self.additions, self.features, self.language, with_runtime=True
+            ),
         }
 
 
@@ -180,7 +182,13 @@ def check_options(
 ) -> None:
     """Raise UsageError where an option of a Sandbox is wrong."""
     check_limits(limits)
-    known = language_named(language).features
+    spoken = language_named(language)
+    known = spoken.features
+    if spoken.extra:
+        from importlib.util import find_spec
+
+        if find_spec(spoken.packages[0]) is None:
+            raise MissingExtra(spoken.packages[0].replace("_", "-"), spoken.extra, f"Sandbox(language={language!r})")
     if isolation not in ("process", "inline") and not hasattr(isolation, "spawn"):
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
     if features and not known:

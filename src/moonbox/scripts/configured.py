@@ -128,6 +128,8 @@ def protected_paths(config: Config) -> tuple[str, ...]:
             paths.append(str(folder / path))
     for server in _table(_table(config.data.get("mcp")).get("servers")).values():
         paths += _programs(_table(server), folder)
+    for api in _table(config.data.get("openapi")).values():
+        paths.append(str(folder / str(_table(api).get("spec"))))
     tools = _table(config.data.get("tools"))
     folders = tools.get("folders")
     paths += [str(folder / item) for item in (folders if isinstance(folders, list) else ()) if isinstance(item, str)]

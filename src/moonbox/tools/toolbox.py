@@ -53,6 +53,8 @@ class Toolbox:
     def __init__(self, tools: ToolSource = ()) -> None:
         self.library: Any = None
         """The ScriptLibrary behind `from_scripts`."""
+        self.problems: tuple[str, ...] = ()
+        """What of a specification or a database cannot be used, and why."""
         self.learned = LearnedShapes()
         """The shapes of what its tools have returned."""
         self._lock = threading.Lock()
@@ -95,6 +97,22 @@ class Toolbox:
         box: Toolbox = library.toolbox
         box.library = library
         return box
+
+    @classmethod
+    def from_openapi(cls, spec: Any, *, namespace: str | None = None, **options: Any) -> Toolbox:
+        """A tool for each operation of an OpenAPI specification (3.0, 3.1): a dict, a JSON or YAML file, or a URL.
+
+        `options` are the settings of [openapi.<name>]. What cannot be used is in `toolbox.problems`.
+        """
+        return _source("openapi").from_openapi(spec, namespace=namespace, **options)  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_sql(cls, url: str, *, namespace: str | None = None, **options: Any) -> Toolbox:
+        """The tools `query` and `tables` of a SQLite, DuckDB or PostgreSQL database: read-only, and bounded.
+
+        `options` are the settings of [sql.<name>].
+        """
+        return _source("sql").from_sql(url, namespace=namespace, **options)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(tuple(self._contents.tools.values()))
@@ -291,6 +309,12 @@ class Toolbox:
         # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.
         for listener in tuple(self._listeners):
             listener(self)
+
+
+def _source(name: str) -> Any:
+    from importlib import import_module
+
+    return import_module(f"moonbox.sources.{name}")  # by name: calls wait as long as their run may, which is above
 
 
 def _importers() -> Any:

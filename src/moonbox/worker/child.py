@@ -7,6 +7,7 @@ import marshal
 import time
 from _json import encode_basestring_ascii as _quote
 
+from moonbox.languages.engine import EngineLost
 from moonbox.worker import protocol
 from moonbox.worker.protocol import HEADER, RUN_HEAD, SPENT, STOP
 
@@ -98,7 +99,9 @@ class Child:
 
     def warm_up(self) -> None:
         """Make an empty run whose answer is not sent: it copies the pages that a run writes to."""
-        sock, self._sock = self._sock, _WarmUp()
+        if self._vm.warm_up is None:
+            return
+        sock, self._sock = self._sock, _WarmUp(self._vm.warm_up)
         self._answer()
         self._sock = sock
 
@@ -114,7 +117,10 @@ class Child:
 
     def _run(self, source: bytes, number: int, seed: int) -> None:
         self._flushed = 0.0
-        outcome = self._vm.run(source, number, seed)
+        try:
+            outcome = self._vm.run(source, number, seed)
+        except EngineLost:
+            raise HangUp from None
         self._flush()
         kept = outcome.kept
         value_kept = kept == 1 and outcome.kind == "ok"
@@ -126,6 +132,8 @@ class Child:
             self._send(protocol.VALUE_KEPT if value_kept else protocol.VALUE, spent + outcome.values)
         else:
             self._send(protocol.DONE, _done(outcome, self._vm.output_cut))
+        if outcome.last:
+            raise HangUp
 
     # The engine's Wire
 
@@ -237,8 +245,11 @@ def apply_configuration(vm: Engine, config: dict[str, Any]) -> None:
 class _WarmUp:
     """Replaces the socket: asks for an empty run and drops the answer."""
 
+    def __init__(self, source: bytes) -> None:
+        self._run = protocol.pack_run(source, 0, 0)
+
     def recv(self, _: int) -> bytes:
-        return protocol.pack_run(b"return 1", 0, 0)
+        return self._run
 
     def sendall(self, _: bytes) -> None:
         return

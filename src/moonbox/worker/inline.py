@@ -41,12 +41,15 @@ class InlineSource:
 
 
 def _serve(sock: Any, control: Any, config: dict[str, Any]) -> None:
-    from moonbox.languages.engine import create_engine
+    from moonbox.languages.engine import DEFAULT_ENGINE, create_engine
     from moonbox.worker.child import Child, HangUp
 
-    vm = create_engine()
+    engine = config.get("engine", {})
+    vm = create_engine(name=engine.get("name", DEFAULT_ENGINE))
     vm.set_limits(config["limits"])
     vm.configure(config["environment"])
+    if engine.get("program") is not None:
+        vm.start(engine["program"])
     child = Child(sock, control, vm)
     watchers: list[threading.Thread] = []
 

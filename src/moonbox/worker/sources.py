@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import WorkerError
+from moonbox.languages.engine import DEFAULT_ENGINE
 from moonbox.native import wanted
 from moonbox.shortage import shortage
 from moonbox.wording import noun
@@ -31,6 +32,9 @@ _START_SECONDS = 20.0
 REPLY_SECONDS = 5.0
 _ANSWER_SIZE = 256  # bytes; most answers have less
 _SOCKET_BUFFER = 32 * 1024  # bytes that a socket takes before the other side reads
+
+
+_DEFAULT = {"name": DEFAULT_ENGINE, "packages": ("lupa",), "program": None}
 
 
 class WorkerSource(Protocol):
@@ -50,6 +54,7 @@ class ProcessSource:
 
     def __init__(self, config: dict[str, Any] | None) -> None:
         self._config = config  # None until `configure` is called
+        self._engine: dict[str, Any] = {}  # what the zygote has loaded
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -100,6 +105,8 @@ class ProcessSource:
         with self._lock:
             early = self._config is None
             self._config = config
+            if self._socket is not None and self._engine != config.get("engine", _DEFAULT):
+                self._end()  # it has loaded another one: `spawn` starts it again
             if self._socket is None:
                 return
             if early:
@@ -171,7 +178,8 @@ class ProcessSource:
         except OSError as problem:
             raise _cannot_start(problem) from problem
         wait_at_most(ours, _START_SECONDS)
-        boot = _boot(theirs.fileno(), their_notes.fileno())
+        self._engine = (self._config or {}).get("engine", _DEFAULT)
+        boot = _boot(theirs.fileno(), their_notes.fileno(), self._engine)
         with theirs, their_notes:
             try:
                 self._process = subprocess.Popen(
@@ -275,14 +283,15 @@ def _cannot_start(problem: OSError, where: str = "") -> WorkerShortage:
     return WorkerShortage(f"a worker cannot be started: {where}{shortage(problem) or problem}")
 
 
-def _boot(fd: int, notes: int) -> str:
-    """The zygote's program: only the folders of moonbox and lupa are on its path."""
-    import lupa
+def _boot(fd: int, notes: int, engine: dict[str, Any]) -> str:
+    """The zygote's program: only the folders of moonbox and of the engine's packages are on its path."""
+    from importlib.util import find_spec
 
-    import moonbox
-
-    folders = [module.__path__[0].rpartition(os.sep)[0] for module in (moonbox, lupa)]
-    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, native={wanted()})"
+    specs = [find_spec(name) for name in ("moonbox", *engine["packages"])]
+    files = [(spec.submodule_search_locations or [spec.origin or ""])[0] for spec in specs if spec is not None]
+    folders = list(dict.fromkeys(str(file).rpartition(os.sep)[0] for file in files))
+    options = f"native={wanted()}, engine={engine['name']!r}, program={engine['program']!r}"
+    start = f"from moonbox.worker.zygote import main; main({fd}, {notes}, {options})"
     return f"import sys; sys.path[:0] = {folders!r}; {start}"
 
 

@@ -18,6 +18,7 @@ import select
 import struct
 import sys
 
+from moonbox.languages.engine import DEFAULT_ENGINE
 from moonbox.native import extension
 from moonbox.worker.child import Child, NativeChild
 from moonbox.worker.protocol import STOP
@@ -45,25 +46,35 @@ _MAIN_FD, _CONTROL_FD = 3, 4  # the numbers of a worker's sockets
 _WARM_UP_RUNS = 20  # Python specializes the bytecode of a function after some calls
 
 
-def main(fd: int, notes: int, *, native: bool = True) -> None:
+def main(fd: int, notes: int, *, native: bool = True, engine: str = DEFAULT_ENGINE, program: str | None = None) -> None:
     """Serve until the host hangs up; `fd` and `notes` are our ends of its sockets.
 
-    `native`: use the native part if it was built.
+    `native`: use the native part if it was built. `program` is what the engine starts beside each worker.
     """
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
 
     _ignore_interrupts()
     compiled = extension("worker._native") if native else None
-    engine = create_engine(compiled)
+    vm = create_engine(compiled, engine)
+    companion = None if program is None else jail.Companion(program)
     sockets = _socket.socket(fileno=fd), _socket.socket(fileno=notes)
     prepared = jail.prepare(for_forks=True)
-    _Zygote(*sockets, engine, jail, prepared, compiled if engine.is_native else None).serve()
+    if companion is not None:
+        companion.prepare(prepared)
+    _Zygote(*sockets, vm, jail, prepared, compiled if vm.is_native else None, companion).serve()
 
 
 class _Zygote:
     def __init__(
-        self, host: _socket.socket, notes: _socket.socket, vm: Any, jail: Any, prepared: Any, native: Any
+        self,
+        host: _socket.socket,
+        notes: _socket.socket,
+        vm: Any,
+        jail: Any,
+        prepared: Any,
+        native: Any,
+        companion: Any = None,
     ) -> None:
         self._host = host
         self._notes = notes
@@ -72,6 +83,8 @@ class _Zygote:
         self._jail = jail
         self._prepared = prepared
         self._native = native
+        self._companion = companion  # the program that the engine starts beside each worker
+        self._signal = os.kill if companion is None else os.killpg
         self._workers: dict[int, int] = {}  # serial number → process id; not waited for, so that no other has the id
         self._controls: dict[int, _socket.socket] = {}  # serial number → our end of its control; without native part
         self._killed: list[int] = []  # process ids that are still to be waited for
@@ -145,18 +158,22 @@ class _Zygote:
         return marshal.dumps(("ok",))
 
     def _plan_jail(self) -> None:
-        self._config = config = self._jail.JailConfig(
-            prepared=self._prepared,
-            keep_fds=(_MAIN_FD,) if self._native else (_MAIN_FD, _CONTROL_FD),
-            parent_pid=self._pid,
-            # Room for the script's own memory, and once more for its values on their way in and out.
-            memory=self._limits["max_memory"] * 2,
-        )
+        self._config = config = self._jail_config((_MAIN_FD,) if self._native else (_MAIN_FD, _CONTROL_FD))
         greeting = _greeting(config.before.layers + config.after.layers)
         libc = self._prepared.libc if self._native else None
         before, after = (self._jail.native_form(plan, libc) for plan in (config.before, config.after))
         if before is not None and after is not None:
             self._calls = self._pid, before, after, greeting
+
+    def _jail_config(self, keep_fds: tuple[int, ...], **options: Any) -> Any:
+        return self._jail.JailConfig(
+            prepared=self._prepared,
+            keep_fds=keep_fds,
+            parent_pid=self._pid,
+            # Room for the script's own memory, and once more for its values on their way in and out.
+            memory=self._limits["max_memory"] * 2,
+            **options,
+        )
 
     def _spawn(self, ancillary: list[tuple[int, int, bytes]]) -> bytes:
         """Fork a worker for the socket that came beside the request.
@@ -183,7 +200,7 @@ class _Zygote:
         pid = self._workers.get(serial)
         status = None
         if pid is not None:
-            os.kill(pid, _SIGKILL)
+            self._signal(pid, _SIGKILL)
             _, status = os.waitpid(pid, 0)
             self._forget(serial)
         return marshal.dumps(("ok", status))
@@ -215,11 +232,12 @@ class _Zygote:
             except OSError:
                 pass  # it has ended, or takes no more: the host will have it killed
         elif action == FREEZE:
-            os.kill(pid, _SIGSTOP if self._holds_little(pid, number or self._limits["max_memory"]) else _SIGKILL)
+            fits = self._holds_little(pid, number or self._limits["max_memory"])
+            self._signal(pid, _SIGSTOP if fits else _SIGKILL)
         elif action == THAW:
-            os.kill(pid, _SIGCONT)
+            self._signal(pid, _SIGCONT)
         elif action == RELEASE:
-            os.kill(pid, _SIGKILL)
+            self._signal(pid, _SIGKILL)
             self._killed.append(pid)
             self._forget(serial)
 
@@ -251,7 +269,7 @@ class _Zygote:
     def _end(self) -> None:
         pids = *self._workers.values(), *self._killed
         for pid in pids:
-            os.kill(pid, _SIGKILL)
+            self._signal(pid, _SIGKILL)
         for pid in pids:
             os.waitpid(pid, 0)
         os._exit(0)
@@ -263,6 +281,8 @@ class _Zygote:
             pid = os.fork()
             if pid == 0:
                 self._be_worker(main_fd, theirs.detach())
+            if self._companion is not None:
+                os.setpgid(pid, pid)  # the worker does the same: whoever comes first
         except OSError:
             ours.close()
             raise
@@ -282,19 +302,31 @@ class _Zygote:
             control_fd = os.dup(control_fd) if control_fd == _MAIN_FD else control_fd
             os.dup2(main_fd, _MAIN_FD)
             os.dup2(control_fd, _CONTROL_FD)
-            before = self._jail.before_threads(self._config)
+            main, control = (None, None) if self._native else map(_open_socket, (_MAIN_FD, _CONTROL_FD))
+            config, of_program = (self._config, ()) if self._companion is None else self._start_companion()
+            before = self._jail.before_threads(config)
             child: Child | NativeChild
             if self._native is not None:
                 child = NativeChild(self._native, self._vm)
                 self._native.attach(_MAIN_FD)
             else:
-                child = Child(_socket.socket(fileno=_MAIN_FD), _socket.socket(fileno=_CONTROL_FD), self._vm)
+                child = Child(main, control, self._vm)  # type: ignore[arg-type]  # sockets, where there is no native part
                 child.watch(lambda: os._exit(0))
-            after = self._jail.after_threads(self._config)
-            child.serve(_greeting(before + after))
+            after = self._jail.after_threads(config)
+            child.serve(_greeting(self._jail.combined(before + after, of_program)))
             status = 0
         finally:
             os._exit(status)
+
+    def _start_companion(self) -> tuple[Any, Any]:
+        """In the worker: start the engine's program, locked in; the worker's own jail, and the program's layers."""
+        os.setpgid(0, 0)
+        companion = self._companion
+        used = self._jail.address_space()  # of /proc, which is out of reach from now on
+        of_program = companion.enter()
+        pid = self._vm.start(companion.path)
+        of_program += companion.confine(pid, self._limits["max_memory"])
+        return self._jail_config(companion.kept(), used=used + companion.SLACK, beside=pid), of_program
 
     def _go_on_in_python(self, state: Any) -> None:
         """In a worker that the native part has forked, where it needs Python; never returns."""
@@ -311,6 +343,10 @@ class _Zygote:
             status = 0
         finally:
             os._exit(status)
+
+
+def _open_socket(fd: int) -> _socket.socket:
+    return _socket.socket(fileno=fd)
 
 
 def _greeting(layers: Any) -> bytes:

@@ -1,5 +1,7 @@
 // The HTTP API, as this page uses it: same origin, JSON, and the page's key in a header.
 
+import { parse, stringify } from "./json.js";
+
 const KEY = document.querySelector('meta[name="moonbox-key"]').content;
 
 export class ApiError extends Error {
@@ -19,13 +21,14 @@ export async function request(method, path, body) {
       headers,
       credentials: "same-origin",
       redirect: "error",
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined ? undefined : stringify(body),
     });
   } catch {
     throw new ApiError(0, { code: "unreachable", message: "the server does not answer; is moonbox still running?" });
   }
   if (response.status === 204) return null;
-  const data = await response.json().catch(() => ({}));
+  const data = await response.text().then(parse).catch(() => ({}));
+  if (response.status === 401) document.dispatchEvent(new Event("signed-out"));
   if (!response.ok) throw new ApiError(response.status, data.error);
   return data;
 }

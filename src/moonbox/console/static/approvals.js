@@ -1,8 +1,7 @@
 // The page Approvals: an inbox.
 
-import { $, $$, h, when } from "./dom.js";
-import { key } from "./keys.js";
-import { questionCard, questionKeys } from "./question.js";
+import { $, h, when } from "./dom.js";
+import { edits, questionCard, questionKeys, removeQuestion } from "./question.js";
 import { shell } from "./shell.js";
 
 const inbox = $("#inbox");
@@ -17,11 +16,7 @@ function add(question) {
 }
 
 function remove(id) {
-  const card = $(`[data-question="${CSS.escape(id)}"]`, inbox);
-  const next = card?.nextElementSibling ?? card?.previousElementSibling;
-  const focused = card?.contains(document.activeElement);
-  card?.remove();
-  if (focused) next?.focus();
+  removeQuestion(inbox, id);
   empty();
 }
 
@@ -29,27 +24,30 @@ function empty() {
   $("#nothing").hidden = inbox.childElementCount > 0;
 }
 
-function line({ tool, decision, reason, by, answered }) {
-  return h("li", {}, h("code", {}, tool), ` ${SAID[decision] ?? decision}`, by ? ` by ${by}` : "", reason ? `: ${reason}` : "", h("span", { class: "dim" }, ` · ${when(answered)}`));
+function line(answer) {
+  const { tool, decision, reason, by, answered, run } = answer;
+  return h(
+    "li",
+    {},
+    h("code", {}, tool),
+    ` ${SAID[decision] ?? decision}`,
+    by ? ` by ${by}` : "",
+    reason ? `: ${reason}` : "",
+    ...edits(answer).map(([name, before, after]) => h("span", {}, " · ", h("code", {}, name), " ", h("del", {}, before), " → ", h("ins", {}, after))),
+    h("span", { class: "dim" }, ` · ${when(answered)}`),
+    run ? [" · ", h("a", { href: `/console/runs/${encodeURIComponent(run)}` }, `run ${run.slice(0, 8)}`)] : null,
+  );
 }
 
 function show({ pending, answered }) {
-  for (const card of [...inbox.children]) if (!pending.some(({ id }) => id === card.dataset.question)) card.remove();
+  for (const card of [...inbox.children]) if (!pending.some(({ id }) => id === card.dataset.question)) removeQuestion(inbox, card.dataset.question);
   pending.forEach(add);
   past.replaceChildren(...answered.map(line));
   $("#past").hidden = answered.length === 0;
   empty();
 }
 
-function move(step) {
-  const cards = $$(".question", inbox);
-  const now = cards.findIndex((card) => card.contains(document.activeElement));
-  cards[Math.max(0, Math.min(cards.length - 1, now + step))]?.focus();
-}
-
 questionKeys(inbox);
-key("j", "Next", () => move(+1));
-key("k", "Previous", () => move(-1));
 
 shell({
   approval: add,

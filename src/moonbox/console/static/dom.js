@@ -1,5 +1,7 @@
 // Elements made without markup strings: text stays text, whatever a script, a tool or a model wrote.
 
+import { parse } from "./json.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An HTML element. Functions named on… are listeners; null, undefined and false are left out. */
@@ -26,11 +28,8 @@ function fill(element, props, children) {
 export const $ = (selector, root = document) => root.querySelector(selector);
 export const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-/** Data that the server put into an attribute of the page. */
-export function pageData(selector = "[data-json]") {
-  const element = $(selector);
-  return element ? JSON.parse(element.dataset.json) : null;
-}
+/** Data that the server put into an attribute of an element. */
+export const pageData = (element, name = "json") => parse(element.dataset[name]);
 
 export function seconds(value) {
   if (value < 0.0009995) return `${Math.round(value * 1e6)} µs`;

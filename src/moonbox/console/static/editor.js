@@ -9,7 +9,7 @@ const CHOOSING = new Set(["Tab", "Enter", "ArrowDown", "ArrowUp", "Escape"]);
 const LARGEST_COLOURED = 60_000;
 
 export class Editor {
-  /** `names` gives the words to complete: [{name, detail, insert}]. */
+  /** `names(source, before)` gives the words to complete: [{name, detail, insert, back}], and whether an empty word is enough. */
   constructor(root, { names, changed }) {
     this.text = $("textarea", root);
     this.behind = $(".behind", root);
@@ -20,6 +20,8 @@ export class Editor {
     this.marks = [];
     this.choices = [];
     this.chosen = 0;
+    this.here = 0; // the line that is about to run
+    this.leaving = false; // Escape was pressed: Tab leaves the editor
     this.edited = false; // since it was drawn
     this.typed = false; // since completions were offered
     this.tell = debounced(350, changed);
@@ -50,6 +52,16 @@ export class Editor {
     this.draw();
   }
 
+  /** Mark the line that is about to run; 0 for none. */
+  point(line) {
+    this.here = line;
+    this.draw();
+    if (!line) return;
+    const height = parseFloat(getComputedStyle(this.text).lineHeight);
+    const top = (line - 1) * height;
+    if (top < this.text.scrollTop || top + 2 * height > this.text.scrollTop + this.text.clientHeight) this.text.scrollTop = Math.max(0, top - 3 * height);
+  }
+
   /** Draw what was edited, offer to complete it, and tell of it. */
   follow() {
     if (!this.edited) return;
@@ -70,8 +82,10 @@ export class Editor {
     const numbers = lines.map((_, index) => {
       const mark = worst.get(index + 1);
       const name = mark ? `${mark.severity === "error" ? "Error" : "Note"}: ${mark.message}` : null;
-      return h("span", { class: mark ? `number ${mark.severity}` : "number", title: name }, String(index + 1));
+      const next = index + 1 === this.here ? " next" : "";
+      return h("span", { class: (mark ? `number ${mark.severity}` : "number") + next, title: name }, String(index + 1));
     });
+    if (this.here) lines[this.here - 1]?.classList.add("next");
     for (const [line, mark] of worst) lines[line - 1]?.classList.add(`marked-${mark.severity}`);
     this.behind.replaceChildren(...lines.flatMap((line) => [line, "\n"]));
     this.gutter.replaceChildren(...numbers);
@@ -114,7 +128,8 @@ export class Editor {
         this.drawChoices();
         return event.preventDefault();
       }
-      if ((event.key === "Enter" && !event.ctrlKey && !event.metaKey) || event.key === "Tab") {
+      const enters = event.key === "Enter" && !event.ctrlKey && !event.metaKey && this.word !== "";
+      if (enters || event.key === "Tab") {
         this.take(this.choices[this.chosen]);
         return event.preventDefault();
       }
@@ -123,7 +138,15 @@ export class Editor {
         return event.preventDefault();
       }
     }
-    if (event.key === " " && event.ctrlKey) {
+    const leaving = this.leaving;
+    this.leaving = event.key === "Escape" || (leaving && event.key === "Shift");
+    if (event.key === "Tab" && !leaving) {
+      this.indent(event.shiftKey);
+      event.preventDefault();
+    } else if (event.key === "/" && (event.ctrlKey || event.metaKey)) {
+      this.comment();
+      event.preventDefault();
+    } else if (event.key === " " && event.ctrlKey) {
       this.complete(true);
       event.preventDefault();
     } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
@@ -135,6 +158,44 @@ export class Editor {
     }
   }
 
+  indent(less) {
+    const { selectionStart: start, selectionEnd: end, value } = this.text;
+    if (less || value.slice(start, end).includes("\n")) return this.changeLines((line) => (less ? line.replace(/^( {1,2}|\t)/, "") : line && `  ${line}`));
+    this.insert("  ");
+    this.hide();
+  }
+
+  /** Comment the selected lines, or take the comments away where each has one. */
+  comment() {
+    const mark = this.language === "rhai" ? "//" : "--";
+    const commented = new RegExp(`^(\\s*)${mark} ?`);
+    const { lines } = this.selectedLines();
+    const all = lines.filter((line) => line.trim()).every((line) => commented.test(line));
+    this.changeLines((line) => (all ? line.replace(commented, "$1") : line.trim() ? line.replace(/^(\s*)/, `$1${mark} `) : line));
+  }
+
+  selectedLines() {
+    const { selectionStart, selectionEnd, value } = this.text;
+    const start = value.lastIndexOf("\n", selectionStart - 1) + 1;
+    const last = selectionEnd > selectionStart && value[selectionEnd - 1] === "\n" ? selectionEnd - 1 : selectionEnd;
+    const found = value.indexOf("\n", last);
+    const end = found < 0 ? value.length : found;
+    return { start, end, lines: value.slice(start, end).split("\n") };
+  }
+
+  changeLines(change) {
+    const { start, end, lines } = this.selectedLines();
+    const several = this.text.selectionStart !== this.text.selectionEnd;
+    const caret = this.text.selectionStart;
+    const changed = lines.map(change).join("\n");
+    if (changed === lines.join("\n")) return;
+    this.text.setSelectionRange(start, end);
+    this.insert(changed);
+    if (several) this.text.setSelectionRange(start, start + changed.length);
+    else this.text.setSelectionRange(Math.max(start, caret + changed.length - (end - start)), Math.max(start, caret + changed.length - (end - start)));
+    this.hide();
+  }
+
   /** The word before the caret, as far as it is written. */
   get word() {
     const { selectionStart: at, selectionEnd: end, value } = this.text;
@@ -144,9 +205,10 @@ export class Editor {
   complete(always = false) {
     this.typed = false;
     const word = this.word;
-    if (!always && word.length < 2) return this.hide();
+    const { words, eager } = this.names(this.text.value, this.text.value.slice(0, this.text.selectionStart));
+    if (!always && word.length < (eager ? 0 : 2)) return this.hide();
     const low = word.toLowerCase();
-    const known = this.names(this.text.value).filter(({ name }) => name !== word);
+    const known = words.filter(({ name }) => name !== word);
     const starts = known.filter(({ name }) => name.toLowerCase().startsWith(low));
     const inside = known.filter(({ name }) => !starts.some((item) => item.name === name) && last(name).startsWith(low));
     this.choices = [...starts, ...inside].slice(0, MOST_CHOICES);
@@ -199,8 +261,14 @@ export class Editor {
   take(choice) {
     const at = this.text.selectionStart;
     this.text.setSelectionRange(at - this.word.length, at);
-    this.insert(choice.insert ?? choice.name);
+    const text = choice.insert ?? choice.name;
+    const follows = /^\s*[{(]/.test(this.text.value.slice(at));
+    this.insert(choice.back && !follows ? text : choice.name + (choice.back ? "" : text.slice(choice.name.length)));
     this.hide();
+    if (!choice.back || follows) return;
+    const place = this.text.selectionStart - choice.back;
+    this.text.setSelectionRange(place, place);
+    this.complete();
   }
 
   hide() {

@@ -1,59 +1,85 @@
 // The playground: write a script, run it or step through it, and see what it does while it does it.
 
 import { get, path, post, request } from "./api.js";
-import { $, $$, count, h, pageData, plural, seconds, toast } from "./dom.js";
+import { $, $$, count, h, pageData, plural, seconds, toast, when } from "./dom.js";
+import { callAt, signatureParameters } from "./complete.js";
+import * as kept from "./drafts.js";
 import { Editor } from "./editor.js";
+import { number, parse } from "./json.js";
 import { key } from "./keys.js";
-import { questionCard, questionKeys } from "./question.js";
-import { shell } from "./shell.js";
+import { questionCard, questionKeys, removeQuestion } from "./question.js";
+import { banner, shell } from "./shell.js";
 import { Timeline } from "./timeline.js";
 import { gallery, runView, tree } from "./value.js";
 
-const page = pageData("#playground");
+const page = pageData($("#playground"));
+const language = () => $("#language").value;
 const status = $("#status");
 const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
-const live = shell({ started, output, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
-const names = catalogNames(page.catalog);
+const live = shell({ started, output, progress, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
+const tools = new Map(page.catalog.tools.map(({ call: name, signature }) => [name, signatureParameters(signature)]));
+let names = catalogNames(page.catalog);
 let session = null;
+let shown = "";
+let pointed = 0;
 let state = "idle";
 
 const editor = new Editor($("#editor"), {
-  names: (source) => [...names, ...localNames(source)],
+  names: (source, before) => completions(source, before),
   changed: () => {
-    sessionStorage.setItem(draft(), editor.source);
+    keep();
     check();
   },
 });
 
+/** What was shown and not changed is no draft. */
+function keep() {
+  if (editor.source !== shown) kept.save(language(), (shown = editor.source));
+}
+addEventListener("pagehide", keep);
+
 // The session
 
-const draft = () => `moonbox-draft-${language()}`;
-const language = () => $("#language").value;
+const SESSION = "moonbox-session";
+const RUN_NOW = "moonbox-run-now";
 
 function limits() {
   const chosen = { preset: $("#preset").value };
-  for (const input of $$("#limits input")) if (input.value !== "") chosen[input.name] = Number(input.value);
+  for (const input of $$("#limits input")) if (input.value !== "") chosen[input.name] = number(input.value) ?? Number(input.value);
   return chosen;
 }
 
+/** The session and the draft of this tab, as they were left; what the address asks for comes before them. */
 async function open() {
-  if (page.session) {
-    try {
-      return await attach(await get(path("sessions", page.session)));
-    } catch {
-      toast("That session has ended; this is a new one.");
-      history.replaceState(null, "", "/console/playground");
-    }
+  const wanted = page.session || (page.source === null ? sessionStorage.getItem(SESSION) : null);
+  if (page.source === null) showDraft();
+  else {
+    kept.choose(language());
+    editor.source = page.source;
   }
-  editor.source = page.source ?? sessionStorage.getItem(draft()) ?? page.samples[language()] ?? "";
+  if (wanted) {
+    const found = await get(path("sessions", wanted)).catch((problem) => problem);
+    if (found.id) return attach(found);
+    if (found.status === 404) sessionLost();
+  }
   check();
+  if (page.run && sessionStorage.getItem(RUN_NOW) === page.run) {
+    sessionStorage.removeItem(RUN_NOW); // only the list of runs sets it: an address alone runs nothing
+    run();
+  }
+}
+
+function showDraft() {
+  editor.source = kept.draft(language()) ?? page.script ?? kept.latest(language()) ?? page.samples[language()] ?? "";
+  shown = editor.source;
 }
 
 async function begin() {
   if (session) return;
   const made = await post("/sessions", { language: language() });
   session = made.id;
+  sessionStorage.setItem(SESSION, session);
   history.replaceState(null, "", `/console/playground/${encodeURIComponent(session)}`);
   live.follow(session, 0);
 }
@@ -62,25 +88,48 @@ async function attach(found) {
   session = found.id;
   $("#language").value = found.language;
   editor.language = found.language;
-  editor.source = page.source ?? found.source ?? sessionStorage.getItem(draft()) ?? "";
+  if (sessionStorage.getItem(SESSION) === session) showDraft();
+  else {
+    kept.choose(language()); // a session of somebody else, or of another tab
+    editor.source = found.source;
+  }
+  sessionStorage.setItem(SESSION, session);
+  history.replaceState(null, "", `/console/playground/${encodeURIComponent(session)}`);
   live.follow(session, 0); // the latest run is told again from its start
   showGlobals();
 }
 
 function compareQuestions({ pending }) {
-  for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) card.remove();
+  for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) removeQuestion($("#questions"), card.dataset.question);
   pending.forEach(ask);
+  if (session) get(path("sessions", session)).catch(({ status }) => status === 404 && sessionLost());
 }
 
 async function forget() {
   if (!session) return;
   await request("DELETE", path("sessions", session)).catch(() => null);
+  leave();
+}
+
+function leave() {
   session = ran = null;
+  sessionStorage.removeItem(SESSION);
   live.follow("", 0);
   history.replaceState(null, "", "/console/playground");
-  for (const card of $$("#questions .question")) card.remove();
+  $("#questions").replaceChildren();
   setState("idle");
   showGlobals();
+}
+
+function sessionLost() {
+  leave();
+  say("the session has ended", "bad");
+  banner(
+    "lost",
+    "The session has ended: the server was restarted, or nobody used it for an hour. Its globals are lost, and so is a script that ran.",
+    ["Run again", () => run()],
+    ["Close", () => banner("", "")],
+  );
 }
 
 // Running
@@ -90,6 +139,10 @@ async function run(step = false) {
   if (state !== "idle") return;
   setState("starting");
   say("starting…");
+  banner("", "");
+  kept.save(language(), editor.source);
+  kept.remember(language(), editor.source);
+  showScripts();
   problems.replaceChildren();
   checks++; // what is being checked is not of interest any more
   ran = editor.source;
@@ -99,10 +152,7 @@ async function run(step = false) {
   } catch (problem) {
     setState("idle");
     ran = null;
-    if (problem.status === 404) {
-      session = null;
-      return run(step);
-    }
+    if (problem.status === 404) return sessionLost();
     say(problem.message, "bad");
   }
 }
@@ -129,7 +179,17 @@ function setState(name) {
   $("#stop").disabled = name === "idle";
   $("#language").disabled = name !== "idle";
   $("#playground").dataset.state = name;
-  if (name !== "paused") $("#paused").replaceChildren();
+  if (name === "paused") return;
+  $("#paused").replaceChildren();
+  if (editor.here) editor.point(0);
+}
+
+/** Mark the line of the first call: the next one that names its tool, after the one that was marked last. */
+function pointAt([{ tool }]) {
+  const name = tool.slice(tool.lastIndexOf(".") + 1);
+  const named = editor.source.split("\n").flatMap((line, index) => (line.includes(name) ? [index + 1] : []));
+  pointed = named.find((line) => line > pointed) ?? named[0] ?? 0;
+  editor.point(pointed);
 }
 
 function say(text, kind = "") {
@@ -141,6 +201,7 @@ function say(text, kind = "") {
 
 function started(event) {
   setState("running");
+  pointed = 0;
   say("running…");
   $("#output").textContent = "";
   $("#values").replaceChildren();
@@ -160,12 +221,17 @@ function output({ text }) {
   if (below) box.scrollTop = box.scrollHeight;
 }
 
+function progress({ done, total, text }) {
+  say(`running… ${count(done)}${total === null ? "" : ` of ${count(total)}`}${text ? `: ${text}` : ""}`);
+}
+
 function call(event) {
   timeline.update(event);
 }
 
 function pause({ calls }) {
   setState("paused");
+  pointAt(calls);
   say(`paused before ${plural(calls.length, "call")}`);
   const rows = calls.map((item) => pausedCall(item));
   const go = h("button", { type: "button", class: "button good", onClick: () => resume(rows.map((row) => row.answer())) }, "Go on");
@@ -189,7 +255,7 @@ function pausedCall({ id, tool, arguments: given }) {
     if (choice.value === "run") return { id, kind: "run" };
     if (choice.value === "error") return { id, kind: "error", message: own.value || "it failed" };
     try {
-      return { id, kind: "value", value: JSON.parse(own.value) };
+      return { id, kind: "value", value: parse(own.value) };
     } catch {
       return { id, kind: "value", value: own.value };
     }
@@ -200,9 +266,9 @@ function pausedCall({ id, tool, arguments: given }) {
 function done({ run, report }) {
   setState("idle");
   const error = run.error;
-  const waited = report.timeline.calls.reduce((sum, call) => sum + (call.approval ? call.queued : 0), 0);
+  const waited = waitedFor(report.timeline.calls.filter((call) => call.approval));
   const facts = [seconds(run.usage.wall), waited ? `${seconds(waited)} waiting for you` : "", plural(run.calls, "call")].filter(Boolean);
-  if (error) say(`${error.kind}${error.limit ? ` (${error.limit})` : ""} · ${facts.join(" · ")}`, "bad");
+  if (error) say(`${failed(error)} · ${facts.join(" · ")}`, "bad");
   else say(`ok · ${facts.join(" · ")}`, "good");
   if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
   showValues(run);
@@ -215,27 +281,44 @@ function done({ run, report }) {
   showGlobals();
 }
 
+/** Seconds in which at least one of the calls waited for a person: together, not one after the other. */
+function waitedFor(calls) {
+  let [sum, until] = [0, 0];
+  for (const [start, end] of calls.map(({ started, queued }) => [Number(started), started + queued]).sort(([a], [b]) => a - b)) {
+    sum += Math.max(0, end - Math.max(start, until));
+    until = Math.max(until, end);
+  }
+  return sum;
+}
+
 function lost({ message }) {
   setState("idle");
   say(message, "bad");
 }
 
+/** That it failed, and why: a kind alone, such as "tool", does not say so. */
+const failed = ({ kind, limit }) => (kind === "cancelled" ? kind : `failed: ${kind}${limit ? ` (${limit})` : ""}`);
+
 function showValues(run) {
   $("#values").replaceChildren(...runView(run.values, run.media));
+  if (run.error) $("#values").prepend(h("p", { class: "bad-text" }, h("b", {}, `${failed(run.error)}${run.error.line ? `, line ${run.error.line}` : ""}: `), messageOf(run.error)));
   if (run.large) $("#values").append(h("p", { class: "dim" }, "The value is too large for this page; its record has it."));
   else if (!run.values.length && !run.error) $("#values").append(h("p", { class: "dim" }, "no value returned"));
 }
 
+const isDenial = ({ kind, code }) => kind === "denied" && code === "approval_denied";
+
 /** To the person who denied a call; the tab "Model sees" shows what a model is told. */
-function denial({ tool, message }) {
-  const at = message.indexOf(": ");
-  return `the call of ${tool} was denied${at < 0 ? "" : message.slice(at)}`;
+function messageOf(error) {
+  if (!isDenial(error)) return error.message;
+  const at = error.message.indexOf(": ");
+  return `the call of ${error.tool} was denied${at < 0 ? "" : error.message.slice(at)}`;
 }
 
 function showError(error, stateLost) {
   if (!error) return editor.mark([]);
-  const denied = error.kind === "denied" && error.code === "approval_denied";
-  const message = denied ? denial(error) : error.message;
+  const denied = isDenial(error);
+  const message = messageOf(error);
   editor.mark([{ line: error.line, severity: "error", message }]);
   const parts = [
     h("p", { class: "bad-text" }, h("b", {}, error.line ? `line ${error.line}: ` : ""), message),
@@ -312,7 +395,7 @@ function ask(question) {
 }
 
 function settled({ id }) {
-  $(`#questions [data-question="${CSS.escape(id)}"]`)?.remove();
+  removeQuestion($("#questions"), id);
   if (state === "running" && !$("#questions .question")) say("running…");
 }
 
@@ -343,14 +426,31 @@ async function check() {
 
 // Completion
 
+/** A call with room for its arguments, and how far the caret goes back into it. */
+function callText(name, signature) {
+  const rhai = language() === "rhai";
+  const has = signatureParameters(signature).length > 0;
+  return { insert: name + (rhai ? "(#{})" : "{}"), back: has ? (rhai ? 2 : 1) : 0 };
+}
+
 function catalogNames(catalog) {
   const own = catalog.words.map((name) => ({ name, detail: "" }));
   const tools = catalog.tools.flatMap(({ call: name, signature, fields }) => [
-    { name, detail: signature, insert: name },
+    { name, detail: signature, ...callText(name, signature) },
     ...fields.map((field) => ({ name: field, detail: `field of ${name}` })),
   ]);
   const seen = new Set();
   return [...tools, ...own].filter(({ name }) => !seen.has(name) && seen.add(name));
+}
+
+/** Inside the table of a call its parameters that are not given yet, those that it needs first; elsewhere all names. */
+function completions(source, before) {
+  const place = callAt(before.slice(-20_000), editor.language);
+  const tool = place && place.key && tools.get(place.call);
+  if (!tool) return { words: [...names, ...localNames(source)], eager: false };
+  const sign = editor.language === "rhai" ? ": " : " = ";
+  const left = tool.filter(({ name }) => !place.given.has(name)).sort((a, b) => b.required - a.required);
+  return { words: left.map(({ name, type, required }) => ({ name, detail: `${type} · ${required ? "required" : "optional"}`, insert: name + sign })), eager: /[{,\s]$/.test(before) };
 }
 
 function localNames(source) {
@@ -368,9 +468,35 @@ $("#reset").addEventListener("click", forget);
 $("#language").addEventListener("change", async () => {
   await forget();
   editor.language = language();
-  editor.source = sessionStorage.getItem(draft()) ?? page.samples[language()] ?? "";
+  names = catalogNames(page.catalog);
+  showDraft();
+  showScripts();
   check();
 });
+$("#drafts").addEventListener("toggle", showScripts);
+$("#new-draft").addEventListener("click", () => use({ source: "" }));
+
+/** Show a draft, or a script of the history as a new draft. */
+function use({ id, source }) {
+  keep();
+  kept.choose(language(), id);
+  editor.source = shown = source;
+  check();
+  showScripts();
+  editor.text.focus();
+}
+
+function showScripts() {
+  if (!$("#drafts").open) return;
+  const title = ({ source }) => source.split("\n").find((line) => line.trim() && !/^\s*(--|\/\/)/.test(line))?.trim().slice(0, 80) ?? source.trim().slice(0, 80);
+  const row = (item, ...more) => h("li", {}, h("button", { type: "button", class: "cell", onClick: () => use(item) }, title(item)), h("span", { class: "dim" }, when(item.at / 1000)), more);
+  const nothing = (text) => [h("li", { class: "dim" }, text)];
+  const drafts = kept.drafts(language()).map((item) => row(item, h("button", { type: "button", class: "chip", "aria-label": `Delete the draft ${title(item)}`, onClick: () => { kept.remove(item.id); showScripts(); } }, "Delete")));
+  const history = kept.history(language()).map((item) => row(item));
+  $("#draft-list").replaceChildren(...(drafts.length ? drafts : nothing("No drafts yet.")));
+  $("#history-list").replaceChildren(...(history.length ? history : nothing("No script was run yet.")));
+}
+
 $("#share").addEventListener("click", async () => {
   const address = new URL($("#record").href, location.href).href;
   try {

@@ -1,27 +1,30 @@
 // One approval: what would be called, by which script at which line, and what a person may say.
 
 import { path, post } from "./api.js";
-import { h, toast, when } from "./dom.js";
+import { $, $$, h, toast, when } from "./dom.js";
+import { parse, stringify } from "./json.js";
 import { key } from "./keys.js";
 import { colouredLines } from "./highlight.js";
 import { tree } from "./value.js";
 
 const AROUND = 2;
+const SETTLE = 400;
 
 /** A card for a question; `done` is called when it was answered from here. */
 export function questionCard(question, done = () => {}) {
   const reason = h("input", { type: "text", id: `reason-${question.id}`, maxlength: 500, autocomplete: "off" });
   const edited = h("textarea", { id: `edit-${question.id}`, rows: 6, spellcheck: "false", class: "code" });
-  edited.value = JSON.stringify(question.arguments, null, 2);
+  edited.value = stringify(question.arguments, { indent: "  " });
   const problem = h("p", { class: "bad-text", role: "alert" });
   const panels = {
     deny: h("div", { class: "row", hidden: true }, h("label", { for: reason.id }, "Reason for the script"), reason, button("Deny", "bad", () => send({ decision: "deny", reason: reason.value }))),
     edit: h("div", { hidden: true }, h("label", { for: edited.id }, "Arguments, as JSON"), edited, button("Allow with these", "good", sendEdited)),
   };
+  const destructive = question.hints.includes("destructive");
   const card = h(
     "article",
-    { class: "card question", "data-question": question.id, tabindex: "-1", "aria-labelledby": `what-${question.id}` },
-    h("h2", { id: `what-${question.id}` }, h("code", {}, question.tool), " waits for your approval"),
+    { class: `card question${destructive ? " destructive" : ""}`, "data-question": question.id, tabindex: "-1", "aria-labelledby": `what-${question.id}` },
+    h("h2", { id: `what-${question.id}` }, h("code", {}, question.tool), " waits for your approval", destructive ? h("span", { class: "state bad" }, "destructive") : null),
     h("p", {}, question.description || ""),
     changes(question),
     tree(question.arguments, "arguments"),
@@ -52,7 +55,7 @@ export function questionCard(question, done = () => {}) {
   function sendEdited() {
     let given;
     try {
-      given = JSON.parse(edited.value);
+      given = parse(edited.value);
     } catch (wrong) {
       problem.textContent = `The arguments are not valid JSON: ${wrong.message}`;
       return;
@@ -78,15 +81,47 @@ export function questionCard(question, done = () => {}) {
   return card;
 }
 
-/** Letters that answer the card in focus, or else the first one below `root`. */
+/** The question of this id below `root` is no longer open. No other one is selected in its place: a second key must not answer it. */
+export function removeQuestion(root, id) {
+  const card = $(`[data-question="${CSS.escape(id)}"]`, root);
+  if (!card) return;
+  if (card.contains(document.activeElement)) $("#main").focus({ preventScroll: true });
+  if (card.matches(":hover")) {
+    root.inert = true; // what moves below the pointer is not meant by the second half of a double click
+    setTimeout(() => (root.inert = false), SETTLE);
+  }
+  card.remove();
+}
+
+/** Letters answer the question that is selected, and none otherwise; j and k select. */
 export function questionKeys(root) {
-  for (const [letter, text] of [["a", "Allow the approval in focus"], ["d", "Deny it"], ["e", "Edit its arguments"], ["w", "Always allow it in its session"]]) {
-    key(letter, text, () => {
-      const card = document.activeElement?.closest?.(".question") ?? root.querySelector(".question");
-      card?.querySelector(`[data-key="${letter}"]`)?.click();
+  let place = 0;
+  const cards = () => $$(".question", root);
+  const selected = () => cards().findIndex((card) => card.contains(document.activeElement));
+  root.addEventListener("focusin", () => (place = selected()));
+  const move = (step) => {
+    const now = selected();
+    const to = now < 0 ? place - (step < 0 ? 1 : 0) : now + step;
+    cards()[Math.max(0, Math.min(cards().length - 1, to))]?.focus();
+    return cards().length > 0;
+  };
+  key("j", "Select the next question", () => move(+1));
+  key("k", "Select the previous question", () => move(-1));
+  for (const [letter, text] of [["a", "Allow the selected question"], ["d", "Deny it"], ["e", "Edit its arguments"], ["w", "Always allow it in its session"]]) {
+    key(letter, text, (event) => {
+      const card = cards()[selected()];
+      if (card && !event.repeat) $(`[data-key="${letter}"]`, card)?.click();
       return Boolean(card);
     });
   }
+}
+
+/** The calls of answered questions whose arguments were changed: [name, before, after]. */
+export function edits({ arguments: before, edited }) {
+  if (!edited) return [];
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(edited)])];
+  const text = (value) => (value === undefined ? "nothing" : stringify(value, { clip: 80 }).slice(0, 120));
+  return names.map((name) => [name, text(before?.[name]), text(edited[name])]).filter(([, old, now]) => old !== now);
 }
 
 function changes({ changed }) {

@@ -1,7 +1,7 @@
 // The page of one run, and the comparison of two.
 
 import { get, path } from "./api.js";
-import { $, $$, h } from "./dom.js";
+import { $, $$, h, pageData } from "./dom.js";
 import { colouredLines } from "./highlight.js";
 import { key } from "./keys.js";
 import { shell } from "./shell.js";
@@ -16,14 +16,14 @@ for (const block of $$("[data-source]")) {
   block.replaceChildren(...lines);
 }
 
-for (const place of $$("[data-timeline]")) new Timeline(place).show(JSON.parse(place.dataset.timeline));
+for (const place of $$("[data-timeline]")) new Timeline(place).show(pageData(place, "timeline"));
 
 const WITHOUT_VALUE = { ok: "The script returned no value.", running: "The script is still running." };
 const value = $("#values");
 if (value?.dataset.run) {
   get(path("runs", value.dataset.run))
     .then((run) => {
-      const views = runView(run.values, JSON.parse(value.dataset.media));
+      const views = runView(run.values, pageData(value, "media"));
       value.replaceChildren(...(views.length ? views : [h("p", { class: "dim" }, WITHOUT_VALUE[run.state] ?? "The script failed before it returned a value.")]));
     })
     .catch((problem) => value.replaceChildren(h("p", { class: "bad-text" }, problem.message)));

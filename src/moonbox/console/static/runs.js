@@ -1,76 +1,240 @@
-// The page Runs: rows that move with the keys, new runs as they come, a search that goes on by itself.
+// The page Runs: filtered in place, sorted and grouped, with new runs as they come.
 
 import { get, query } from "./api.js";
-import { $, $$, count, debounced, h, plural, seconds, when } from "./dom.js";
+import { $, $$, count, debounced, h, plural, seconds, toast, when } from "./dom.js";
+import { stringify } from "./json.js";
 import { key } from "./keys.js";
 import { shell } from "./shell.js";
+import { compare as byValue, csv, download } from "./table.js";
 
-const body = $("#runs tbody");
+const place = $("#runs");
+const body = $("tbody", place);
 const more = $("#more");
 const filters = $("#filters");
+const group = $("#group");
 const MOST_LIVE = 200;
+const MOST_EXPORTED = 10_000;
+const COLUMNS = ["id", "started", "state", "kind", "language", "repl", "calls", "failed_calls", "open_calls", "wall", "spared", "title", "labels"];
+
+const runs = new Map(); // by their ids, as the server told of them
+const rows = new Map();
+let before = place.dataset.before; // where a page begins that is deep in the trail
+let sort = ["started", -1];
+let loads = 0;
 
 const values = () => Object.fromEntries(new FormData(filters));
+const isFiltered = () => Object.values(values()).some(Boolean) || Boolean(before);
+
+// Rows
 
 function row(run) {
   const doubt = run.state === "running" ? "running" : "in doubt";
   const parts = [[run.failed_calls, "failed"], [run.open_calls, doubt]].filter(([number]) => number).map(([number, what]) => `${count(number)} ${what}`);
   const failed = parts.length ? ` (${parts.join(", ")})` : "";
   const address = `/console/runs/${encodeURIComponent(run.id)}`;
+  const again = () => sessionStorage.setItem("moonbox-run-now", run.id);
   return h(
     "tr",
     { "data-run": run.id, "data-state": run.state },
     h("td", {}, h("input", { type: "checkbox", name: "compare", value: run.id, "aria-label": `Compare ${run.title || run.id}` })),
-    h("td", {}, h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ?? run.state)),
+    h("td", {}, h("span", { class: `state ${{ ok: "good", running: "warn" }[run.state] ?? "bad"}` }, run.kind ? `failed: ${run.kind}` : run.state)),
     h("td", { class: "title" }, h("a", { href: address }, run.title || "(empty script)")),
     h("td", { class: "right", "data-noun": run.calls === 1 ? "call" : "calls" }, count(run.calls) + failed),
-    h("td", { class: "right" }, seconds(run.wall)),
+    h("td", { class: "right" }, run.state === "running" ? "" : seconds(run.wall)),
+    h("td", { class: "right", "data-noun": "spared" }, run.spared > 0 ? count(run.spared) : ""),
     h("td", {}, run.language),
     h("td", { class: "nowrap" }, when(run.started)),
+    h("td", {}, run.language === "direct" ? null : h("a", { class: "chip", href: `/console/playground${query({ run: run.id })}`, onClick: again }, "Run again")),
   );
 }
 
-const known = (id) => $(`tr[data-run="${CSS.escape(id)}"]`, body);
+/** Keep a run, and make its row anew where something of it is new. */
+function keep(run, isNew = false) {
+  const known = runs.get(run.id);
+  const whole = { ...known, ...run };
+  if (known && stringify(known) === stringify(whole)) return;
+  const line = row(whole);
+  const old = rows.get(run.id);
+  if (old) $("input", line).checked = $("input", old).checked;
+  const focused = old?.contains(document.activeElement);
+  if (isNew) line.classList.add("new");
+  old?.replaceWith(line);
+  if (focused) $("td.title a", line).focus();
+  runs.set(run.id, whole);
+  rows.set(run.id, line);
+}
+
+function draw() {
+  const [by, direction] = sort;
+  const sorted = [...runs.values()].sort((a, b) => direction * byValue(a[by], b[by]) || (a.id < b.id ? 1 : -1));
+  for (const head of $$("[data-sort]", place)) head.setAttribute("aria-sort", head.dataset.sort !== by ? "none" : direction > 0 ? "ascending" : "descending");
+  const groups = new Map();
+  for (const run of sorted) {
+    const name = group.value === "repl" ? run.repl : (run.labels?.[group.value] ?? "");
+    groups.set(name, [...(groups.get(name) ?? []), run]);
+  }
+  const lines = group.value ? [...groups].flatMap(([name, members]) => [heading(name, members), ...members.map(({ id }) => rows.get(id))]) : sorted.map(({ id }) => rows.get(id));
+  const focused = document.activeElement;
+  if (lines.length !== body.rows.length || lines.some((line, index) => line !== body.rows[index])) body.replaceChildren(...lines);
+  if (focused !== document.activeElement && body.contains(focused)) focused.focus();
+  place.hidden = runs.size === 0;
+  $("#nothing").hidden = runs.size > 0 || !more.hidden;
+  for (const text of $$("#nothing [data-when]")) text.hidden = (text.dataset.when === "filtered") !== isFiltered();
+  $("#clear").hidden = !isFiltered();
+}
+
+function heading(name, members) {
+  const label = group.value === "repl" ? "session" : group.value;
+  const failed = members.filter(({ state }) => state === "failed").length;
+  const spared = members.reduce((sum, run) => sum + Math.max(0, run.spared ?? 0), 0);
+  const facts = [plural(members.length, "run"), failed && `${count(failed)} failed`, spared && `${count(spared)} tokens spared`].filter(Boolean).join(" · ");
+  const where = group.value === "repl" ? { repl: name } : { label: `${group.value}=${name}` };
+  const title = name ? h("a", { href: "/console/runs" + query(where) }, `${label} ${name.slice(0, 60)}`) : `without a ${label}`;
+  return h("tr", { class: "group" }, h("th", { colspan: 9, scope: "rowgroup" }, title, h("span", { class: "dim" }, ` · ${facts}`)));
+}
+
+/** Labels that runs have can be grouped by. */
+function offerGroups() {
+  const known = new Set([...group.options].map(({ value }) => value));
+  for (const run of runs.values()) {
+    for (const name of Object.keys(run.labels ?? {})) {
+      if (!known.has(name) && known.size < 30) group.append(h("option", {}, name));
+      known.add(name);
+    }
+  }
+}
+
+// Loading
+
+const fetchRuns = (cursor, limit = 50, details = true) => get("/runs" + query({ ...values(), before: cursor, limit, details }));
+
+/** The runs of these filters instead of those that are shown. What is being typed stays as it is. */
+async function filter() {
+  before = "";
+  const mine = ++loads;
+  runs.clear();
+  rows.clear();
+  await load("", mine);
+}
+
+/** The runs before this one; where a stretch of the trail has few matches, the ones before it too. */
+async function load(cursor, mine) {
+  place.setAttribute("aria-busy", "true");
+  more.disabled = true;
+  try {
+    const page = await fetchRuns(cursor, 50, false); // what takes longer comes after it
+    if (mine !== loads) return; // other filters were chosen meanwhile
+    page.runs.forEach((run) => keep(run));
+    offer(page);
+    if (page.next && runs.size === 0) return await load(page.next, mine);
+    complete();
+  } catch (problem) {
+    if (mine === loads) $("#searched").textContent = problem.message;
+  } finally {
+    if (mine === loads) place.removeAttribute("aria-busy");
+    more.disabled = false;
+  }
+}
+
+function offer({ next, searched_back_to: until }) {
+  more.hidden = !next;
+  more.dataset.cursor = next ?? "";
+  $("#searched").textContent = next && until ? `Searched back to ${when(until)}.` : "";
+  offerGroups();
+  draw();
+}
+
+/** The address has what is chosen, and nothing else. */
+function address() {
+  return location.pathname + query(values());
+}
 
 function matches(run) {
-  const { state, kind, tool, repl, language, label, q, before } = values();
-  if (tool || label || q || before || new URLSearchParams(location.search).get("before")) return false; // only the server can tell
+  const { state, kind, tool, repl, language, label, q, since, until } = values();
+  if (tool || label || q || since || until || before) return false; // only the server can tell
   return (!state || run.state === state) && (!kind || run.kind === kind) && (!repl || run.repl === repl) && (!language || run.language === language);
 }
 
 function arrived(run) {
-  const before = known(run.id);
-  if (before?.dataset.state === run.state) return;
-  if (!matches(run)) return before?.remove();
-  const line = row(run);
-  line.classList.add("new");
-  if (before) before.replaceWith(line);
-  else body.prepend(line);
-  while (body.rows.length > MOST_LIVE) body.lastElementChild.remove();
-  $("#nothing").hidden = true;
-  $("#runs").hidden = false;
+  if (runs.get(run.id)?.state === run.state) return;
+  if (!matches(run)) {
+    if (!runs.delete(run.id)) return;
+    rows.get(run.id).remove();
+    rows.delete(run.id);
+    return draw();
+  }
+  keep(run, true);
+  const oldest = [...runs.values()].sort((a, b) => b.started - a.started).slice(MOST_LIVE);
+  for (const { id } of oldest) {
+    runs.delete(id);
+    rows.delete(id);
+  }
+  draw();
+  complete();
 }
 
-async function load(cursor) {
-  more.disabled = true;
-  const page = await get("/runs" + query({ ...values(), before: cursor, limit: 50 }));
-  body.append(...page.runs.filter((run) => !known(run.id)).map(row));
-  offer(page);
-  more.disabled = false;
-  if (page.next && page.runs.length === 0) load(page.next); // nothing in this stretch of the trail: look further back
+/** What live events do not have: labels, tokens and the total. */
+const complete = debounced(100, async () => {
+  const mine = loads;
+  const page = await fetchRuns(before, Math.min(500, Math.max(50, runs.size))).catch(() => null);
+  if (!page || mine !== loads) return;
+  for (const run of page.runs) if (runs.has(run.id)) keep(run);
+  $("#total").textContent = page.total === null ? "" : plural(page.total, "run");
+  offerGroups();
+  draw();
+});
+
+async function caughtUp() {
+  const { runs: latest } = await get("/runs?limit=50");
+  latest.reverse().forEach(arrived);
 }
 
-function offer(page) {
-  more.hidden = !page.next;
-  more.dataset.cursor = page.next ?? "";
-  $("#searched").textContent = page.next && page.searched_back_to ? `Searched back to ${when(page.searched_back_to)}.` : "";
-  $("#nothing").hidden = body.rows.length > 0 || Boolean(page.next);
-  $("#runs").hidden = body.rows.length === 0;
+async function exported(kind) {
+  const found = [];
+  toast("Collecting the runs…");
+  for (let cursor = before; found.length < MOST_EXPORTED; ) {
+    const page = await fetchRuns(cursor, 500);
+    found.push(...page.runs);
+    if (!page.next) break;
+    cursor = page.next;
+  }
+  const cells = found.map((run) => COLUMNS.map((name) => (name === "labels" ? Object.entries(run.labels ?? {}).map((pair) => pair.join("=")).join(" ") : run[name])));
+  if (kind === "csv") download("runs.csv", "text/csv", csv(COLUMNS, cells));
+  else download("runs.json", "application/json", stringify(found, { indent: "  " }));
 }
 
-more.addEventListener("click", () => load(more.dataset.cursor));
-filters.addEventListener("change", () => filters.requestSubmit());
-$("[data-search]").addEventListener("input", debounced(400, () => filters.requestSubmit()));
+// The page's own controls
+
+more.addEventListener("click", () => load(more.dataset.cursor, loads));
+filters.addEventListener("submit", (event) => event.preventDefault());
+filters.addEventListener("change", (event) => {
+  if (event.target === group) return draw();
+  history.pushState(null, "", address());
+  filter();
+});
+$("[data-search]").addEventListener(
+  "input",
+  debounced(250, () => {
+    if (address() === location.pathname + location.search) return;
+    history.replaceState(null, "", address());
+    filter();
+  }),
+);
+addEventListener("popstate", () => {
+  const given = new URLSearchParams(location.search);
+  for (const field of filters.elements) if (field.name) field.value = given.get(field.name) ?? "";
+  filter();
+});
+for (const head of $$("[data-sort]", place)) {
+  $("button", head).addEventListener("click", () => {
+    const by = head.dataset.sort;
+    sort = [by, sort[0] === by ? -sort[1] : -1];
+    draw();
+  });
+}
+for (const button of $$("[data-export]")) {
+  button.addEventListener("click", () => exported(button.dataset.export).catch((problem) => toast(problem.message, "bad")));
+}
 
 function chosen() {
   return $$('input[name="compare"]:checked', body).map((box) => box.value);
@@ -84,7 +248,7 @@ function compare() {
 body.addEventListener("change", () => {
   const boxes = chosen();
   $("#compare").disabled = boxes.length !== 2;
-  $("#compare").textContent = boxes.length === 2 ? "Compare these two" : `Compare (choose ${plural(2 - boxes.length, "run")})`;
+  $("#compare").textContent = boxes.length === 2 ? "Compare these two" : `Compare (choose ${plural(2, "run")})`;
 });
 $("#compare").addEventListener("click", compare);
 
@@ -98,10 +262,5 @@ key("k", "Previous run", () => move(-1));
 key("x", "Choose the run for a comparison", () => $('input[type="checkbox"]', document.activeElement?.closest?.("tr") ?? h("p"))?.click());
 key("c", "Compare the two chosen runs", compare);
 
-async function caughtUp() {
-  const { runs } = await get("/runs?limit=50");
-  runs.reverse().forEach(arrived);
-}
-
 shell({ run: arrived, caughtUp });
-if (more.dataset.cursor && body.rows.length === 0) load(more.dataset.cursor);
+load(before, loads);

@@ -1,7 +1,7 @@
-// What every page has: navigation by keys, the theme, the help, and the number of open approvals.
+// What every page has: navigation by keys, the theme, the help, messages about the server, and what waits for approval.
 
 import { get } from "./api.js";
-import { $, $$, plural, toast, when } from "./dom.js";
+import { $, $$, h, plural, toast, when } from "./dom.js";
 import { key, listen, showHelp } from "./keys.js";
 import { Live } from "./live.js";
 
@@ -10,25 +10,35 @@ const PLACES = [
   ["r", "runs", "Runs"],
   ["a", "approvals", "Approvals"],
   ["t", "tools", "Tools"],
+  ["m", "mcp", "MCP servers"],
   ["k", "knowledge", "Knowledge"],
   ["d", "doctor", "Doctor"],
 ];
+const TITLE = document.title;
+const tabs = new BroadcastChannel("moonbox-waiting");
+let open = Number($("#approvals-badge").dataset.count);
 
 /** Set the page up; `handlers` are for live events. Returns the stream. */
 export function shell(handlers = {}) {
   for (const [letter, page, name] of PLACES) key(`g ${letter}`, `Go to ${name}`, () => location.assign(`/console/${page}`));
   key("?", "Show these shortcuts", showHelp);
-  key("/", "Search", () => $("[data-search]")?.focus() ?? false);
+  key("/", "Search", () => {
+    $("[data-search]")?.focus();
+    return Boolean($("[data-search]"));
+  });
   key("Escape", "Close, or leave a field", () => {
     if ($("dialog[open]")) return false;
     document.activeElement?.blur?.();
     return false;
   });
   listen();
-  $("#help-open").addEventListener("click", showHelp);
+  for (const button of $$("[data-help]")) button.addEventListener("click", showHelp);
   $("#help-close").addEventListener("click", () => $("#help").close());
-  $("#theme").addEventListener("click", nextTheme);
+  for (const button of $$("[data-theme-button]")) button.addEventListener("click", nextTheme);
   for (const cell of $$("time[data-at]")) cell.textContent = when(cell.dataset.at);
+  offerNotifications();
+  setBadge(open);
+  tabs.onmessage = ({ data }) => document.hidden && Number.isInteger(data) && setBadge(data);
   let changes = 0;
   let counted = new Set(); // a question may be in the inbox before its event comes
   const catchUp = async () => {
@@ -37,14 +47,17 @@ export function shell(handlers = {}) {
     if (!inbox) return;
     if (before !== changes) return catchUp(); // something came while the answer was on its way, and may not be in it
     counted = new Set(inbox.pending.map(({ id }) => id));
-    setBadge(counted.size);
+    tell(counted.size);
     handlers.caughtUp?.(inbox);
   };
-  return new Live({
+  const live = new Live({
     ...handlers,
     approval: (question) => {
       changes++;
-      if (!counted.has(question.id)) setBadge(open + 1);
+      if (!counted.has(question.id)) {
+        tell(open + 1);
+        notify(question);
+      }
       counted.add(question.id);
       if (!handlers.approval?.(question)) toast(`${question.tool} waits for approval`);
     },
@@ -55,17 +68,64 @@ export function shell(handlers = {}) {
     },
     opened: catchUp,
     resync: catchUp,
+    state: (name) => showState(name, () => live.reach()),
   });
+  return live;
 }
 
-let open = Number($("#approvals-badge").dataset.count);
+// What waits for approval
 
 function setBadge(number) {
   open = number;
-  const mark = $("#approvals-badge");
-  mark.hidden = open === 0;
-  mark.textContent = String(open);
-  mark.setAttribute("aria-label", `${plural(open, "approval")} waiting`);
+  for (const mark of $$("[data-waiting]")) {
+    mark.hidden = open === 0;
+    mark.textContent = String(open);
+    mark.setAttribute("aria-label", `${plural(open, "approval")} waiting`);
+  }
+  document.title = open ? `(${open}) ${TITLE}` : TITLE;
+}
+
+/** Also to the hidden tabs, which do not listen to the server. */
+function tell(number) {
+  setBadge(number);
+  tabs.postMessage(number);
+}
+
+function offerNotifications() {
+  const button = $("#notify");
+  if (!button || !("Notification" in window) || Notification.permission !== "default") return;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    button.hidden = (await Notification.requestPermission()) !== "default";
+  });
+}
+
+/** One notification for all that waits, where the person looks at something else. */
+function notify(question) {
+  if (!("Notification" in window) || Notification.permission !== "granted") return;
+  if (!document.hidden && document.hasFocus()) return;
+  const text = `${plural(open, "call")} ${open === 1 ? "waits" : "wait"} for approval`;
+  const shown = new Notification(text, { body: question.tool.slice(0, 200), tag: "moonbox-approvals", renotify: true });
+  shown.onclick = () => {
+    window.focus();
+    location.assign("/console/approvals");
+  };
+}
+
+// The server
+
+/** A message across the page: [label, job] are its buttons. */
+export function banner(kind, text, ...buttons) {
+  const place = $("#banner");
+  place.hidden = !text;
+  place.dataset.kind = kind;
+  place.replaceChildren(h("span", {}, text), ...buttons.map(([label, job]) => h("button", { type: "button", class: "button", onClick: job }, label)));
+}
+
+function showState(name, reconnect) {
+  if (name === "offline") banner(name, "The server does not answer. Is moonbox still running? This page keeps trying.", ["Try now", reconnect]);
+  else if (name === "signed-out") banner(name, "The server was restarted, or your sign-in has ended.", ["Sign in again", () => location.reload()]);
+  else if ($("#banner").dataset.kind === "offline") banner("", "");
 }
 
 function nextTheme() {

@@ -32,7 +32,7 @@ export class Timeline {
       "div",
       { class: "tl-tools" },
       tool("−", "Zoom out", () => this.setZoom(this.zoom / 2)),
-      tool("fit", "Show the whole run", () => this.setZoom(1)),
+      tool("fit", "fit: show the whole run", () => this.setZoom(1)),
       tool("+", "Zoom in", () => this.setZoom(this.zoom * 2)),
     );
     this.key = this.legend();

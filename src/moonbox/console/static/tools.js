@@ -1,17 +1,25 @@
 // The pages Tools and one tool: a form made from the schema, and the call's result.
 
 import { post } from "./api.js";
-import { $, $$, h } from "./dom.js";
+import { $, $$, h, pageData } from "./dom.js";
+import { isNumber, number, parse, stringify } from "./json.js";
 import { key } from "./keys.js";
+import { parameters, typeText } from "./schema.js";
 import { shell } from "./shell.js";
 import { tree, valueView } from "./value.js";
 
-for (const place of $$("[data-schema]")) place.replaceChildren(tree(JSON.parse(place.dataset.schema), place.dataset.name));
+for (const place of $$("[data-schema]")) place.replaceChildren(tree(pageData(place, "schema"), place.dataset.name));
 
 const form = $("#call");
 if (form) {
-  const schema = JSON.parse(form.dataset.parameters);
-  const fields = Object.entries(schema.properties ?? {}).map(([name, part]) => field(name, part, (schema.required ?? []).includes(name)));
+  const listed = parameters(pageData(form, "parameters"));
+  const fields = listed.map(field);
+  $("#parameters").replaceChildren(...(listed.length ? [parameterTable(listed)] : [h("p", { class: "dim" }, "This tool has no parameters.")]));
+  const returns = $("#returns");
+  if (returns) {
+    const schema = pageData($('[data-name="result"]'), "schema");
+    returns.textContent = typeText(schema, schema);
+  }
   $("#fields").replaceChildren(...(fields.length ? fields.map((item) => item.element) : [h("p", { class: "dim" }, "This tool has no parameters.")]));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -19,8 +27,23 @@ if (form) {
   });
 }
 
-/** An input for one parameter. Whatever is not plain text, a number or a choice is written as JSON. */
-function field(name, part, required) {
+function parameterTable(listed) {
+  const head = ["Name", "Type", "", "Description"].map((name) => h("th", { scope: "col" }, name || h("span", { class: "quiet" }, "Required or default")));
+  const rows = listed.map(({ name, part, type, required, bounds }) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("code", {}, name)),
+      h("td", {}, h("code", {}, type), bounds ? h("div", { class: "dim" }, bounds) : null),
+      h("td", { class: "dim" }, required ? "required" : part.default === undefined || part.default === null ? "optional" : `default ${stringify(part.default, { clip: 80 })}`),
+      h("td", {}, typeof part.description === "string" ? part.description : ""),
+    ),
+  );
+  return h("div", { class: "scroll rows", tabindex: "0", role: "region", "aria-label": "Table: Parameters" }, h("table", { class: "parameters" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)));
+}
+
+/** An input for one parameter. Whatever is not plain text, a number or a choice is JSON. */
+function field({ name, part, type: text, required, bounds }) {
   const id = `field-${name}`;
   const type = part.type;
   let input;
@@ -32,18 +55,22 @@ function field(name, part, required) {
     input = h("select", { id }, required ? null : h("option", { value: "" }, "(left out)"), h("option", { value: "true" }, "true"), h("option", { value: "false" }, "false"));
     read = () => (input.value === "" ? undefined : input.value === "true");
   } else if (type === "integer" || type === "number") {
-    input = h("input", { id, type: "number", step: type === "integer" ? "1" : "any", required });
-    read = () => (input.value === "" ? undefined : Number(input.value));
+    input = h("input", { id, type: "number", step: type === "integer" ? "1" : "any", min: limit(part.minimum), max: limit(part.maximum), required });
+    read = () => (input.value === "" ? undefined : (number(input.value) ?? Number(input.value)));
   } else if (type === "string") {
     input = h("textarea", { id, rows: 1, spellcheck: "false" });
     read = () => (input.value === "" && !required ? undefined : input.value);
   } else {
     input = h("textarea", { id, rows: 3, class: "code", spellcheck: "false", placeholder: "JSON" });
-    read = () => (input.value.trim() === "" ? undefined : JSON.parse(input.value));
+    read = () => (input.value.trim() === "" ? undefined : parse(input.value));
   }
-  if (part.default !== undefined && part.default !== null) input.setAttribute("placeholder", JSON.stringify(part.default));
-  const note = [part.description, required ? "required" : null].filter(Boolean).join(" · ");
+  if (part.default !== undefined && part.default !== null) input.setAttribute("placeholder", stringify(part.default, { clip: 200 }));
+  const note = [typeof part.description === "string" ? part.description : "", text, bounds, required ? "required" : null].filter(Boolean).join(" · ");
   return { name, read, element: h("div", { class: "field" }, h("label", { for: id }, name), input, note ? h("p", { class: "dim" }, note) : null) };
+}
+
+function limit(value) {
+  return isNumber(value) ? String(value) : null;
 }
 
 async function call(fields) {

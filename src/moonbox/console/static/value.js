@@ -1,9 +1,10 @@
 // A value as people read it: a tree, a table where it is rows, a plot where it is numbers, media as media.
 
 import { bytes, count, h, plural, s } from "./dom.js";
+import { isNumber, stringify } from "./json.js";
+import { table } from "./table.js";
 
 const FIRST = ["id", "key", "name", "title"];
-const MOST_ROWS = 500;
 const MOST_CHILDREN = 200;
 const MOST_COLUMNS = 30;
 const MOST_POINTS = 2000;
@@ -15,16 +16,16 @@ const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
 
 /** The value in the ways that fit it, as tabs where there are several. */
 export function valueView(value, name = "value") {
-  const views = [["tree", "Tree", () => tree(value, name)]];
+  const views = [["tree", "Tree", () => h("div", { class: "scroll rows", tabindex: "0", role: "region", "aria-label": "Value" }, tree(value, name))]];
   const rows = asRows(value);
-  if (rows) views.unshift(["table", "Table", () => table(rows)]);
+  if (rows) views.unshift(["table", "Table", () => table(rows, cell)]);
   const series = asSeries(value);
   if (series) views.push(["plot", "Plot", () => plot(series)]);
   const medium = asMedium(value);
   if (medium) views.unshift(["media", "Media", () => media(medium)]);
   const items = asGallery(value);
   if (items) views.unshift(["media", "Media", () => h("div", { class: "gallery" }, items.map(media))]);
-  if (views.length === 1) return tree(value, name);
+  if (views.length === 1) return views[0][2]();
   const panel = h("div", { class: "view" });
   const show = (key) => {
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.view === key));
@@ -40,7 +41,7 @@ export function valueView(value, name = "value") {
 /** The values of a run, and the media that it showed besides. */
 export function runView(values, media = []) {
   const views = values.map((item, index) => valueView(item, values.length > 1 ? `value ${index + 1}` : "value"));
-  const text = media.length ? JSON.stringify(values) : "";
+  const text = media.length ? stringify(values) : "";
   const shown = media.filter((handle) => !text.includes(handle.media));
   if (shown.length) views.push(h("section", { "aria-label": "Shown" }, h("h3", {}, "Shown"), gallery(shown)));
   return views;
@@ -54,7 +55,7 @@ function node(name, value, open = holdsMedium(value)) {
   const label = name === null ? null : h("span", { class: "key" }, String(name));
   const medium = asMedium(value);
   if (medium) return h("div", { class: "leaf" }, label, media(medium));
-  if (value === null || typeof value !== "object") return h("div", { class: "leaf" }, label, leaf(value));
+  if (isLeaf(value)) return h("div", { class: "leaf" }, label, leaf(value));
   const tag = tagged(value);
   if (tag !== undefined) return h("div", { class: "leaf" }, label, tag);
   const entries = Array.isArray(value) ? value.map((item, index) => [index + 1, item]) : Object.entries(value).sort(([a], [b]) => byName(a, b));
@@ -107,7 +108,7 @@ function leaf(value) {
     });
     return h("span", {}, text, " ", more);
   }
-  if (typeof value === "number") return h("span", { class: "v-number" }, String(value));
+  if (isNumber(value)) return h("span", { class: "v-number" }, String(value));
   return h("span", { class: "v-word" }, String(value));
 }
 
@@ -121,13 +122,10 @@ function tagged(value) {
   return undefined;
 }
 
+const isLeaf = (value) => value === null || typeof value !== "object" || isNumber(value);
+
 function preview(value) {
-  let text = "";
-  try {
-    text = JSON.stringify(value, (_, item) => (typeof item === "string" && item.length > 80 ? item.slice(0, 80) + "…" : item)) ?? "";
-  } catch {
-    return "";
-  }
+  const text = stringify(value, { clip: 80 });
   return text.length > 90 ? text.slice(0, 90) + "…" : text;
 }
 
@@ -142,7 +140,7 @@ function byName(a, b) {
 function asRows(value) {
   if (!Array.isArray(value) || !value.length) return null;
   const sample = value.slice(0, 50);
-  const flat = sample.every((row) => row && typeof row === "object" && !Array.isArray(row) && Object.keys(row).length && !tagged(row));
+  const flat = sample.every((row) => !isLeaf(row) && !Array.isArray(row) && Object.keys(row).length && !tagged(row));
   if (!flat) return null;
   const columns = [];
   for (const row of sample) {
@@ -151,45 +149,36 @@ function asRows(value) {
   return columns.length <= MOST_COLUMNS ? { columns: columns.sort(byName), rows: value } : null;
 }
 
-function table({ columns, rows }) {
-  const shown = rows.slice(0, MOST_ROWS);
-  const numeric = columns.map((name) => shown.every((row) => row?.[name] === undefined || typeof row[name] === "number"));
-  const align = (index) => (numeric[index] ? "right" : null);
-  const head = h("tr", {}, columns.map((name, index) => h("th", { scope: "col", class: align(index) }, name)));
-  const body = shown.map((row) =>
-    h("tr", {}, columns.map((name, index) => h("td", { class: align(index) }, cell(row?.[name])))),
-  );
-  const note = rows.length > shown.length ? h("p", { class: "dim" }, `${count(shown.length)} of ${plural(rows.length, "row")}`) : null;
-  const grid = h("table", {}, h("thead", {}, head), h("tbody", {}, body));
-  return h("div", {}, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows" }, grid), note);
-}
-
-function cell(value) {
+/** In a table whose rows have one height, a large value opens below it. */
+function cell(value, open) {
   if (value === undefined) return "";
-  if (value === null || typeof value !== "object") return leaf(value);
-  return node(null, value);
+  if (isLeaf(value) && (typeof value !== "string" || value.length < 40)) return leaf(value);
+  if (!open) return isLeaf(value) ? leaf(value) : node(null, value);
+  return h("button", { type: "button", class: "cell", onClick: () => open(tree(value, null)) }, isLeaf(value) ? value.slice(0, 200) : preview(value));
 }
 
 // Plots
 
+const isPoint = (value) => isNumber(value) && Number.isFinite(Number(value));
+
 function asSeries(value) {
-  if (!Array.isArray(value) && value && typeof value === "object") {
+  if (!Array.isArray(value) && !isLeaf(value)) {
     const entries = Object.entries(value);
-    if (entries.length < 2 || entries.length > 60 || !entries.every(([, item]) => typeof item === "number")) return null;
-    return { bars: true, points: entries.map(([label, y]) => ({ label, y })) };
+    if (entries.length < 2 || entries.length > 60 || !entries.every(([, item]) => isPoint(item))) return null;
+    return { bars: true, points: entries.map(([label, y]) => ({ label, y: Number(y) })) };
   }
   if (!Array.isArray(value) || value.length < 2) return null;
   const step = Math.ceil(value.length / MOST_POINTS);
   const sample = value.filter((_, index) => index % step === 0);
-  if (sample.every((item) => typeof item === "number")) {
-    return { bars: value.length <= 30, points: sample.map((y, index) => ({ label: String(index * step + 1), y })) };
+  if (sample.every(isPoint)) {
+    return { bars: value.length <= 30, points: sample.map((y, index) => ({ label: String(index * step + 1), y: Number(y) })) };
   }
   const rows = asRows(sample);
   if (!rows) return null;
-  const number = rows.columns.findLast((name) => sample.every((row) => typeof row?.[name] === "number"));
+  const number = rows.columns.findLast((name) => sample.every((row) => isPoint(row?.[name])));
   if (number === undefined) return null;
   const label = rows.columns.find((name) => sample.every((row) => typeof row?.[name] === "string"));
-  const points = sample.map((row, index) => ({ label: label ? row[label] : String(index * step + 1), y: row[number] }));
+  const points = sample.map((row, index) => ({ label: label ? row[label] : String(index * step + 1), y: Number(row[number]) }));
   return { bars: points.length <= 30, points, axis: number };
 }
 
@@ -247,7 +236,7 @@ function asMedium(value) {
   const address = ADDRESS.exec(value.media ?? value.uri ?? "")?.[1];
   if (!address) return null;
   const text = (given) => (typeof given === "string" ? given.slice(0, 200) : "");
-  return { type: text(type), source: `/media/${address}`, name: text(value.name), size: typeof value.size === "number" ? value.size : null };
+  return { type: text(type), source: `/media/${address}`, name: text(value.name), size: isNumber(value.size) ? value.size : null };
 }
 
 /** A medium that is part of the value itself: only what can be shown. */

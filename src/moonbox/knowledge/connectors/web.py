@@ -32,18 +32,6 @@ if TYPE_CHECKING:
 
     from moonbox.knowledge.records import Scanned
 
-__all__ = [
-    "Fetch",
-    "FetchError",
-    "Response",
-    "Robots",
-    "Sitemap",
-    "Web",
-    "WebOptions",
-    "fetch_page",
-    "read_sitemap",
-]
-
 MAX_SITEMAPS = 50
 GONE = (404, 410)
 _HEADERS = {"user-agent": f"moonbox/{__version__}", "accept": "text/html, text/plain, application/pdf, */*;q=0.5"}

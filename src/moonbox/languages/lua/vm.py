@@ -53,6 +53,8 @@ _NODE_COST = 48  # bytes of Python and Lua memory for each element of a JSON tex
 class LuaVM:
     """One Lua state. Runs are serial; `interrupt` may be called from another thread."""
 
+    warm_up = b"return 1"
+
     def __init__(self, native: Any = None) -> None:
         from lupa import lua54
 

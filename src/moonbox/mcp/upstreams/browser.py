@@ -168,18 +168,19 @@ class ServerLogin:
         if clock is not None:
             clock.pause()  # a person's time is free
         try:
-            return await self._log_in(caller, callbacks, self._logins)
+            return await self.log_in(lambda address: self._show(address, caller), callbacks)
         finally:
             if clock is not None:
                 clock.go_on()
 
-    async def _log_in(self, caller: Caller, callbacks: Callbacks, logins: LoginStore) -> bool:
+    async def log_in(self, show: Callable[[str], Awaitable[None]], callbacks: Callbacks) -> bool:
+        """Let a person log in at the address that `show` gets; whether that worked."""
         async with self._asking:
-            if not self.required:
-                return True
+            if not self.required or self._logins is None:
+                return not self.required
             try:
-                async with browser(lambda address: self._show(address, caller)) as person:
-                    auth = await asyncio.to_thread(make_auth, self._settings, logins, person)
+                async with browser(show) as person:
+                    auth = await asyncio.to_thread(make_auth, self._settings, self._logins, person)
                     transport = make_transport(self._settings, auth)
                     async with connect(transport, ClientFeatures(), callbacks.answer) as connection:
                         await connection.tools()

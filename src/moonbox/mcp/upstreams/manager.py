@@ -217,6 +217,17 @@ class Upstreams:
                 ]
         return hidden
 
+    def retry(self, name: str) -> None:
+        """Start a server that is not ready, without waiting for its next attempt."""
+        upstream = self._find(name)
+        if upstream.status.state in ("retrying", "failed", "idle") and not upstream.settings.problem:
+            self._running_home().call_soon_threadsafe(upstream.restart)
+
+    async def log_in(self, name: str, show: Callable[[str], Awaitable[None]]) -> bool:
+        """Let a person log in at a server. `show` gets the address to open, on the servers' loop."""
+        self._running_home()
+        return await self._at_home(self._find(name).log_in(show))
+
     def pid(self, name: str) -> int | None:
         """The process of a server that has one (diagnostics)."""
         return self._find(name).pid

@@ -317,8 +317,14 @@ class Upstream:
 
     async def _log_in(self) -> bool:
         """Ask the person behind the client to log in; whether that worked, and the server is being started again."""
-        if not await self._login.ask(self.callbacks):
-            return False
+        return await self._login.ask(self.callbacks) and self.restart()
+
+    async def log_in(self, show: Callable[[str], Awaitable[None]]) -> bool:
+        """Let a person log in at the address that `show` gets; whether that worked."""
+        return await self._login.log_in(show, self.callbacks) and self.restart()
+
+    def restart(self) -> bool:
+        """Connect anew, without waiting for the next attempt."""
         if self._connection is not None:
             self._connection.broken.set()
         self._set_state("starting")

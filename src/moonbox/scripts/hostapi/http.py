@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
 from moonbox.net.client import ByteBudget, Client, Request
+from moonbox.net.json import parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes, type_word
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
 from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
-from moonbox.values import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     from moonbox.net.addresses import Address, Target
@@ -28,7 +27,6 @@ _ABOUT = (
     "a connection that fails raises an error with code unavailable, timeout or tls."
 )
 _RETURNS = "{status, ok, headers, body, json, url}"
-_MOST_VALUES = 1_000_000
 _MAX_JOINED = 100
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 _OURS = frozenset({
@@ -185,33 +183,6 @@ def _as_tool_error(problem: NetError) -> MoonboxError:
     if problem.code == "secret_refused":
         return Denied(problem.message, code=problem.code)
     return ToolError(problem.message, code=problem.code, retryable=problem.retryable)
-
-
-def parse_json(data: bytes) -> Any:
-    """The value, or None when the body is not JSON, is nested too deeply or contains too many values."""
-    if sum(map(data.count, (b"[", b"{", b","))) > _MOST_VALUES:  # each would take far more memory than it has bytes
-        return None
-    try:
-        return json.loads(data, parse_int=_whole, parse_float=_fraction, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _whole(digits: str) -> int | float | str:
-    """Scripts have 64-bit integers; larger ones become floats, as most JSON readers do."""
-    if len(digits) <= 20 and INT64_MIN <= int(digits) <= INT64_MAX:
-        return int(digits)
-    return _fraction(digits)
-
-
-def _fraction(digits: str) -> float | str:
-    """What no float can hold stays text, because infinity is not a JSON value."""
-    value = float(digits)
-    return value if math.isfinite(value) else digits
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def build_request(host: Host, method: str, target: Target, options: dict[str, Any]) -> Request:

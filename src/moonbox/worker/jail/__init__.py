@@ -15,19 +15,24 @@ from __future__ import annotations
 
 import os
 
+from moonbox.worker.jail.companion import Companion, combined
 from moonbox.worker.jail.config import LAYERS, WHOLE_JAIL, JailConfig, Prepared, prepare
 from moonbox.worker.jail.layers import Layer, enforce, outcomes
 from moonbox.worker.jail.native import native_form
 from moonbox.worker.jail.process import describe_exit
+from moonbox.worker.jail.rlimits import address_space
 
 __all__ = [
     "LAYERS",
     "WHOLE_JAIL",
+    "Companion",
     "JailConfig",
     "Layer",
     "Prepared",
+    "address_space",
     "after_threads",
     "before_threads",
+    "combined",
     "describe_exit",
     "native_form",
     "outcomes",

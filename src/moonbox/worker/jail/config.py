@@ -9,6 +9,7 @@ from functools import partial
 from moonbox.worker.jail import landlock, namespaces, process, rlimits, seccomp
 from moonbox.worker.jail.layers import Plan, Unavailable, attempt, plan
 from moonbox.worker.jail.libc import load_libc
+from moonbox.worker.jail.policy import ALLOWED, BESIDE_A_PROGRAM, CHECKED, end_of
 
 TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ MIB = 1024 * 1024
 class Prepared:
     """The layers in force in the zygote, and what its workers need for theirs; a text says why there is none."""
 
-    __slots__ = ("filter", "layers", "libc", "ruleset")
+    __slots__ = ("beside", "filter", "layers", "libc", "ruleset")
 
     def __init__(self, libc: Libc | None, layers: tuple[Layer, ...]) -> None:
         self.libc = libc
@@ -37,6 +38,7 @@ class Prepared:
             # and a worker's two threads hardly ever allocate together.
             libc.mallopt(M_ARENA_MAX, 1)
         self.ruleset = _or_reason(lambda: landlock.make_ruleset(on_linux(libc)))
+        self.beside: landlock.Ruleset | str = self.ruleset  # of workers beside which a program runs: see companion.py
         self.filter = _or_reason(lambda: seccomp.build_filter(on_linux(libc)))
 
     def parent_pid(self) -> int:
@@ -122,6 +124,8 @@ class JailConfig:
     - `memory`: bytes that the script may hold; `memory_slack`: bytes of address space on top, for the control thread's
       stack, for frames and for values on their way in and out.
     - `cpu_seconds`: CPU time for the worker's whole life; None leaves time to the host's clock.
+    - `beside`: the process of a program that it speaks with, and may end; `used`: its address space, where /proc is
+      out of reach by now.
     """
 
     __slots__ = ("after", "before", "cpu_seconds", "keep_fds", "memory", "memory_slack", "parent_pid")
@@ -135,6 +139,8 @@ class JailConfig:
         memory: int,
         memory_slack: int = 64 * MIB,
         cpu_seconds: int | None = None,
+        beside: int | None = None,
+        used: int | None = None,
     ) -> None:
         _check(keep_fds, memory, memory_slack, cpu_seconds)
         self.keep_fds = keep_fds
@@ -142,14 +148,18 @@ class JailConfig:
         self.memory = memory
         self.memory_slack = memory_slack
         self.cpu_seconds = cpu_seconds
+        filtered, ruleset = prepared.filter, prepared.ruleset
+        if beside is not None:
+            filtered = _or_reason(lambda: _beside(prepared, beside))
+            ruleset = prepared.beside
         # Landlock comes first because it uses a descriptor that is closed next.
         self.before = Plan(
             (
                 *prepared.layers,
-                plan("landlock", lambda: landlock.restrict(prepared.linux(), prepared.made(prepared.ruleset))),
+                plan("landlock", lambda: landlock.restrict(prepared.linux(), prepared.made(ruleset))),
                 process.close_descriptors(prepared.libc, keep_fds),
                 plan("parent-death", lambda: process.die_with_parent(prepared.linux())),
-                plan("memory-limit", lambda: rlimits.limit_memory(memory + memory_slack)),
+                plan("memory-limit", lambda: rlimits.limit_memory(memory + memory_slack, used)),
                 plan("cpu-limit", lambda: rlimits.limit_cpu(cpu_seconds)),
                 rlimits.limit_files(len(keep_fds)),
             )
@@ -158,9 +168,13 @@ class JailConfig:
         self.after = Plan(
             (
                 rlimits.limit_processes(),
-                plan("seccomp", lambda: seccomp.filter_calls(prepared.linux(), prepared.made(prepared.filter))),
+                plan("seccomp", lambda: seccomp.filter_calls(prepared.linux(), prepared.made(filtered))),
             )
         )
+
+
+def _beside(prepared: Prepared, pid: int) -> seccomp.Filter:
+    return seccomp.build_filter(prepared.linux(), (*ALLOWED, *BESIDE_A_PROGRAM), (*CHECKED, end_of(pid)))
 
 
 def _check(keep_fds: tuple[int, ...], memory: int, memory_slack: int, cpu_seconds: int | None) -> None:

@@ -22,6 +22,7 @@ CREATE_RULESET_VERSION = 1
 FILE_RIGHTS = ((1, 13), (2, 14), (3, 15), (5, 16), (9, 17))
 NETWORK_RIGHTS = ((4, 2), (10, 4))  # TCP bind and connect; UDP bind, and connect or send
 SCOPES = ((6, 2),)  # abstract Unix sockets and signals
+SIGNALS = 1 << 1
 
 _ABOVE = 10  # the lowest numbers are those of a worker's sockets, which take their place before it is used
 
@@ -43,11 +44,11 @@ class Ruleset:
         self.abi = abi
 
 
-def make_ruleset(libc: Libc) -> Ruleset:
-    """A ruleset that handles every right that the kernel knows and allows none."""
+def make_ruleset(libc: Libc, *, signals: bool = False) -> Ruleset:
+    """A ruleset that handles every right that the kernel knows and allows none, but for `signals`."""
     try:
         abi = libc.syscall(SYS_CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION)
-        rights = handled_rights(abi)
+        rights = handled_rights(abi, signals=signals)
         attributes = ctypes.create_string_buffer(rights, len(rights))
         fd = libc.syscall(SYS_CREATE_RULESET, ctypes.addressof(attributes), len(rights), 0)
         above = os.dup2(fd, _free_number(), inheritable=False)
@@ -80,9 +81,10 @@ def restrict(libc: Libc, ruleset: Ruleset) -> Step:
     return Step(layer, libc.ready(SYS_RESTRICT_SELF, ruleset.fd, 0), reasons=_REASONS)
 
 
-def handled_rights(abi: int) -> bytes:
-    """`struct landlock_ruleset_attr` with everything that the ABI can handle."""
-    masks = [_mask(FILE_RIGHTS, abi), _mask(NETWORK_RIGHTS, abi), _mask(SCOPES, abi)]
+def handled_rights(abi: int, *, signals: bool = False) -> bytes:
+    """`struct landlock_ruleset_attr` with everything that the ABI can handle, but for `signals`."""
+    scopes = _mask(SCOPES, abi) & ~(SIGNALS if signals else 0)
+    masks = [_mask(FILE_RIGHTS, abi), _mask(NETWORK_RIGHTS, abi), scopes]
     while not masks[-1]:
         masks.pop()  # an older kernel knows a shorter struct
     return struct.pack(f"={len(masks)}Q", *masks)

@@ -42,11 +42,14 @@ def leave_processes(libc: Libc) -> str:
 
     The first one is the namespace's own: when it ends, the kernel ends all others there. It does nothing.
     """
+    import _signal  # type: ignore[import-not-found]  # see zygote.py
+
     _unshare(libc, CLONE_NEWPID)
     read, write = os.pipe()
     if os.fork() == 0:
         try:
             libc.prctl(PR_SET_PDEATHSIG, SIGKILL)
+            _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # what a dead worker had started ends up here
             os.close(write)
             if os.getppid() == 0:  # the parent, which is outside of the namespace, lives
                 os.closerange(0, read)

@@ -42,6 +42,7 @@ MADV_DONTNEED, MADV_FREE = 4, 8
 FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_WAIT_BITSET, FUTEX_FLAGS = 0, 1, 3, 9, 0x180
 MSG_PEEK, MSG_DONTWAIT, MSG_WAITALL, MSG_NOSIGNAL = 0x2, 0x40, 0x100, 0x4000
 FIONBIO = 0x5421
+SIGKILL = 9
 NO_EXEC = Check(2, 0, mask=PROT_EXEC)
 OWN_CLOCK = Check(0, 0, mask=ALL_BITS & ~0xF)  # larger numbers name other processes' clocks and devices
 
@@ -89,6 +90,32 @@ ALLOWED = (
     "getpid", "gettid", "getppid", "getrandom",
     "rt_sigprocmask", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
 )  # fmt: skip
+
+
+def end_of(pid: int) -> Checked:
+    """The right to kill that process, and no other."""
+    return Checked("kill", Check(0, pid), Check(1, SIGKILL))
+
+
+# What a worker needs besides to speak with a program that its engine has started: see companion.py.
+# A thread that speaks with it may still be starting: the C library ends the process where it cannot register one.
+BESIDE_A_PROGRAM = (
+    "epoll_wait", "epoll_pwait", "epoll_ctl", "sigaltstack", "sched_getaffinity", "wait4", "waitid",
+    "rseq", "set_robust_list",
+)  # fmt: skip
+
+# What it needs to start the program, and the program to load the C library. The program keeps these rights; Landlock
+# leaves it nothing else to execute or read, and its resource limits no descriptor, thread or process to make.
+COMPANION = (
+    *BESIDE_A_PROGRAM,
+    "kill",
+    "execve", "clone", "clone3", "vfork", "pipe2", "dup2", "dup3", "fcntl",
+    "openat", "fstat", "newfstatat", "statx", "pread64", "lseek", "access", "faccessat", "readlink", "readlinkat",
+    "arch_prctl", "prctl", "set_tid_address", "rt_sigaction",
+    "epoll_create1", "eventfd2", "socketpair", "uname", "getcwd", "getuid", "geteuid", "getgid", "getegid",
+    "mmap", "mprotect", "madvise", "prlimit64", "seccomp", "setrlimit", "close_range", "landlock_restrict_self",
+)  # fmt: skip
+COMPANION_REPLACES = frozenset({"mmap", "mprotect", "madvise", "prlimit64"})
 
 # Nothing that computes calls these by accident: the worker is ended at once, with SIGSYS.
 HOSTILE = (
@@ -180,6 +207,17 @@ _TABLE: dict[str, tuple[int, int | None]] = {
     "restart_syscall": (219, 128),
     "exit": (60, 93),
     "exit_group": (231, 94),
+    "kill": (62, 129), "epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_ctl": (233, 21),
+    "epoll_create1": (291, 20), "eventfd2": (290, 19), "sigaltstack": (131, 132),
+    "sched_getaffinity": (204, 123), "clone": (56, 220), "clone3": (435, 435), "vfork": (58, None),
+    "wait4": (61, 260), "waitid": (247, 95), "pipe2": (293, 59), "dup2": (33, None), "dup3": (292, 24),
+    "fcntl": (72, 25), "openat": (257, 56), "fstat": (5, 80), "newfstatat": (262, 79), "statx": (332, 291),
+    "pread64": (17, 67), "lseek": (8, 62), "access": (21, None), "faccessat": (269, 48),
+    "readlink": (89, None), "readlinkat": (267, 78), "arch_prctl": (158, None), "prctl": (157, 167),
+    "set_tid_address": (218, 96), "set_robust_list": (273, 99), "rseq": (334, 293), "rt_sigaction": (13, 134),
+    "socketpair": (53, 199), "uname": (63, 160), "getcwd": (79, 17), "getuid": (102, 174),
+    "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177), "seccomp": (317, 277),
+    "setrlimit": (160, 164), "close_range": (436, 436), "landlock_restrict_self": (446, 446),
     "execve": (59, 221),
     "execveat": (322, 281),
     "ptrace": (101, 117),
@@ -238,4 +276,4 @@ _TABLE: dict[str, tuple[int, int | None]] = {
     "lookup_dcookie": (212, 18),
     "vhangup": (153, 58),
     "nfsservctl": (180, 42),
-}
+}  # fmt: skip

@@ -31,12 +31,14 @@ def no_leftovers() -> str:
 # In the worker.
 
 
-def limit_memory(budget: int) -> Step:
-    """Let the address space grow by at most `budget` bytes from what the zygote has when this is planned."""
+def limit_memory(budget: int, used: int | None = None) -> Step:
+    """Let the address space grow by at most `budget` bytes from what is used when this is planned."""
     if sys.platform != "linux":
         raise Unavailable(f"{sys.platform} does not hold a process to an address space limit")
     detail = f"at most {budget // MIB} MiB of address space more than the zygote has"
-    return Step(Layer("memory-limit", True, detail), _lower("RLIMIT_AS", _address_space() + budget))
+    return Step(
+        Layer("memory-limit", True, detail), _lower("RLIMIT_AS", (address_space() if used is None else used) + budget)
+    )
 
 
 def limit_cpu(seconds: int | None) -> Step:
@@ -78,7 +80,8 @@ def _lower(name: str, soft: int, hard: int | None = None) -> Callable[[], None]:
     return partial(resource.setrlimit, which, (soft, hard))
 
 
-def _address_space() -> int:
+def address_space() -> int:
+    """Bytes of it that this process uses."""
     import resource
 
     try:

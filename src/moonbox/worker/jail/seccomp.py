@@ -46,6 +46,7 @@ _REASONS = {
 }
 
 Rules = tuple[Checked, ...]
+Names = tuple[str, ...]
 
 
 class Filter:
@@ -59,14 +60,14 @@ class Filter:
         self.syscall = syscall
 
 
-def build_filter(libc: Libc) -> Filter:
+def build_filter(libc: Libc, allowed: Names = ALLOWED, checked: Rules = CHECKED, hostile: Names = HOSTILE) -> Filter:
     """The policy for the machine that this process runs on."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES:
         raise Unavailable(f"no system call table for {machine}; there is one for {' and '.join(ARCHITECTURES)}")
     if sys.maxsize < 2**32 or sys.byteorder != "little":
         raise Unavailable("the system call tables are for 64-bit little-endian processes")
-    return compile_policy(ARCHITECTURES[machine])
+    return compile_policy(ARCHITECTURES[machine], allowed, checked, hostile)
 
 
 def filter_calls(libc: Libc, compiled: Filter) -> Step:
@@ -80,10 +81,12 @@ def filter_calls(libc: Libc, compiled: Filter) -> Step:
     return Step(layer, *fill_in, install, reasons=_REASONS, keep=(program, header))
 
 
-def compile_policy(architecture: Architecture) -> Filter:
+def compile_policy(
+    architecture: Architecture, allowed: Names = ALLOWED, checked: Rules = CHECKED, hostile: Names = HOSTILE
+) -> Filter:
     """The policy as a program for one architecture."""
     code, pid_at = Assembler(), list[int]()
-    ranges = _ranges(architecture)
+    ranges = _ranges(architecture, allowed, checked, hostile)
     code.load(ARCH)
     code.if_equal(architecture.audit, otherwise=_place(KILL_PROCESS))
     code.load(NUMBER)
@@ -102,12 +105,14 @@ def put_pid(program: ctypes.Array[ctypes.c_char], offset: int) -> None:
     struct.pack_into("=I", program, offset, os.getpid())
 
 
-def _ranges(architecture: Architecture) -> list[tuple[int, int | Rules]]:
+def _ranges(
+    architecture: Architecture, allowed: Names, checked: Rules, hostile: Names
+) -> list[tuple[int, int | Rules]]:
     """From which number on what is done: an action, or rules that look at the arguments."""
     number = numbers(architecture)
-    outcomes: dict[int, int | Rules] = {number[name]: ALLOW for name in ALLOWED if name in number}
-    outcomes |= {number[name]: KILL_PROCESS for name in HOSTILE if name in number}
-    outcomes |= {number[name]: tuple(rules) for name, rules in groupby(CHECKED, key=lambda rule: rule.name)}
+    outcomes: dict[int, int | Rules] = {number[name]: ALLOW for name in allowed if name in number}
+    outcomes |= {number[name]: KILL_PROCESS for name in hostile if name in number}
+    outcomes |= {number[name]: tuple(rules) for name, rules in groupby(checked, key=lambda rule: rule.name)}
     ranges: list[tuple[int, int | Rules]] = []
     for value in range(NEWEST_KNOWN + 1):
         outcome = outcomes.get(value, REFUSE)

@@ -1,0 +1,109 @@
+/**
+ * Where JavaScript users are: tools of an MCP client as a source, and code mode for the AI SDK and LangChain.js.
+ *
+ * Nothing is imported of these packages: their objects are handed in, and are used through the few methods named here.
+ */
+
+import type { CodeMode } from "./codemode/mode.js";
+import { ToolError } from "./errors.js";
+import { media } from "./media.js";
+import type { SchemaObject } from "./tools/document.js";
+import type { StandardSchema } from "./tools/standard.js";
+import { tool, type Tool } from "./tools/tool.js";
+
+/** What is used of `Client` of `@modelcontextprotocol/sdk`. */
+export interface McpClient {
+  listTools(params?: { cursor?: string }): Promise<{ tools: McpTool[]; nextCursor?: string | undefined }>;
+  callTool(params: { name: string; arguments: Record<string, unknown> }, schema?: undefined, options?: { signal?: AbortSignal }): Promise<unknown>;
+}
+
+interface McpTool {
+  name: string;
+  description?: string | undefined;
+  inputSchema: object;
+  outputSchema?: object | undefined;
+  annotations?: { readOnlyHint?: boolean; destructiveHint?: boolean; idempotentHint?: boolean; openWorldHint?: boolean } | undefined;
+}
+
+interface McpBlock {
+  type: string;
+  text?: string;
+  data?: string;
+  mimeType?: string;
+}
+
+/** The tools of a connected MCP client, in a namespace where one is given. */
+export async function mcpTools(client: McpClient, options: { namespace?: string; timeout?: number } = {}): Promise<Tool[]> {
+  const found: McpTool[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.listTools(cursor === undefined ? {} : { cursor });
+    found.push(...page.tools);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return found.map(({ name, description = "", inputSchema, outputSchema, annotations = {} }) =>
+    tool({
+      name,
+      description,
+      namespace: options.namespace ?? null,
+      timeout: options.timeout ?? null,
+      parameters: inputSchema as SchemaObject,
+      returns: (outputSchema ?? null) as SchemaObject | null,
+      hints: {
+        read_only: annotations.readOnlyHint ?? null, destructive: annotations.destructiveHint ?? null,
+        idempotent: annotations.idempotentHint ?? null, open_world: annotations.openWorldHint ?? null,
+      },
+      call: async (args, { signal }) => mcpResult(await client.callTool({ name, arguments: args }, undefined, { signal })),
+    }),
+  );
+}
+
+function mcpResult(answer: unknown): unknown {
+  const { content = [], structuredContent, isError } = answer as { content?: McpBlock[]; structuredContent?: unknown; isError?: boolean };
+  const text = content.filter((block) => block.type === "text").map((block) => block.text ?? "").join("\n");
+  if (isError) throw new ToolError(text || "the MCP server reported an error without a message");
+  if (structuredContent !== undefined) return structuredContent;
+  const files = content.filter((block) => typeof block.data === "string").map(({ data, mimeType }) =>
+    media({ data: Uint8Array.from(atob(data!), (char) => char.charCodeAt(0)), ...(mimeType === undefined ? {} : { type: mimeType }) }),
+  );
+  if (files.length === 0) return text;
+  return text === "" && files.length === 1 ? files[0] : [...(text === "" ? [] : [text]), ...files];
+}
+
+/** The code tool and the direct tools for `generateText({ tools })` of the AI SDK (`ai`, from version 6). */
+export function aiTools(mode: CodeMode, options: { conversation?: string } = {}): Record<string, AiTool> {
+  return Object.fromEntries(
+    mode.definitions("anthropic").map(({ name, description, input_schema }) => [
+      name,
+      {
+        description,
+        inputSchema: asStandard(input_schema),
+        execute: async (args: unknown) => mode.handle(name, args as Record<string, unknown>, options),
+      },
+    ]),
+  );
+}
+
+export interface AiTool {
+  description: string;
+  inputSchema: StandardSchema<unknown, unknown> & { "~standard": { jsonSchema: object } };
+  execute(args: unknown): Promise<string>;
+}
+
+/** A JSON Schema as a Standard Schema that lets everything through: code mode itself says what is wrong, to the model. */
+function asStandard(schema: SchemaObject): AiTool["inputSchema"] {
+  const describe = (): SchemaObject => schema;
+  return {
+    "~standard": { version: 1, vendor: "moonbox", validate: (value) => ({ value }), jsonSchema: { input: describe, output: describe } },
+  };
+}
+
+/** The same for LangChain.js; `make` is the function `tool` of `@langchain/core/tools`. */
+export function langchainTools<Made>(
+  mode: CodeMode, make: (call: (args: never) => Promise<string>, fields: { name: string; description: string; schema: SchemaObject }) => Made,
+  options: { conversation?: string } = {},
+): Made[] {
+  return mode.definitions("anthropic").map(({ name, description, input_schema }) =>
+    make(async (args: Record<string, unknown>) => mode.handle(name, args, options), { name, description, schema: input_schema }),
+  );
+}

@@ -1,0 +1,29 @@
+/** What Node, Deno and Bun do in their own way. */
+
+import { webChannel, type Channel, type Listener } from "./channel.js";
+
+// A script that is given as text is a CommonJS module: it finds the port with require.
+const FIND_PORT = 'globalThis.parentPort = require("node:worker_threads").parentPort;\n';
+
+/** Starts a worker with that script, or with the one at the address. */
+export async function openChannel(script: string, address: string | null, listener: Listener): Promise<Channel> {
+  const scope = globalThis as { Deno?: unknown; Bun?: unknown };
+  if (scope.Deno !== undefined || scope.Bun !== undefined) return webChannel(script, address, listener);
+  const { Worker } = await import("node:worker_threads");
+  const worker = new Worker(FIND_PORT + script, { eval: true, env: {}, execArgv: [], stdin: false });
+  worker.on("message", (report) => listener.report(report));
+  worker.on("error", (problem) => listener.end(String(problem.message)));
+  worker.on("messageerror", (problem) => listener.end(String(problem.message)));
+  worker.on("exit", (code) => listener.end(`it ended with code ${code}`));
+  return {
+    post: (command) => worker.postMessage(command),
+    terminate: () => void worker.terminate(),
+    hold: (held) => (held ? worker.ref() : worker.unref()),
+  };
+}
+
+/** Adds text to a file that only its owner can read. */
+export async function appendText(path: string, text: string): Promise<void> {
+  const { appendFile } = await import("node:fs/promises");
+  await appendFile(path, text, { mode: 0o600 });
+}

@@ -1,0 +1,3 @@
+import { story } from "./story.js";
+
+globalThis.told = story().catch((problem) => String(problem.stack ?? problem));

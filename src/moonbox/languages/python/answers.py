@@ -1,0 +1,183 @@
+"""The calls of a Python script to the host: one at a time, or many at once where they are awaited together."""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from moonbox.languages.engine import Wire
+    from moonbox.languages.python.encode import Encoder
+
+_PART = "\x1f"
+_MOST_UNDER_WAY = 1000  # the host refuses ten times as many at once
+_DOCS = ("search", "describe", "get", "names")
+
+
+class Stopped(Exception):
+    """The host has ended the run."""
+
+
+class Calls:
+    """Numbers the calls of a session, sends them, and sorts the answers."""
+
+    def __init__(self) -> None:
+        self.wire: Wire = None  # type: ignore[assignment]  # connected before the first call
+        self.targets: dict[str, str] = {}
+        """Dotted names of functions, as scripts write them, and what the host calls them."""
+        self.failures: dict[str, Mapping[str, Any]] = {}
+        """Errors of tools in this run, by the text that the script's exception has."""
+        self.waiting = False
+        """The script waits for the host."""
+        self.refused = False
+        """No further call is made: the script has printed too much."""
+        self._parameters: Mapping[str, list[str]] = {}
+        self._forms: dict[str, Any] = {}
+        self._encoder: Encoder = None  # type: ignore[assignment]
+        self._last = 0
+        self._queue: list[tuple[int, bytes]] = []  # not sent yet
+        self._numbers: dict[int, int] = {}  # number on the wire → Monty's, of calls that are awaited
+        self._arrived: dict[int, Any] = {}  # Monty's number → the answer
+
+    def configure(self, environment: Mapping[str, Any]) -> None:
+        self._parameters = environment.get("parameters", {})
+        self.targets = {f"docs.{name}": f"docs.{name}" for name in _DOCS}
+        self._forms = {}
+        for name, target, *form in environment["tools"]:
+            written = name.replace(_PART, ".")
+            self.targets[f"tools.{written}"] = self.targets[written] = target
+            self._forms[f"tools.{written}"] = self._forms[written] = form[0] if form else {}
+        for name, target in environment["functions"]:
+            self.targets[name.replace(_PART, ".")] = target
+
+    def is_tool(self, name: str) -> bool:
+        return self.targets.get(name, "").startswith("tools.")
+
+    def function(self, name: str) -> Callable[..., None] | None:
+        """What stands for a function that a script uses as a value; None where there is none of that name."""
+        if name not in self.targets and name not in _LOCAL:
+            return None
+
+        def stand_in(*_: Any) -> None:
+            return
+
+        stand_in.__name__ = name
+        return stand_in
+
+    def begin(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.failures = {}
+        self.refused = False
+        self._queue, self._numbers, self._arrived = [], {}, {}
+
+    def end(self) -> None:
+        """Cancel what the script no longer waits for."""
+        sent = sorted(set(self._numbers) - {number for number, _ in self._queue})
+        if sent:
+            self.wire.cancel(json.dumps(sent).encode())
+        self._numbers = {}
+
+    def answer(self, step: Any, awaited: bool) -> dict[str, Any]:
+        """The answer to a call that Monty has stopped at; a promise of it where the script awaits it."""
+        name = step.function_name
+        if name in _LOCAL:
+            return {"return_value": _LOCAL[name](self, *step.args)}
+        args, kwargs = step.args, step.kwargs
+        if name == "_call":
+            name, args, kwargs = step.args[0], (), step.args[1]
+        target = self.targets.get(name)
+        if target is None:
+            return {"exception": NameError(f"name '{name}' is not defined")}
+        arguments = self._arguments(name, target, args, kwargs)
+        if isinstance(arguments, str):
+            return {"exception": TypeError(arguments)}
+        if self.refused:
+            raise Stopped
+        number = self._enter(target, arguments)
+        if not awaited:
+            return self._outcome(*self._wait_for(number))
+        self._numbers[number] = step.call_id
+        return {"future": ...}
+
+    def ask(self, target: str) -> Any:
+        """A question to the host."""
+        return self._wait_for(self._enter(target, []))[1]
+
+    def settled(self, pending: list[int]) -> dict[int, Any]:
+        """Results of some of these calls, which the script awaits."""
+        while not (ready := {call: self._arrived.pop(call) for call in pending if call in self._arrived}):
+            self._take(self._exchange())
+        return ready
+
+    def _arguments(self, name: str, target: str, args: Any, kwargs: Any) -> list[Any] | str:
+        """What is sent: the named arguments as one mapping; or why they cannot be sent."""
+        if not kwargs:
+            names = self._parameters.get(target)
+            if names is None or len(args) > len(names) or (len(args) == 1 and isinstance(args[0], dict)):
+                return list(args)
+            return [dict(zip(names, args, strict=False))]
+        if not target.startswith("tools."):
+            return [*args, *kwargs.values()]
+        names = self._parameters.get(target) or []
+        if len(args) > len(names):
+            return f"{name}() takes {len(names)} positional arguments but {len(args)} were given"
+        given = dict(zip(names, args, strict=False))
+        twice = [each for each in kwargs if each in given]
+        return f"{name}() got multiple values for argument '{twice[0]}'" if twice else [{**given, **kwargs}]
+
+    def _enter(self, target: str, arguments: list[Any]) -> int:
+        self._last += 1
+        encoded = b",".join(self._encoder.encode(argument, "argument") for argument in arguments)
+        text = b'[%d,"%s",[%s]]' % (self._last, json.dumps(target)[1:-1].encode(), encoded)
+        self._queue.append((self._last, text))
+        return self._last
+
+    def _wait_for(self, number: int) -> tuple[bool, Any]:
+        while True:
+            answers = self._exchange()
+            mine = [(ok, value) for got, ok, value in answers if got == number]
+            self._take([each for each in answers if each[0] != number])
+            if mine:
+                return mine[0]
+
+    def _exchange(self) -> list[tuple[int, bool, Any]]:
+        """Send what waits, as far as not too much is under way, and receive at least one answer."""
+        room = _MOST_UNDER_WAY - (len(self._numbers) - len(self._queue)) if self._numbers else len(self._queue)
+        leaving, self._queue = self._queue[: max(room, 1)], self._queue[max(room, 1) :]
+        payload = b"[" + b",".join(text for _, text in leaving) + b"]" if leaving else b""
+        self.waiting = True
+        answers = self.wire.exchange(payload)
+        self.waiting = False
+        if answers is None:
+            raise Stopped
+        return list(answers)
+
+    def _take(self, answers: list[tuple[int, bool, Any]]) -> None:
+        for number, ok, value in answers:
+            call = self._numbers.pop(number, None)
+            if call is not None:
+                self._arrived[call] = self._outcome(ok, value)
+
+    def _outcome(self, ok: bool, value: Any) -> dict[str, Any]:
+        if ok:
+            return {"return_value": value}
+        tool = value.get("tool")
+        text = f"{tool}: {value.get('message')}" if tool else str(value.get("message"))
+        self.failures[text] = value
+        return {"exception": RuntimeError(text)}
+
+    def _failure(self, problem: Any) -> dict[str, Any]:
+        """The fields of a caught error."""
+        known = self.failures.get(str(problem))
+        fields = {"code": None, "message": str(problem), "tool": None, "retryable": False, "data": None}
+        return fields if known is None else {**fields, **known}
+
+    def _form(self, tool: str) -> Any:
+        """The name of a tool, and how it is paged; None where there is no such tool."""
+        return {"tool": tool, **self._forms[tool]} if isinstance(tool, str) and tool in self._forms else None
+
+
+_LOCAL: dict[str, Callable[..., Any]] = {"failure": Calls._failure, "_form": Calls._form}

@@ -1,0 +1,82 @@
+"""What went wrong in a Python script, for the model that wrote it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from moonbox.errors import ScriptError
+from moonbox.languages.explanations import explain_translated, pointed
+from moonbox.languages.facts import unknown_tool
+from moonbox.languages.python.language import PYTHON
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from moonbox.languages.language import EngineError
+    from moonbox.limits import Limits
+
+_INSIDE_CALLBACK = re.compile(r"external function '([\w.]{1,80})' cannot suspend")
+_NO_ATTRIBUTE = re.compile(r"'(\w{1,40})' object has no attribute '(\w{1,60})'")
+_NO_MODULE = re.compile(r"No module named '([\w.]{1,60})'")
+_NO_TOOL = re.compile(r"module 'tools[\w.]{0,80}' has no attribute '(\w{1,60})'")
+_NO_NAME = re.compile(r"name '(\w{1,60})' is not defined")
+_UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.{1,100})")
+_OF_PAGES = re.compile(r"(?:Runtime|Type)Error: (?=pages: )")
+_LONGEST = 500  # characters
+_METHODS = {"dict": dict, "str": str, "list": list, "set": set, "tuple": tuple}
+
+
+def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
+    """The error with its line, a caret, and what to write instead."""
+    if isinstance(error.data, dict) and error.data.get("types"):
+        return _types(error.data["types"], list(sources.values())[-1] if sources else "")
+    explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
+    if (match := _UNSUPPORTED.search(explained.message)) is not None:
+        explained = explained.with_(message=f"scripts cannot use {match[1]}")
+    if (match := _OF_PAGES.match(explained.message)) is not None:
+        explained = explained.with_(message=explained.message[match.end() :])
+    hint = _hint(explained.message, tools) if explained.hint is None else None
+    return explained if hint is None else explained.with_(hint=hint)
+
+
+def _types(found: Any, source: str) -> ScriptError:
+    """What the type checker says: nothing was run."""
+    line, column, message = found[0]
+    more = "".join(f"\nalso on line {at}: {_plain(text)}" for at, _, text in found[1:])
+    return ScriptError(
+        "check",
+        _plain(message) + more,
+        line=line,
+        column=column,
+        code="types",
+        traceback=pointed(source, line, column),
+    )
+
+
+def _plain(message: str) -> str:
+    """The checker's words with the quotes of our messages."""
+    return (message[:1].lower() + message[1:]).replace("`", "'")[:_LONGEST]
+
+
+def _hint(message: str, tools: Collection[str]) -> str | None:
+    from moonbox.suggest import did_you_mean, nearest
+
+    if match := _INSIDE_CALLBACK.search(message):
+        return (
+            f"sorted, map, filter and other functions that call back cannot call a tool: call {match[1]} first, "
+            "in a list comprehension, and keep the results"
+        )
+    if match := _NO_ATTRIBUTE.search(message):
+        kind, name = match.groups()
+        if kind in _METHODS and hasattr(_METHODS[kind], name) and not name.startswith("__"):
+            return f"a method is not a value here: write a lambda, as in lambda *a: x.{name}(*a)"
+        if kind == "dict":
+            return f'results are dicts: write x["{name}"]'
+    if match := _NO_MODULE.search(message):
+        return f"there is no module {match[1]} here; see the code tool's description for those that there are"
+    if match := _NO_TOOL.search(message):
+        return unknown_tool(match[1], tools, PYTHON.tool_name, 'docs.search("words")')
+    if match := _NO_NAME.search(message):
+        return did_you_mean(nearest(match[1], [tool.rpartition(".")[2] for tool in tools]))
+    return None

@@ -1,0 +1,58 @@
+"""Python's entry in the registry of languages: Monty, in a process of its own, runs the scripts."""
+
+from __future__ import annotations
+
+import keyword
+from typing import TYPE_CHECKING
+
+from moonbox.languages.language import Language, on_first_use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _completeness() -> Callable[[str], bool]:
+    from codeop import compile_command
+    from warnings import catch_warnings, simplefilter
+
+    def is_complete(text: str) -> bool:
+        with catch_warnings():
+            simplefilter("ignore")
+            try:
+                return compile_command(text + "\n" * ("\n" not in text.strip()), symbol="exec") is not None
+            except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+                return True  # more lines will not help
+
+    return is_complete
+
+
+def _binary() -> str:
+    """Monty itself."""
+    from pathlib import Path
+
+    from pydantic_monty._binary import find_monty_binary
+
+    return str(Path(find_monty_binary()).resolve())
+
+
+PYTHON = Language(
+    name="python",
+    suffix=".py",
+    comment="#",
+    lexer="python",
+    first_index=0,
+    nothing="None",
+    unrun=(),
+    module_file=__file__,
+    engine="python.vm:MontyVM",
+    packages=("pydantic_monty", "typing_extensions"),
+    extra="python",
+    binary=_binary,
+    explain=on_first_use("python.explain", "explain"),
+    completeness=_completeness,
+    keywords=frozenset(keyword.kwlist),
+    parameter_aliases=frozenset({"python", "python_code", "py"}),
+    look=on_first_use("python.check", "look"),
+    vocabulary=on_first_use("python.check", "vocabulary"),
+    describe=on_first_use("python.stubs", "describe"),
+)

@@ -1,0 +1,80 @@
+"""What workers are told of the tools beside their names: the order of parameters, and stubs for Monty's type checker.
+
+A stub says no more than is certain: what a schema leaves open is `Any`, and every parameter that the host would convert
+takes what can be converted.
+"""
+
+from __future__ import annotations
+
+import keyword
+from typing import Any
+
+_SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_HEAD = "from typing import Any, NotRequired, TypedDict\n"
+_MOST_DEPTH = 6
+
+
+def describe(toolbox: Any) -> dict[str, Any]:
+    """The names of each tool's parameters in order, and the stubs of all."""
+    tools = [tool for tool in toolbox if tool.policy != "direct"]
+    parameters = {f"tools.{tool.path}": list((tool.parameters or {}).get("properties", {})) for tool in tools}
+    return {"parameters": parameters, "stubs": _Stubs(tools).text}
+
+
+class _Stubs:
+    def __init__(self, tools: list[Any]) -> None:
+        self._types: list[str] = []
+        plain = [tool for tool in tools if tool.namespace is None and _is_name(tool.name)]
+        functions = [self._function(tool) for tool in plain]
+        members = [f"    @staticmethod\n    {function}" for function in functions]
+        spaces = {tool.namespace for tool in tools if tool.namespace is not None}
+        space = [f"    {name}: Any" for name in sorted(spaces) if _is_name(name)]
+        names = [f"{name}: Any" for name in sorted(spaces) if _is_name(name)]
+        self.text = "\n".join([_HEAD, *self._types, *functions, *names, "class tools:", *members, *space, "    ..."])
+
+    def _function(self, tool: Any) -> str:
+        """Every argument is `Any`, because the host converts and checks them; the result is what it returns."""
+        schema = tool.parameters or {}
+        parts = [f"{name}: Any = ..." for name in schema.get("properties", {}) if _is_name(name)]
+        result = self._type(tool.returns, tool.returns or {}, tool.name, 0)
+        return f"def {tool.name}({', '.join([*parts, '**more: Any'])}) -> {result}: ..."
+
+    def _type(self, schema: Any, root: Any, name: str, depth: int) -> str:
+        """The type of a schema; `name` is what a class of it would be called after."""
+        if not isinstance(schema, dict) or depth > _MOST_DEPTH:
+            return "Any"
+        if "$ref" in schema:
+            parts = str(schema["$ref"]).removeprefix("#/").split("/")
+            target: Any = root
+            for part in parts:
+                target = target.get(part) if isinstance(target, dict) else None
+            return self._type(target, root, parts[-1], depth + 1)
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        if isinstance(choices, list):
+            return " | ".join(self._type(choice, root, name, depth + 1) for choice in choices) or "Any"
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return " | ".join(self._type({**schema, "type": each}, root, name, depth + 1) for each in kind) or "Any"
+        if kind == "array":
+            return f"list[{self._type(schema.get('items'), root, name, depth + 1)}]"
+        if kind == "object":
+            return self._object(schema, root, name, depth)
+        return _SCALARS.get(str(kind), "Any")
+
+    def _object(self, schema: dict[str, Any], root: Any, name: str, depth: int) -> str:
+        fields = schema.get("properties")
+        if schema.get("additionalProperties") is not False or not fields or not all(map(_is_name, fields)):
+            return "dict[str, Any]"  # a tool may return more than it declares
+        required = schema.get("required", ())
+        lines = []
+        for field, part in fields.items():
+            kind = self._type(part, root, field, depth + 1)
+            lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}")
+        words = "".join(word.capitalize() for word in str(schema.get("title") or name).split("_"))
+        title = f"{words if _is_name(words) else 'Row'}{len(self._types) or ''}"
+        self._types.append("\n".join([f"class {title}(TypedDict):", *lines]))
+        return title
+
+
+def _is_name(text: str) -> bool:
+    return text.isascii() and text.isidentifier() and not keyword.iskeyword(text)

@@ -1,0 +1,400 @@
+"""The engine for Python scripts: drives Monty's process step by step, and speaks with the host as every engine does."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import os
+import re
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import import_module
+
+from moonbox.languages.engine import EngineLost, EngineReport
+from moonbox.languages.python.answers import Calls, Stopped
+from moonbox.languages.python.encode import Encoder, Refused, TooLarge
+from moonbox.languages.python.rewriting import Rewritten, rewrite
+
+TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from moonbox.languages.engine import Wire
+
+PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - as in lua/vm.py
+_REASONS = {0: "", 1: "time", 2: "cancelled", 3: "calls"}
+_PART = "\x1f"  # separates the parts of a name
+_KEPT_FROM, _KEPT_SHARE = 500, 16  # bytes; share of max_memory: see lua/prelude/kept.lua
+_MOST_FRAMES, _MOST_ANSWERS = 20, 100
+_PATIENCE, _TO_STOP_PRINTING = 0.8, 3.0  # seconds for Monty's own limit, and for what prints too much, to end
+_UNLIMITED, _SIGKILL, _TOP_LEVEL_AWAIT = 2**31 - 1, 9, 0x2000
+_CLOCKS = frozenset({"time.monotonic", "time.perf_counter", "time.process_time"})
+_NO_SLEEP = "scripts cannot sleep: go on, and look again in a later run"
+_MEMORY = ("MemoryError: memory limit exceeded", "MemoryError: the worker exceeded its memory limit")
+_TIME = "TimeoutError: feed time limit exceeded"
+_CERTAIN = frozenset(
+    {"unresolved-attribute", "unsupported-operator", "not-iterable", "call-non-callable", "invalid-key"}
+)
+_NEVER_SET = "_never_set"
+_CHECKER, _CHECKED_FROM = 12 << 20, 16 << 20  # bytes: what the type checker holds; max_memory from which there is one
+_LEAST_TIME = 2  # seconds of timeout from which scripts are checked: a busy machine takes long for it
+
+
+class _WrongTypes(Exception):
+    """The type checker has found what cannot work."""
+
+
+class MontyVM:
+    """One session of Monty. Runs are serial; `interrupt` may be called from another thread."""
+
+    is_native = False
+    polling = ""
+    warm_up = None
+
+    def __init__(self, native: Any = None) -> None:
+        for name in ("collections", "decimal", "pathlib", "uuid"):  # Monty's client imports them when it needs them
+            import_module(name)
+        self._monty = import_module("pydantic_monty")
+        names = {name.removesuffix(".monty") for name in os.listdir(PRELUDE)}  # noqa: PTH208 - as above
+        self._sources = {name: _read(name) for name in sorted(names)}
+        self._ours = names - {"functions", "pages"}  # modules that Monty lacks
+        self._pool: Any = None
+        self._session: Any = None
+        self._modules: dict[str, Any] = {}
+        self._limits: Mapping[str, Any] = {}
+        self._environment: Mapping[str, Any] = {}
+        self._inputs: dict[str, Any] = {}
+        self._calls = Calls()
+        self._feeds: list[tuple[str, Rewritten | None]] = []  # the chunk of each text that was fed; "" of our own
+        self._used = self._ended = False  # scripts have run here; Monty's process is gone
+        self._checks_types = False
+        self._pid = self._run_number = self._reason = self._printed = 0
+        self._overflow = 0.0
+        self._output: list[str] = []
+        self._chunk = ""
+
+    # The host's requests
+
+    def start(self, program: str) -> int:
+        grace: Any = {
+            "feed_duration_limit_grace": None,
+            "turn_duration_limit_grace": None,
+        }  # the host's clock does that
+        self._pool = self._monty.Monty(binary_path=program, max_processes=1, **grace).__enter__()
+        self._open()
+        self._pid = int(self._session.worker_pid)
+        return self._pid
+
+    def connect(self, wire: Wire) -> None:
+        self._calls.wire = wire
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        self._environment = config
+        if self._pool is not None:
+            self._define() if self._used else self._open()
+
+    def set_limits(self, limits: Mapping[str, Any]) -> None:
+        """Monty's own limits are those that the first run has; the host enforces others."""
+        self._limits = limits
+        if self._pool is not None and not self._used:
+            self._open()
+
+    def set_inputs(self, inputs: list[tuple[str, Any]]) -> None:
+        self._inputs = dict(inputs)
+
+    def globals(self) -> bytes:
+        return b"[]"  # Monty does not tell
+
+    @property
+    def output_cut(self) -> int:
+        return int(max(0, self._printed - self._limits["max_output"]))
+
+    def interrupt(self, number: int, reason: int) -> bool:
+        """Nothing interrupts Monty: what its own limit does not stop is killed."""
+        if self._run_number != number:
+            return False
+        self._reason = reason
+        time.sleep(_PATIENCE)
+        if self._run_number == number and not self._calls.waiting:
+            self._end()
+        return True
+
+    def interrupt_any(self, reason: int) -> None:
+        self.interrupt(self._run_number or -1, reason)
+
+    def halt(self, reason: int) -> None:
+        self._reason = reason
+
+    def check(self, source: bytes) -> EngineReport:
+        """Python's own parser says what is wrong."""
+        report = EngineReport()
+        try:
+            compile(source, "script", "exec", flags=_TOP_LEVEL_AWAIT)
+        except SyntaxError as problem:
+            report.kind, report.message = "syntax", problem.msg.encode()
+            report.extra = json.dumps({"line": problem.lineno, "column": problem.offset}).encode()
+        return report
+
+    # One run
+
+    def run(self, source: bytes, number: int, seed: int) -> EngineReport:
+        report, encoder = EngineReport(), Encoder(self._limits)
+        self._run_number, self._reason, self._printed, self._used = number, 0, 0, True
+        self._chunk = "script" if number == 1 else f"script#{number}"
+        self._output = []
+        began = time.thread_time()
+        self._calls.begin(encoder)
+        try:
+            value = self._execute(source.decode("utf-8", "replace"), number, seed)
+            self._run_number = 0
+            if self._calls.refused:
+                raise Stopped
+            report.values = b"[]" if value is None else b"[" + encoder.encode(value, "value") + b"]"
+            report.kept = self._keep(number, value, len(report.values))
+        except Stopped:
+            report.kind, report.limit = "stop", self._stop()
+        except TooLarge as problem:
+            report.kind, report.limit, report.message = "stop", problem.limit, str(problem).encode()
+        except Refused as problem:
+            report.kind, report.message = "runtime", str(problem).encode()
+        except _WrongTypes as problem:
+            report.kind, report.extra = "syntax", json.dumps({"data": [{"types": problem.args[0]}]}).encode()
+        except self._monty.MontyCrashedError:
+            if not self._stop():
+                raise EngineLost from None
+            report.kind, report.limit, self._ended = "stop", self._stop(), True
+        except self._monty.MontyError as problem:
+            self._fail(report, problem)
+        finally:
+            self._run_number = 0
+        if self._ended:
+            report.last, report.extra = True, json.dumps({**json.loads(report.extra), "lost": True}).encode()
+        self._calls.end()
+        report.cpu = time.thread_time() - began
+        return report
+
+    def _stop(self) -> str:
+        """Why the run has to end; empty where it has not."""
+        return "output" if self._calls.refused else _REASONS.get(self._reason, "")
+
+    def _execute(self, text: str, number: int, seed: int) -> Any:
+        script = rewrite(text, self._calls.is_tool, self._ours, number)
+        if script.has_tools and self._checks_types:
+            self._check_types(script)
+        for module in script.modules:
+            self._feed(self._sources[module])
+        if "random" in text:
+            self._feed(f"import random as _random\n_random.seed({seed})")
+        for definition in script.before:
+            self._feed(definition.text, self._chunk, definition)
+        inputs, self._inputs = self._inputs, {}
+        try:
+            return self._feed(script.text, self._chunk, script, inputs)
+        finally:
+            if inputs:
+                with suppress(self._monty.MontyError, RuntimeError):
+                    self._feed(";".join(f"{name}=None" for name in inputs))
+
+    def _check_types(self, script: Rewritten) -> None:
+        """Raise what Monty's type checker finds that is certain to fail. The line before it keeps it from running."""
+        monty = self._monty
+        try:
+            step = self._session.feed_start(f"{_NEVER_SET}\n{script.text}")
+            while getattr(step, "function_name", None) == "import":  # it asks for the stubs of a module
+                step = step.resume_auto()
+            self._abandon(step)
+        except monty.MontyTypingError as problem:
+            found = [each for each in json.loads(problem.display()) if each["code"] in _CERTAIN]
+            places = [(each["location"]["row"] - 1, each["location"]["column"], each["message"]) for each in found]
+            certain = [place for place in places if place[0] not in script.caught]
+            if certain:
+                raise _WrongTypes(certain[:_MOST_FRAMES]) from None
+        except (monty.MontyError, RuntimeError):
+            return  # the run says what is wrong
+
+    def _feed(self, text: str, chunk: str = "", script: Rewritten | None = None, inputs: Any = None) -> Any:
+        """Feed a text to Monty and answer what it asks until it is done."""
+        monty = self._monty
+        self._feeds.append((chunk, script))
+        step = self._session.feed_start(text, inputs=inputs, print_callback=self._print, skip_type_check=True)
+        while not isinstance(step, monty.MontyComplete):
+            try:
+                if isinstance(step, monty.FutureSnapshot):
+                    step = step.resume(self._calls.settled(step.pending_call_ids))
+                elif isinstance(step, monty.NameLookupSnapshot):
+                    function = self._calls.function(step.variable_name)
+                    step = step.resume() if function is None else step.resume(value=function)
+                elif step.is_os_function:
+                    step = self._system(step)
+                else:
+                    step = step.resume(self._calls.answer(step, self._is_awaited(step)))
+            except (Stopped, Refused, TooLarge):
+                self._abandon(step)
+                raise
+        return step.output
+
+    def _abandon(self, step: Any) -> None:
+        """End a script that waits: it gets an error that `except Exception` does not catch."""
+        monty, stop = self._monty, {"exception": KeyboardInterrupt()}
+        for _ in range(_MOST_ANSWERS):
+            if isinstance(step, monty.MontyComplete):
+                return
+            try:
+                is_future = isinstance(step, monty.FutureSnapshot)
+                step = step.resume(dict.fromkeys(step.pending_call_ids, stop) if is_future else stop)
+            except (monty.MontyError, TypeError):
+                return  # the next feed meets a process that has ended
+        self._end()
+
+    def _fed(self, filename: str) -> tuple[str, Rewritten | None]:
+        at = filename.removeprefix("<python-input-").rstrip(">")
+        return self._feeds[int(at)] if at.isdigit() and int(at) < len(self._feeds) else ("", None)
+
+    def _is_awaited(self, step: Any) -> bool:
+        place, script = step.position, self._fed(step.position.filename)[1]
+        return bool(step.allow_eager_await) or (script is not None and (place.start, place.end) in script.awaited)
+
+    def _system(self, step: Any) -> Any:
+        """The clock is the host's; nothing else of a system is there."""
+        name = step.function_name
+        if name == "import":
+            return step.resume_auto()
+        if name == "time.time":
+            target = "sys.clock" if step.args[0] in _CLOCKS else "sys.time"
+            return step.resume({"return_value": float(self._calls.ask(target))})
+        if name in ("datetime.now", "date.today"):
+            now = datetime.fromtimestamp(self._calls.ask("sys.time"), UTC)
+            zone = step.args[0] if step.args else None
+            local = now.astimezone(zone) if zone is not None else now.replace(tzinfo=None)
+            return step.resume({"return_value": local if name == "datetime.now" else local.date()})
+        if name in ("time.sleep", "asyncio.sleep"):
+            return step.resume({"exception": RuntimeError(_NO_SLEEP)})
+        return step.resume_not_handled()
+
+    def _print(self, stream: str, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        room = self._limits["max_output"] - self._printed
+        self._printed += len(data)
+        self._output.append(text)
+        if room > 0:
+            self._calls.wire.emit(data[:room])
+        if len(data) > room and not self._calls.refused:
+            self._calls.refused, self._overflow = True, time.monotonic()
+        elif self._calls.refused and time.monotonic() - self._overflow > _TO_STOP_PRINTING:
+            self._end()
+
+    # How it ends
+
+    def _end(self) -> None:
+        """End Monty's process; the run then ends too."""
+        self._ended = True
+        with suppress(OSError):
+            os.kill(self._pid, _SIGKILL)
+
+    def _fail(self, report: EngineReport, problem: Any) -> None:
+        text = str(problem)
+        report.kind, report.message = "runtime", text.encode("utf-8", "replace")
+        frames, extra = self._frames(problem.traceback() if hasattr(problem, "traceback") else [])
+        report.frames = json.dumps(frames).encode()
+        failed = self._calls.failures.get(text.removeprefix("RuntimeError: "))
+        if self._stop():
+            report.kind, report.limit, report.message = "stop", self._stop(), b""
+        elif text.startswith((*_MEMORY, _TIME)):
+            report.kind, report.limit, report.message = "stop", "time" if text.startswith(_TIME) else "memory", b""
+            try:  # what filled the memory may still be there
+                self._feed("None")
+            except (self._monty.MontyError, RuntimeError):
+                self._ended = True
+        elif isinstance(problem, self._monty.MontySyntaxError):
+            report.kind = "syntax"
+        elif failed is not None:
+            report.kind, report.message = "tool", str(failed.get("message")).encode("utf-8", "replace")
+            extra["data"] = [failed]
+        report.extra = json.dumps(extra).encode()
+
+    def _frames(self, traceback: list[Any]) -> tuple[list[tuple[str, int, str]], dict[str, Any]]:
+        """Of the scripts only, innermost first; and the line and column of the first in this run's script."""
+        frames: list[tuple[str, int, str]] = []
+        place: dict[str, Any] = {}
+        for frame in reversed(traceback):
+            chunk, script = self._fed(frame.filename)
+            if chunk:
+                frames.append((chunk, frame.line, frame.function_name or "<module>"))
+            if chunk == self._chunk and not place:
+                place["line"] = frame.line
+                if script is None or frame.line not in script.changed:
+                    place["column"] = frame.column
+        return frames[:_MOST_FRAMES], place
+
+    def _keep(self, number: int, value: Any, size: int) -> int:
+        """Keep a large value, and a large output, under a name for later runs; which of them were kept."""
+        kept: dict[str, Any] = {}
+        if _KEPT_FROM <= size <= self._limits["max_memory"] // _KEPT_SHARE:
+            kept[f"_{number}"] = kept["_"] = value
+        if self._printed >= _KEPT_FROM:
+            kept[f"_{number}_printed"] = "".join(self._output)
+        if not kept:
+            return 0
+        with suppress(self._monty.MontyError, RuntimeError):
+            self._feed("None", inputs=kept)
+        return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
+
+    # The session
+
+    def _open(self) -> None:
+        """Begin a new session, with the limits and the environment as they are."""
+        if self._session is not None:
+            self._session.__exit__(None, None, None)
+        memory, timeout = self._limits["max_memory"], self._limits["timeout"]
+        stubs = self._environment.get("stubs", "")
+        self._checks_types = bool(stubs) and memory >= _CHECKED_FROM and (timeout is None or timeout >= _LEAST_TIME)
+        limits: dict[str, Any] = {"max_suspensions": _UNLIMITED, "max_memory": memory + _CHECKER * self._checks_types}
+        if timeout is not None:
+            limits["max_feed_duration_secs"] = float(timeout)
+        self._session = self._pool.checkout(
+            limits=limits,
+            type_check=self._checks_types,
+            type_check_stubs=stubs,
+            type_check_format="json",
+            external_modules=self._modules,
+            os_policy={"datetime": "call_host", "sleep": "call_host", "random_start": {"seed": 0}},
+        ).__enter__()
+        self._feeds = []
+        functions = Rewritten(self._sources["functions"])
+        functions.awaited = {match.span(1) for match in re.finditer(r"r = (f\(x\))", functions.text)}
+        self._feed(functions.text, "", functions)
+        self._feed(self._sources["pages"])
+        self._define()
+
+    def _define(self) -> None:
+        """Make tools, functions and values known to the session."""
+        self._calls.configure(self._environment)
+        values = [(name.replace(_PART, "."), value) for name, value in self._environment["values"]]
+        tree: dict[str, Any] = {}
+        for name, item in (*((name, _stand_in) for name in self._calls.targets), *values):
+            *spaces, last = name.split(".")
+            place = tree
+            for space in spaces:
+                place = place.setdefault(space, {}) if not callable(place.get(space)) else {}
+            if not keyword.iskeyword(last):
+                place.setdefault(last, item)
+        roots = [name for name, inner in tree.items() if isinstance(inner, dict) and (name, inner) not in values]
+        self._modules.clear()
+        self._modules.update((name, self._module(tree[name])) for name in roots)
+        plain = {name: value for name, value in values if "." not in name}
+        self._feed("\n".join(["pass", *(f"import {name}" for name in roots)]), inputs=plain)
+
+    def _module(self, members: dict[str, Any]) -> Any:
+        inner = {name: self._module(item) if isinstance(item, dict) else item for name, item in members.items()}
+        return self._monty.ExternalModule(inner)
+
+
+def _stand_in(*_: Any) -> None:
+    """What a module of Monty has in the place of a tool; the call itself comes as a snapshot."""
+
+
+def _read(name: str) -> str:
+    with open(f"{PRELUDE}/{name}.monty", encoding="utf-8") as file:  # noqa: PTH123 - pathlib is slow to import here
+        return file.read()

@@ -1,0 +1,1 @@
+"""Sources of tools that exist already: OpenAPI specifications and databases."""

@@ -1,0 +1,206 @@
+"""The arguments of an operation: the schema that a tool has for them, and how they are written into a request."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from moonbox.errors import ArgumentError, ToolDefinitionError
+from moonbox.failures import one_line
+from moonbox.sources.specification import fields, items
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from moonbox.sources.specification import Operation, Schemas, Specification
+
+_STYLES = {
+    "path": ("simple",),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+}
+_DELIMITERS = {"spaceDelimited": "%20", "pipeDelimited": "|"}
+_FORM = "application/x-www-form-urlencoded"
+_IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})  # as the standard says
+_OWN_HEADERS = frozenset({"connection", "content-length", "cookie", "host", "te", "transfer-encoding", "upgrade"})
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
+_NOT_PLAIN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "nullable", "patternProperties"})
+_MOST_BODY = 16 * 1024 * 1024
+
+
+class _Parameter(NamedTuple):
+    """One parameter: its name in the tool and in the request, and how it is written there."""
+
+    argument: str
+    name: str
+    place: str = "query"
+    style: str = "form"
+    explode: bool = True
+    as_json: bool = False
+
+
+class Written(NamedTuple):
+    """The arguments of one call as parts of a request."""
+
+    path: str
+    """With the query."""
+    headers: dict[str, bytes]
+    body: bytes
+
+
+class Arguments:
+    """The arguments of one operation. Raises ToolDefinitionError where it has what is not supported."""
+
+    def __init__(self, operation: Operation, specification: Specification, schemas: Schemas) -> None:
+        self._path = operation.path
+        self._parameters: list[_Parameter] = []
+        self._properties: dict[str, Any] = {}
+        self._required: list[str] = []
+        self._body_type = ""
+        self._body_fields: tuple[str, ...] | None = None
+        self._body_name = "body"
+        listed = [*items(operation.shared.get("parameters")), *items(operation.data.get("parameters"))]
+        found = [specification.resolve(item) for item in listed]
+        for item in {(str(item.get("name")), str(item.get("in"))): item for item in found}.values():
+            self._add(item)
+        in_path = {item.name for item in self._parameters if item.place == "path"}
+        if differing := in_path ^ set(re.findall(r"\{([^{}]*)\}", self._path)):
+            raise ToolDefinitionError(f"the path and its parameters differ: {one_line(', '.join(differing), 120)}")
+        if "requestBody" in operation.data:
+            self._add_body(specification.resolve(operation.data["requestBody"]), specification)
+        self.schema = schemas.closed({"type": "object", "properties": self._properties, "required": self._required})
+
+    def write(self, given: Mapping[str, Any]) -> Written:
+        """Raises ArgumentError for what cannot be written."""
+        path, headers = self._path, dict[str, bytes]()
+        query: list[str] = []
+        for item in self._parameters:
+            value = given.get(item.argument)
+            if value is None:
+                continue
+            if item.place == "query":
+                query += _pairs(item, value)
+            elif item.place == "path":
+                path = path.replace("{" + item.name + "}", _simple(item, value, lambda text: quote(text, safe="")))
+            else:
+                headers[item.name.lower()] = header_value(item.name, _simple(item, value, str))
+        if {".", ".."} & set(path.split("/")) or "//" in path:
+            raise ArgumentError("a parameter of the path must not be empty, '.' or '..'")
+        body = self._body(given, headers)
+        if len(body) > _MOST_BODY:
+            raise ArgumentError(f"the body has {len(body):,} bytes; at most {_MOST_BODY:,} can be sent")
+        return Written(f"{path}?{'&'.join(query)}" if query else path, headers, body)
+
+    def _add(self, item: Mapping[str, Any]) -> None:
+        name, place = item.get("name"), item.get("in")
+        if not isinstance(name, str) or not name or place not in _STYLES:
+            raise ToolDefinitionError(f"the parameter {one_line(repr(name), 80)} is invalid")
+        if place == "header" and name.lower() in _IGNORED_HEADERS:
+            return
+        if place == "header" and (name.lower() in _OWN_HEADERS or not _TOKEN.fullmatch(name)):
+            raise ToolDefinitionError(f"the header {one_line(repr(name), 80)} cannot be a parameter")
+        style = item.get("style", _STYLES[place][0])
+        content = fields(item.get("content"))
+        if style not in _STYLES[place] or not all(map(_is_json, content)):
+            raise ToolDefinitionError(f"the form of the parameter {one_line(repr(name), 80)} is not supported")
+        argument = name if name not in self._properties else f"{name}_{place}"
+        explode = item.get("explode", style == "form") is True
+        self._parameters.append(_Parameter(argument, name, place, style, explode, bool(content)))
+        schema = fields(next(iter(content.values()))).get("schema", {}) if content else item.get("schema", {})
+        if isinstance(schema, dict) and isinstance(item.get("description"), str):
+            schema = {"description": item["description"][:1000], **schema}
+        self._properties[argument] = schema
+        if place == "path" or item.get("required") is True:
+            self._required.append(argument)
+
+    def _add_body(self, body: Mapping[str, Any], specification: Specification) -> None:
+        """Its fields are parameters beside the others where it is a plain object, else it is one parameter."""
+        content = fields(body.get("content"))
+        self._body_type = kind = min(
+            content, key=lambda kind: 0 if _is_json(kind) else 1 if kind == _FORM else 2, default=""
+        )
+        if not _is_json(kind) and kind != _FORM:
+            raise ToolDefinitionError(f"its request body of type {one_line(kind, 80) or 'nothing'} is not supported")
+        schema = fields(content[kind]).get("schema", {})
+        plain = specification.resolve(schema) if isinstance(schema, dict) else {}
+        parts = fields(plain.get("properties"))
+        is_open = (
+            bool(plain.get("additionalProperties"))
+            or plain.keys() & _NOT_PLAIN
+            or parts.keys() & self._properties.keys()
+        )
+        if not parts or (is_open and kind != _FORM):
+            self._body_name = "body" if "body" not in self._properties else "request_body"
+            self._properties[self._body_name] = schema
+            self._required += [self._body_name] if body.get("required") is True else []
+        else:
+            self._body_fields = tuple(parts)
+            self._properties |= parts
+            self._required += items(plain.get("required")) if body.get("required") is True else []
+
+    def _body(self, given: Mapping[str, Any], headers: dict[str, bytes]) -> bytes:
+        value = given.get(self._body_name) if self._body_type else None
+        if self._body_fields is not None:
+            value = {name: given[name] for name in self._body_fields if name in given} or None
+        if value is None:
+            return b""
+        headers["content-type"] = b"application/json" if "*" in self._body_type else self._body_type.encode()
+        if self._body_type != _FORM:
+            return _json(value).encode()
+        return "&".join(
+            pair for name, part in fields(value).items() for pair in _pairs(_Parameter(name, name), part)
+        ).encode()
+
+
+def header_value(name: str, text: str) -> bytes:
+    data = text.strip(" \t").encode("utf-8", "surrogatepass")
+    if re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", data):
+        raise ArgumentError(f"the value of {name} contains a line break or another control character")
+    return data
+
+
+def _simple(item: _Parameter, value: Any, written: Callable[[str], str]) -> str:
+    """For a path or a header: `a,b`, `k,v` or `k=v`."""
+    if item.as_json or not isinstance(value, list | dict):
+        return written(_json(value) if item.as_json else _text(value))
+    between = "=" if item.explode else ","
+    pairs = [f"{written(str(key))}{between}{written(_text(part))}" for key, part in fields(value).items()]
+    return ",".join(pairs or [written(_text(part)) for part in items(value)])
+
+
+def _pairs(item: _Parameter, value: Any) -> list[str]:
+    """`name=value` for a query or a form."""
+    parts: list[tuple[str, list[Any]]] = [(item.name, value if isinstance(value, list) else [value])]
+    explode = item.explode
+    if item.as_json:
+        parts = [(item.name, [_json(value)])]
+    elif isinstance(value, dict) and item.style == "deepObject":
+        parts = [(f"{item.name}[{key}]", part if isinstance(part, list) else [part]) for key, part in value.items()]
+        explode = True
+    elif isinstance(value, dict):
+        flat = [one for pair in value.items() for one in pair]
+        parts = [(str(key), [part]) for key, part in value.items()] if explode else [(item.name, flat)]
+    texts = [(quote(name, safe="[]"), [quote(_text(part), safe="") for part in part_list]) for name, part_list in parts]
+    if explode:
+        return [f"{name}={text}" for name, part_texts in texts for text in part_texts]
+    return [f"{name}={_DELIMITERS.get(item.style, ',').join(part_texts)}" for name, part_texts in texts]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return value if isinstance(value, str) else "" if value is None else _json(value)
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ArgumentError("binary data, NaN and infinity cannot be sent as JSON") from None
+
+
+def _is_json(kind: str) -> bool:
+    plain = kind.partition(";")[0].strip().lower()
+    return plain in ("application/json", "*/*") or plain.endswith("+json")

@@ -1,0 +1,6 @@
+# attack: reads the environment of a process
+# error: runtime
+# line: 6
+# message: RuntimeError: 'os.environ' is not supported in this environment
+import os
+os.environ["PATH"]

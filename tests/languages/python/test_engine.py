@@ -1,0 +1,121 @@
+"""What only Python's engine has: calls that are made together, the jail of its process, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox import Limits, Sandbox, tool
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@tool
+def get(id: int) -> dict[str, int]:
+    """One row."""
+    return {"id": id, "twice": 2 * id}
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Sandbox]:
+    with Sandbox(tools=[get], language="python", limits=Limits(timeout=20)) as box:
+        yield box
+
+
+TOGETHER = {
+    "gather": "import asyncio\nawait asyncio.gather(*[get(id=i) for i in range(5)])",
+    "gather_of_a_variable": "import asyncio\ntasks = [get(id=i) for i in range(5)]\nawait asyncio.gather(*tasks)",
+    "a_tool": "parallel_map(get, range(5))",
+    "a_lambda": 'parallel_map(lambda i: get(id=i)["twice"] + 1, range(5))',
+    "a_function": "def f(i):\n    row = get(id=i)\n    return row['twice']\nparallel_map(f, range(5))",
+    "a_lambda_in_a_function": "def go(n):\n    return parallel_map(lambda i: get(id=i), range(n))\ngo(5)",
+    "settled": 'parallel_settle(lambda i: get(id=i)["twice"], range(5))',
+    "coroutines": "async def f(i):\n    return get(id=i)['id']\nawait asyncio.gather(*[f(i) for i in range(5)])",
+}
+
+
+@pytest.mark.parametrize("source", TOGETHER.values(), ids=list(TOGETHER))
+def test_calls_are_made_in_one_batch(source: str, box: Sandbox) -> None:
+    run = box.run(source)
+    assert run.error is None
+    assert [call.arguments["id"] for call in run.calls] == [0, 1, 2, 3, 4]
+    assert {call.batch for call in run.calls} == {1}
+
+
+def test_calls_that_are_not_awaited_are_made_one_by_one(box: Sandbox) -> None:
+    run = box.run('[get(id=i)["id"] for i in range(3)]')
+    assert [call.batch for call in run.calls] == [1, 2, 3]
+
+
+# The process beside the worker
+
+
+def monty_of(worker: int | None) -> int:
+    children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    return int(children[0])
+
+
+def test_the_engines_process_is_locked_in(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.run("x = 1").ok
+        pid = monty_of(repl.worker_pid)
+        status = dict(
+            line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line
+        )
+        assert (status["Seccomp"].strip(), status["NoNewPrivs"].strip(), status["CapEff"].strip()) == (
+            "2",
+            "1",
+            "0" * 16,
+        )
+        assert Path(f"/proc/{pid}/environ").read_bytes() == b""
+        limits = {
+            line[:26].strip(): line[26:].split()[:2] for line in Path(f"/proc/{pid}/limits").read_text().splitlines()
+        }
+        assert limits["Max open files"] == limits["Max processes"] == limits["Max file size"] == ["0", "0"]
+        assert int(limits["Max address space"][0]) < 2**30
+        descriptors = [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+        assert all(name.startswith("pipe:") or name == "/dev/null" for name in descriptors)
+
+
+def test_a_killed_engine_is_a_crash_that_the_next_run_survives(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.run("x = 1").ok
+        os.kill(monty_of(repl.worker_pid), signal.SIGKILL)
+        run = repl.run("x")
+        assert run.error is not None and run.error.kind == "crashed" and run.state_lost
+        assert repl.run("1 + 1").value == 2
+
+
+def test_the_engines_process_ends_with_its_repl() -> None:
+    with Sandbox(language="python", min_workers=0) as box:
+        with box.repl() as repl:
+            assert repl.run("x = 1").ok
+            pid = monty_of(repl.worker_pid)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
+
+
+def test_what_does_not_stop_is_ended_by_the_hosts_clock() -> None:
+    source = "try:\n    sum(range(10**15))\nfinally:\n    x = 10 ** (10 ** 7) % 7"
+    with Sandbox(language="python", limits=Limits(timeout=30)) as box, box.repl() as repl:
+        assert repl.run("x = 1").ok
+        run = repl.run(source, limits=Limits(timeout=0.5))  # Monty's own limit is the first run's: 30 s
+        assert run.error is not None and run.error.limit == "time" and run.state_lost
+        assert repl.run("1 + 1").value == 2
+
+
+def test_the_layers_of_the_jail_can_be_required() -> None:
+    with Sandbox(language="python", require=("seccomp", "landlock", "memory-limit")) as box:
+        assert box.run("1 + 1").value == 2
+
+
+def test_a_run_is_the_same_in_every_process() -> None:
+    source = "import random\n[list({'b', 'a', 'c', 1}), hash('x'), [random.random() for _ in range(3)], id([]) > 0]"
+    with Sandbox(language="python") as box, box.repl() as one, box.repl() as other:
+        first = one.run(source)
+        assert first.ok and first.value[:2] == other.run(source).value[:2]

@@ -1,0 +1,91 @@
+"""The sections [openapi.<name>] and [sql.<name>]: namespaces of tools, agreements, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox.config import Config
+from moonbox.errors import ConfigError
+from moonbox.project.assembly import assemble
+from moonbox.project.diagnosis import diagnose
+from moonbox.project.trust import powers, trust_hash
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEC = {
+    "openapi": "3.1.0",
+    "paths": {
+        "/items": {"get": {"operationId": "items"}},
+        "/broken": {"get": {"parameters": [{"$ref": "#/none"}]}},
+    },
+}
+TEXT = """[openapi.shop]
+spec = "shop.json"
+base_url = "https://shop.example"
+auth = { bearer = "${SHOP_TOKEN}" }
+
+[sql.books]
+url = "sqlite:///books.db"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "shop.json").write_text(json.dumps(SPEC))
+    with sqlite3.connect(tmp_path / "books.db") as db:
+        db.execute("CREATE TABLE books (title TEXT)")
+    db.close()
+    (tmp_path / "moonbox.toml").write_text(TEXT)
+    return tmp_path
+
+
+def test_each_table_is_a_namespace(folder: Path) -> None:
+    config = Config.load(folder / "moonbox.toml", environ={"SHOP_TOKEN": "tok-123456789"})
+    with assemble(config) as project:
+        assert project.sandbox.toolbox.paths() == ("shop.items", "books.query", "books.tables")
+        assert project.sandbox.run("return tools.books.tables()").value == {"books": {"title": "TEXT"}}
+
+
+def test_a_source_that_cannot_be_used_costs_its_own_tools(folder: Path) -> None:
+    (folder / "books.db").unlink()
+    with assemble(Config.load(folder / "moonbox.toml", environ={})) as project:
+        assert project.sandbox.toolbox.paths() == ("shop.unavailable", "books.unavailable")
+        run = project.sandbox.run("tools.shop.unavailable()")
+        assert run.error is not None
+        assert "SHOP_TOKEN is not set" in run.error.message
+
+
+def test_they_need_an_agreement(folder: Path) -> None:
+    config = Config.load(folder / "moonbox.toml", environ={})
+    assert powers(config) == (
+        "send requests to https://shop.example (the OpenAPI specification shop)",
+        "read the database sqlite:///books.db (the SQL source books)",
+    )
+    changed = Config.parse(TEXT + "execute = true\n", folder / "moonbox.toml", environ={})
+    assert trust_hash(changed) != trust_hash(config)
+    assert powers(changed)[1].startswith("read and change the database")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[openapi.a]\nspc = "x"', r"\[openapi.a\] spec is missing"),
+        ('[openapi.a]\nspec = "x"\nauth = { bearer = "y" }', r"\[openapi.a\] auth and headers require base_url"),
+        ('[openapi."a b"]\nspec = "x"', "the name may have letters, digits and _ only"),
+        ('[sql.a]\nurl = "sqlite:///x"\nmax_rows = 0', r"\[sql.a\] max_rows must be more than 0"),
+    ],
+)
+def test_wrong_settings_are_errors(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        assemble(Config.parse(text))
+
+
+def test_the_doctor_names_operations_that_cannot_be_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "tok-123456789")
+    checks = {check.name: check.detail for check in diagnose(folder / "moonbox.toml").configuration}
+    assert checks["[openapi.shop]"] == "GET /broken: the reference '#/none' leads nowhere"

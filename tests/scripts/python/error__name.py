@@ -1,0 +1,5 @@
+# error: runtime
+# line: 5
+# message: NameError: name 'total' is not defined
+totl = 1
+total

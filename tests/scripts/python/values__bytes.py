@@ -1,0 +1,2 @@
+# value: {"$bytes": "Yf8="}
+b"a\xff"

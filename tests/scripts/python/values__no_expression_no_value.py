@@ -1,0 +1,4 @@
+x = 20
+# next run
+# prints: "20\n"
+print(x)

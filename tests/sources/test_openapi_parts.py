@@ -1,0 +1,274 @@
+"""Parts of specifications: styles of parameters, filters, authentication, waits, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pytest
+
+from moonbox import Limits, Sandbox, Toolbox
+from moonbox.errors import UsageError
+from tests.loopback_servers import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.loopback_servers import Request, Server
+
+SECRET = "s3cret:of-the-test"
+
+
+def operation(**more: Any) -> dict[str, Any]:
+    return {"responses": {"200": {"description": "ok"}}, **more}
+
+
+def spec(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "paths": paths, **more}
+
+
+def call(tools: Toolbox, source: str, **limits: Any) -> Any:
+    with Sandbox(tools, limits=Limits(timeout=30, max_tool_calls=50).replace(**limits)) as box:
+        return box.run(source)
+
+
+@pytest.fixture
+def echo(serve: Callable[..., Server]) -> Server:
+    """Answers with what it was asked."""
+    return serve({"/a": lambda request: Answer.json({"path": unquote(request.path), "headers": request.headers})})
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "written"),
+    [
+        ({"in": "query"}, "{1, 2}", "/a?v=1&v=2"),
+        ({"in": "query", "explode": False}, "{1, 2}", "/a?v=1,2"),
+        ({"in": "query", "style": "spaceDelimited", "explode": False}, "{1, 2}", "/a?v=1 2"),
+        ({"in": "query", "style": "pipeDelimited", "explode": False}, "{1, 2}", "/a?v=1|2"),
+        ({"in": "query", "style": "deepObject"}, "{x = 1, y = true}", "/a?v[x]=1&v[y]=true"),
+        ({"in": "query"}, "{x = 1, y = 'a&b'}", "/a?x=1&y=a&b"),
+        ({"in": "query", "explode": False}, "{x = 1}", "/a?v=x,1"),
+        ({"in": "query", "content": {"application/json": {}}}, "{x = {1}}", '/a?v={"x": [1]}'),
+        ({"in": "query"}, "'a/b?c&d=e f'", "/a?v=a/b?c&d=e f"),
+    ],
+)
+def test_parameters_are_written_in_their_styles(echo: Server, parameter: Any, value: str, written: str) -> None:
+    data = spec({"/a": {"get": operation(operationId="a", parameters=[{"name": "v", **parameter}])}})
+    run = call(Toolbox.from_openapi(data, base_url=echo.url), f"return tools.a{{v = {value}}}.path")
+    assert run.error is None
+    assert run.value == written
+
+
+@pytest.mark.parametrize("value", ["..", ".", ""])
+def test_a_parameter_cannot_leave_its_path(echo: Server, value: str) -> None:
+    parameters = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
+    data = spec({"/x/{id}/a": {"get": operation(operationId="a", parameters=parameters)}})
+    run = call(Toolbox.from_openapi(data, base_url=echo.url), f"return tools.a{{id = '{value}'}}")
+    assert run.error is not None
+    assert (run.error.code, echo.requests) == ("invalid", [])
+    call(Toolbox.from_openapi(data, base_url=echo.url), "return tools.a{id = '../a?x=1#'}")
+    assert echo.requests[0].path == "/x/..%2Fa%3Fx%3D1%23/a"
+
+
+def test_a_header_cannot_bring_another(echo: Server) -> None:
+    data = spec({"/a": {"get": operation(operationId="a", parameters=[{"name": "X-V", "in": "header"}])}})
+    run = call(Toolbox.from_openapi(data, base_url=echo.url), 'return tools.a{["X-V"] = "1\\r\\nHost: other"}')
+    assert run.error is not None
+    assert (run.error.code, echo.requests) == ("invalid", [])
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"include": ["tag:a"]}, ["get_one", "add_one"]),
+        ({"include": ["GET *"]}, ["get_one", "get_two"]),
+        ({"include": ["/two*"]}, ["get_two"]),
+        ({"include": ["get_*"], "exclude": ["tag:b"]}, ["get_one"]),
+        ({"exclude": ["POST /*"]}, ["get_one", "get_two"]),
+    ],
+)
+def test_filters_by_tag_path_method_and_name(options: dict[str, Any], names: list[str]) -> None:
+    one = {"get": operation(operationId="get_one", tags=["a"]), "post": operation(operationId="add_one", tags=["a"])}
+    data = spec({"/one": one, "/two/x": {"get": operation(operationId="get_two", tags=["b"])}})
+    tools = Toolbox.from_openapi(data, base_url="https://example.com", **options)
+    assert [tool.name for tool in tools] == names
+
+
+def test_what_cannot_be_used_is_reported_operation_by_operation() -> None:
+    loop = {"a": {"$ref": "#/components/parameters/b"}, "b": {"$ref": "#/components/parameters/a"}}
+    tree = {"type": "object", "properties": {"children": {"items": {"$ref": "#/components/schemas/tree"}}}}
+    answer = {
+        "200": {"description": "", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/tree"}}}}
+    }
+    deep: Any = {"type": "string"}
+    for _ in range(500):
+        deep = {"type": "array", "items": deep}
+    data = spec(
+        {
+            "/fine": {"get": {"operationId": "fine", "responses": answer}, "trace": operation()},
+            "/broken": {"get": operation(parameters=[{"$ref": "#/components/parameters/none"}])},
+            "/loop": {"get": operation(parameters=[{"$ref": "#/components/parameters/a"}])},
+            "/out": {"post": operation(requestBody={"$ref": "other.yaml#/body"})},
+            "/twice": {"get": operation(operationId="fine")},
+            "/odd/{id}": {"get": operation()},
+            "/style": {"get": operation(parameters=[{"name": "x", "in": "query", "style": "matrix"}])},
+            "/deep": {"get": operation(parameters=[{"name": "x", "in": "query", "schema": deep}])},
+            "/pattern": {"get": operation(parameters=[{"name": "x", "in": "query", "schema": {"type": "nothing"}}])},
+            "/words": {"get": "no"},
+        },
+        components={"schemas": {"tree": tree}, "parameters": loop},
+    )
+    tools = Toolbox.from_openapi(data, base_url="https://example.com")
+    assert [tool.name for tool in tools] == ["fine", "get_twice"]
+    assert [problem.partition(": ")[0] for problem in sorted(tools.problems)] == [
+        *("GET /broken", "GET /deep", "GET /loop", "GET /odd/{id}", "GET /pattern", "GET /style", "GET /twice"),
+        *("GET /words", "POST /out", "TRACE /fine"),
+    ]
+    assert "GET /broken: the reference '#/components/parameters/none' leads nowhere" in tools.problems
+    assert "GET /twice: the name 'fine' is taken; it is offered as 'get_twice'" in tools.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is neither JSON nor YAML"),
+        ("[1]", "is not an OpenAPI specification"),
+        ('{"swagger": "2.0"}', "only OpenAPI 3.0 and 3.1 are supported; the specification has swagger 2.0"),
+        ('{"openapi": "3.0.1", "paths": {}}', None),
+        ("openapi: 3.1.0\npaths: {}", None),
+        ("a: &a [x]\nopenapi: *a", "only OpenAPI 3.0 and 3.1"),
+    ],
+)
+def test_files(tmp_path: Path, text: str, message: str | None) -> None:
+    (tmp_path / "spec.yaml").write_text(text)
+    if message is None:
+        assert len(Toolbox.from_openapi(tmp_path / "spec.yaml", base_url="https://example.com")) == 0
+        return
+    with pytest.raises(UsageError, match=message):
+        Toolbox.from_openapi(tmp_path / "spec.yaml")
+
+
+def test_a_bomb_of_aliases(tmp_path: Path) -> None:
+    lines = ["a0: &a0 {type: string}"]
+    lines += [f"a{n}: &a{n} {{properties: {{x: *a{n - 1}, y: *a{n - 1}}}}}" for n in range(1, 40)]
+    (tmp_path / "spec.yaml").write_text("\n".join(["openapi: 3.1.0", *lines, "paths: {}"]))
+    with pytest.raises(UsageError, match="its aliases stand for more than"):
+        Toolbox.from_openapi(tmp_path / "spec.yaml", base_url="https://example.com")
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(UsageError, match="auth and headers require base_url"):
+        Toolbox.from_openapi(spec({}), auth={"bearer": "x"})
+    with pytest.raises(UsageError, match="base_url must begin with https"):
+        Toolbox.from_openapi(spec({}), base_url="http://example.com", auth={"bearer": "x"})
+    with pytest.raises(UsageError, match="exactly one of"):
+        Toolbox.from_openapi(spec({}), base_url="https://example.com", auth={"bearer": "x", "api_key": "y"})
+    with pytest.raises(UsageError, match="unknown setting 'inclde'"):
+        Toolbox.from_openapi(spec({}), inclde=["x"])
+
+
+# Where requests go, and what they carry
+
+
+@pytest.mark.parametrize(
+    ("auth", "header"),
+    [
+        ({"bearer": SECRET}, ("authorization", f"Bearer {SECRET}")),
+        ({"api_key": SECRET, "api_key_in": "header:X-Own-Key"}, ("x-own-key", SECRET)),
+        ({"api_key": SECRET, "api_key_in": "cookie:k"}, ("cookie", f"k={SECRET}")),
+        ({"api_key": SECRET, "api_key_in": "query:k"}, ("path", f"/a?k={SECRET}")),
+    ],
+)
+def test_credentials_are_sent_and_never_seen(echo: Server, auth: dict[str, str], header: tuple[str, str]) -> None:
+    data = spec({"/a": {"get": operation(operationId="a")}})
+    run = call(Toolbox.from_openapi(data, base_url=echo.url, auth=auth), "return tools.a()")
+    sent = {**echo.requests[0].headers, "path": unquote(echo.requests[0].path)}
+    assert sent[header[0]] == header[1]
+    assert SECRET not in json.dumps(run.to_dict())
+    assert "[secret " in json.dumps(run.value)
+
+
+def test_nothing_is_sent_to_another_host(echo: Server, serve: Callable[..., Server]) -> None:
+    other = serve({"/a": lambda _: Answer.json("reached")})
+    first = serve({"/a": lambda _: Answer.redirect(f"{other.url}/a", 307), "/b": lambda _: Answer.json("never")})
+    data = spec(
+        {
+            "/a": {"post": operation(operationId="a")},
+            "/b": {"get": operation(operationId="b", servers=[{"url": echo.url}])},
+        },
+        servers=[{"url": other.url}],
+    )
+    tools = Toolbox.from_openapi(data, base_url=first.url, auth={"bearer": SECRET}, policy={"*": "auto"})
+    run = call(tools, "return tools.a()")
+    assert run.error is not None
+    assert (run.error.code, other.requests) == ("denied", [])
+    assert call(tools, "return tools.b()").value == "never"
+    assert echo.requests == []
+
+
+def test_servers_of_a_specification_are_not_in_this_network(echo: Server) -> None:
+    data = spec({"/a": {"get": operation(operationId="a")}}, servers=[{"url": echo.url}])
+    run = call(Toolbox.from_openapi(data), "return tools.a()")
+    assert run.error is not None
+    assert (run.error.code, echo.requests) == ("denied", [])
+
+
+def test_client_credentials_are_cached_and_renewed(serve: Callable[..., Server]) -> None:
+    tokens: list[str] = []
+
+    def token(request: Request) -> Answer:
+        assert request.headers["authorization"].startswith("Basic ")
+        assert request.body == b"grant_type=client_credentials&scope=read+write"
+        tokens.append(f"access-token-{len(tokens)}")
+        return Answer.json({"access_token": tokens[-1], "expires_in": 3600})
+
+    def data(request: Request) -> Answer:
+        if request.headers["authorization"] != f"Bearer {tokens[-1]}" or (
+            len(tokens) == 1 and len(server.requests) > 4
+        ):
+            return Answer.json({"message": f"{request.headers['authorization']} has expired"}, status=401)
+        return Answer.json(len(tokens))
+
+    server = serve({"/token": token, "/a": data})
+    auth = {"client_id": "me", "client_secret": SECRET, "token_url": f"{server.url}/token", "scopes": ["read", "write"]}
+    tools = Toolbox.from_openapi(spec({"/a": {"get": operation(operationId="a")}}), base_url=server.url, auth=auth)
+    run = call(tools, "return {tools.a(), tools.a(), tools.a(), tools.a()}")
+    assert run.value == [1, 1, 1, 2]
+    assert len(tokens) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "after", "code", "tries"),
+    [(429, "3600", "rate_limited", 1), (503, "3600", "unavailable", 1), (503, None, "unavailable", 1)],
+)
+def test_waits_are_bounded_by_the_run(
+    serve: Callable[..., Server], status: int, after: str | None, code: str, tries: int
+) -> None:
+    headers = {"retry-after": after} if after else {}
+    server = serve({"/a": lambda _: Answer(status, b"busy", headers)})
+    tools = Toolbox.from_openapi(
+        spec({"/a": {"get": operation(operationId="a")}}), base_url=server.url, max_wait=100_000
+    )
+    run = call(tools, "local ok, e = pcall(tools.a) return e.code, e.retryable, e.data.retry_after", timeout=20)
+    assert run.values == (code, True, 3600 if after else None)
+    assert len(server.requests) == tries
+
+
+def test_a_service_that_is_busy_for_a_moment(serve: Callable[..., Server]) -> None:
+    answers = [Answer.json(1), Answer(429), Answer(429)]
+    server: Server = serve({"/a": lambda _: answers.pop()})
+    tools = Toolbox.from_openapi(
+        spec({"/a": {"post": operation(operationId="a")}}), base_url=server.url, policy={"*": "auto"}
+    )
+    assert call(tools, "return tools.a()").value == 1
+    assert len(server.requests) == 3
+
+
+def test_a_response_that_is_too_large(serve: Callable[..., Server]) -> None:
+    server = serve({"/a": lambda _: Answer(200, b"x" * 2000)})
+    tools = Toolbox.from_openapi(spec({"/a": {"get": operation(operationId="a")}}), base_url=server.url, max_bytes=1000)
+    run = call(tools, "return tools.a()")
+    assert run.error is not None
+    assert run.error.code == "result_too_large"

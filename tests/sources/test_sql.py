@@ -1,0 +1,147 @@
+"""Tools of databases: SQLite, DuckDB and a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import CodeMode, Limits, Sandbox, Toolbox
+from moonbox.errors import UsageError
+from tests.postgres import postgres
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["postgres"]
+TABLE = "CREATE TABLE orders (id INTEGER, customer TEXT, total NUMERIC(20, 2), made DATE, data {bytes})"
+ROWS = "INSERT INTO orders VALUES (1, 'Ann', 12.50, '2024-05-01', NULL), (2, 'Bob', 7.25, '2024-05-02', NULL)"
+
+
+@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database with two orders."""
+    folder = tmp_path_factory.mktemp("databases")
+    statements = [TABLE.format(bytes="BYTEA" if request.param == "postgresql" else "BLOB"), ROWS]
+    if request.param == "postgresql":
+        import psycopg
+
+        address: str = request.getfixturevalue("postgres")
+        with psycopg.connect(address) as db:
+            for statement in statements:
+                db.execute(statement)
+        return address
+    if request.param == "sqlite":
+        with sqlite3.connect(folder / "shop.db") as file:
+            for statement in statements:
+                file.execute(statement)
+        file.close()
+        return f"sqlite:///{folder}/shop.db"
+    import duckdb
+
+    with duckdb.connect(str(folder / "shop.duckdb")) as quack:
+        for statement in statements:
+            quack.execute(statement)
+    return f"duckdb:///{folder}/shop.duckdb"
+
+
+@pytest.fixture(scope="module")
+def box(url: str) -> Iterator[Sandbox]:
+    tools = Toolbox.from_sql(url, execute=True, max_rows=1000, timeout=5)
+    with Sandbox(tools, limits=Limits(timeout=60, max_tool_calls=100), approve=lambda *_: True) as box:
+        yield box
+
+
+@pytest.mark.parametrize(
+    ("script", "value"),
+    [
+        ("tools.query{sql = 'SELECT customer FROM orders WHERE id = ?', params = {2}}", [{"customer": "Bob"}]),
+        ("tools.query{sql = 'SELECT id FROM orders WHERE customer = :who', params = {who = 'Ann'}}", [{"id": 1}]),
+        ("tools.query('SELECT sum(total) AS s FROM orders')[1].s", 19.75),
+        ("tools.query('SELECT made, data FROM orders ORDER BY id')[1]", {"made": "2024-05-01", "data": None}),
+        ("tools.query('WITH o AS (SELECT * FROM orders) SELECT count(*) AS n FROM o -- all')[1].n", 2),
+        ("tools.query('VALUES (1, 2)')", 1),
+        ("#tools.query('EXPLAIN SELECT * FROM orders') > 0", True),
+        ("tools.query('SELECT id, id FROM orders WHERE id = 1')", [{"id": 1, "id_2": 1}]),
+        ("tools.query('SELECT id FROM orders WHERE id > 5')", []),
+        ("tools.tables().orders.customer", "TEXT"),
+    ],
+)
+def test_queries(box: Sandbox, script: str, value: Any) -> None:
+    run = box.run(f"return {script}")
+    assert run.error is None
+    if "VALUES" in script:
+        assert len(run.value) == value
+    elif "customer" in script and "tables" in script:
+        assert run.value.upper() in ("TEXT", "VARCHAR")
+    else:
+        assert run.value == value
+
+
+def test_the_catalog_has_the_columns_of_the_tables(box: Sandbox) -> None:
+    with CodeMode(box, approvals=True) as mode:
+        catalog = mode.definitions("mcp")[0]["description"].lower()
+    assert "- query(sql: string, params?: " in catalog
+    assert '- tables() -> {orders?: {id?: "integer", customer?: "' in catalog
+
+
+def test_a_change_needs_approval(url: str, box: Sandbox) -> None:
+    script = "return tools.execute{sql = 'UPDATE orders SET customer = ? WHERE id = 1', params = {'Anne'}}"
+    assert box.run(script).error is None
+    assert box.run("return tools.query('SELECT customer AS c FROM orders WHERE id = 1')[1].c").value == "Anne"
+    assert box.run(script.replace("Anne", "Ann")).error is None
+    assert "execute" not in Toolbox.from_sql(url)
+    for attack in ("CREATE FUNCTION f() RETURNS int AS 'x'", "SELECT 1", "DELETE FROM orders; DROP TABLE orders"):
+        refused = box.run("tools.execute(sql)", inputs={"sql": attack})
+        assert refused.error is not None
+        assert refused.error.code == "invalid", attack
+    with Sandbox(Toolbox.from_sql(url, execute=True), approve=lambda *_: False) as other:
+        run = other.run(script)
+    assert run.error is not None
+    assert run.error.kind == "denied"
+
+
+def test_results_are_bounded(url: str) -> None:
+    with Sandbox(Toolbox.from_sql(url, max_rows=1)) as box:
+        run = box.run("return tools.query('SELECT * FROM orders')")
+        assert run.error is not None
+        assert run.error.code == "result_too_large"
+    with Sandbox(Toolbox.from_sql(url, max_bytes=10)) as box:
+        run = box.run("return tools.query('SELECT * FROM orders')")
+        assert run.error is not None
+        assert run.error.code == "result_too_large"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_duckdb_reads_files_of_granted_folders(tmp_path: Path, suffix: str) -> None:
+    import duckdb
+
+    (tmp_path / "data").mkdir()
+    with duckdb.connect() as db:
+        db.execute(f"COPY (SELECT 1 AS id, 12.5 AS total) TO '{tmp_path}/data/sales.{suffix}'")
+    with Sandbox(Toolbox.from_sql("duckdb://", folders=[str(tmp_path / "data")])) as box:
+        run = box.run(f"return tools.query([[SELECT * FROM 'sales.{suffix}']])")
+        assert run.error is None
+        assert run.value == [{"id": 1, "total": 12.5}]
+        run = box.run(f"return tools.query([[SELECT * FROM read_{suffix}('{tmp_path}/data/*.{suffix}')]])")
+        assert run.value == [{"id": 1, "total": 12.5}]
+        run = box.run(f"return tools.query([[SELECT 'sales.{suffix}' AS name FROM read_{suffix}('sales.{suffix}')]])")
+        assert run.value == [{"name": f"sales.{suffix}"}]
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "message"),
+    [
+        ("mysql://x", {}, "the url of a database must be"),
+        ("sqlite:///none.db", {}, "the database cannot be used"),
+        ("sqlite:///none.db", {"folders": ["x"]}, "only DuckDB reads files"),
+        ("sqlite:///none.db", {"max_rows": 0}, "max_rows must be more than 0"),
+        ("postgresql://me:hush-hush@127.0.0.1:1/x", {}, "the database cannot be used"),
+    ],
+)
+def test_bad_settings(url: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        Toolbox.from_sql(url, **options)
+    assert "hush-hush" not in str(caught.value)
