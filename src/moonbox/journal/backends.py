@@ -108,11 +108,14 @@ class _Sqlite:
 
 
 MOST_CONNECTIONS = 16
-"""Of one process to PostgreSQL, which has 100 for all by default. One thread uses one at a time."""
+"""Of one open journal to PostgreSQL, which by default takes 100 from all processes together."""
 
 
 class PostgresBackend:
-    """A database that several machines share. A commit survives the death of any of them."""
+    """A database that several machines share. A commit survives the death of any of them.
+
+    A thread uses one connection at a time: inside a transaction it must not ask for another.
+    """
 
     for_update, for_share = " FOR UPDATE", " FOR SHARE"
 
@@ -160,27 +163,29 @@ class PostgresBackend:
         if self._closed:
             raise ClosedError(f"the {self.name} is closed")
         connection = None
-        self._room.acquire()
-        try:
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                connection = self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
-            yield connection
-        except self._psycopg.Error as error:
-            if connection is not None:
-                connection.close()
-                connection = None
-            raise JournalError(f"the {self.name} failed: {str(error).strip()}") from error
-        finally:
-            if connection is not None:
+        with self._room:
+            try:
                 with self._lock:
-                    keeps = not self._closed and not connection.closed
-                    if keeps:
-                        self._idle.append(connection)
-                if not keeps:
+                    connection = self._idle.pop() if self._idle else None
+                if connection is None:
+                    connection = self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+                yield connection
+            except self._psycopg.Error as error:
+                if connection is not None:
                     connection.close()
-            self._room.release()
+                    connection = None
+                raise JournalError(f"the {self.name} failed: {str(error).strip()}") from error
+            finally:
+                if connection is not None:
+                    self._put_back(connection)
+
+    def _put_back(self, connection: Any) -> None:
+        with self._lock:
+            keeps = not self._closed and not connection.closed
+            if keeps:
+                self._idle.append(connection)
+        if not keeps:
+            connection.close()
 
 
 class _Postgres:
