@@ -128,7 +128,7 @@ class AwaitedDriver:
             if not isinstance(failure, WorkerError):
                 raise failure from None  # a defect of ours
             closed = link.closed and self._failure is None
-            await asyncio.to_thread(execution.lose, failure, link, closed=closed)
+            execution.lose(failure, await asyncio.to_thread(link.kill), closed=closed, host_lost=link.host_lost)
             if execution.moving:
                 await self._drain()
             if execution.interrupted:

@@ -135,7 +135,8 @@ class BlockingDriver:
                     self._stop_and_drain(REASON_CANCELLED)
                     raise
         except WorkerError as problem:
-            execution.lose(problem, link, closed=link.closed)
+            closed = link.closed
+            execution.lose(problem, link.kill(), closed=closed, host_lost=link.host_lost)
             if execution.moving:
                 self._drain()
             if execution.interrupted:
@@ -144,7 +145,7 @@ class BlockingDriver:
             link.stop_waking()
             if execution.interrupted and not execution.over:  # a second Ctrl-C
                 left = WorkerError("the caller stopped waiting; the worker was killed")
-                execution.lose(left, link, closed=True)
+                execution.lose(left, link.kill(), closed=True)
 
     # The caller's thread
 

@@ -17,7 +17,6 @@ be ended; the driver then kills it and calls `lose`.
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +63,8 @@ class Execution:
     """The worker is gone with its machine; what scripts had defined is in the journal."""
     moving = False
     """For that reason the run goes on in another worker."""
+    moves = 0
+    """How often it did."""
     options: RunOptions
     """What the run was given."""
     _unsent = b""
@@ -76,7 +77,6 @@ class Execution:
         *,
         sources: Iterable[tuple[int, str]] = (),
         on_call: Callable[[CallEntry], None] | None = None,
-        on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         calls, limits = record.calls, record.calls.limits
@@ -88,8 +88,6 @@ class Execution:
             self._span = telemetry.start_run(record.id, record.language, record.repl_id, record.labels)
         self.ledger = CallLedger(record, on_call, telemetry, self._span)
         self._sources = sources
-        self._on_output = on_output
-        self._text_of = None if on_output is None else getincrementaldecoder("utf-8")("replace").decode
         self._decoder = Decoder(calls.most_elements, limits.max_depth, allow_nan=calls.value_limits.allow_nan)
         self._most_received = limits.max_memory * _MEMORIES + _SLACK
 
@@ -150,11 +148,9 @@ class Execution:
     def _take_output(self, payload: bytes) -> None:
         if not payload or self.record.printed + len(payload) > self.calls.limits.max_output:
             raise WorkerError("the worker sent more output than max_output allows, or none")
-        self.record.print(payload)
         if self.record.journal is not None:
             self.record.journal.printed(payload)
-        if self._on_output is not None and self._text_of is not None and (text := self._text_of(payload)):
-            self._on_output(text)
+        self.record.print(payload)
 
     def answer(self, entry: CallEntry, status: CallStatus, packed: Packed | None, error: ToolError | None) -> None:
         """Take the result of a call."""
@@ -187,14 +183,12 @@ class Execution:
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
             self.ledger.cancel_starting()
 
-    def lose(self, problem: WorkerError, link: Link | None = None, *, closed: bool = False) -> None:
+    def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False, host_lost: bool = False) -> None:
         """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first.
 
         Where its machine is gone, a run with a journal is not over: the driver calls `move`, and it goes on elsewhere.
         """
-        status = "" if link is None else link.kill()
         reason = self.stopping or (protocol.REASON_CANCELLED if closed else 0)
-        host_lost = link is not None and link.host_lost
         self.host_gone |= host_lost and self.record.journal is not None
         self.moving = self.host_gone and not reason
         if self.moving:
@@ -214,16 +208,6 @@ class Execution:
         self.over = True
         if not self.moving:
             self.lose(Gone())
-
-    def options_elsewhere(self) -> RunOptions:
-        """What the run is given where it goes on: what its caller has heard of its output is not said again."""
-        heard = self.options.get("on_output")
-        if heard is None:
-            return self.options
-        if not isinstance(heard, _Continued):
-            heard = _Continued(heard, self.record.output_text())
-        heard.position = 0
-        return {**self.options, "on_output": heard}
 
     # What comes out
 
@@ -284,18 +268,3 @@ class Execution:
         calls = self.calls
         sources = {protocol.chunk_name(number): source for number, source in self._sources}
         return calls.language.explain(error, sources=sources, tools=calls.toolbox.paths(), limits=calls.limits)
-
-
-class _Continued:
-    """Passes on the output of a run that began elsewhere, from where that had come to."""
-
-    def __init__(self, callback: Callable[[str], None], heard: str) -> None:
-        self.position = 0
-        self._callback = callback
-        self._heard = len(heard)
-
-    def __call__(self, text: str) -> None:
-        before, self.position = self.position, self.position + len(text)
-        if self.position > self._heard:
-            new, self._heard = text[max(0, self._heard - before) :], self.position
-            self._callback(new)

@@ -119,11 +119,14 @@ class ReplJournal:
 
     def reset(self) -> None:
         """What the scripts had defined is gone."""
+        if self.released:
+            self.recorded_runs()
         self.write("", [Reset()])
 
     def release(self) -> None:
-        self.released = True
-        self.journal.release(self.held)
+        if not self.released:
+            self.released = True
+            self.journal.release(self.held)
 
     def recorded_runs(self) -> list[RecordedRun]:
         """The runs since the Repl was last reset. One that was released is taken again: another may have used it."""

@@ -12,7 +12,7 @@ from moonbox.errors import UsageError
 from moonbox.journal.records import Begin, End
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
-from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs
+from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs, refuse_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,13 +153,10 @@ class Recovery:
             self._journal.release(self._held)
 
     def restore(self, *, abandon: bool) -> Repl:
-        if self._runs and self._runs[-1].end is None:
+        if not abandon:
+            refuse_interrupted(self._runs)
+        elif self._runs and self._runs[-1].end is None:
             run = self._runs[-1].begin.run
-            if not abandon:
-                raise UsageError(
-                    f"run {run} of this Repl was interrupted; continue it with resume({run!r}), "
-                    "or give it up with restore(…, abandon=True)"
-                )
             end = End(run=run, outcome="interrupted", at=time())
             self._events.write(run, [end])
             self._runs[-1].end = end

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import JournalError, MoonboxError, UsageError, WorkerError
-from moonbox.limits import Limits
-from moonbox.media import Media, MediaStore
-from moonbox.sandbox.blocking import BlockingDriver
+from moonbox.media import MediaStore
 from moonbox.sandbox.calls import CallPath
+from moonbox.sandbox.durable_repl import DurableRepl
 from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
@@ -24,15 +24,17 @@ from moonbox.wording import counted
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
     from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
+    from moonbox.limits import Limits
+    from moonbox.media import Media
     from moonbox.sandbox.background import Background
+    from moonbox.sandbox.blocking import BlockingDriver
     from moonbox.sandbox.decisions import Decision
-    from moonbox.sandbox.journaling import ReplJournal
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.recorded import Decisions, RecordedRun
     from moonbox.sandbox.sandbox import Sandbox
@@ -44,11 +46,9 @@ if TYPE_CHECKING:
     from moonbox.worker.pool import Pool
 
 _KEPT_SOURCES = 20
-_MOST_MOVES = 10
-"""Hosts that may be lost one after another under one run: the script may be the reason."""
 
 
-class Repl:
+class Repl(DurableRepl):
     """Runs scripts one after another in one environment: globals persist from run to run.
 
     Make it with `Sandbox.repl()`. The worker is taken from the pool on entering or at the first run.
@@ -56,10 +56,6 @@ class Repl:
 
     _calls: CallPath | None = None
     _number = 0
-    _journal: ReplJournal | None = None
-    _moves = 0
-    _moved = ""
-    """The run that was moved last, and how often."""
 
     def __init__(
         self,
@@ -124,8 +120,13 @@ class Repl:
         except BaseException:
             self._turns.leave()
             raise
+
+        def move(lost: Execution) -> tuple[BlockingDriver, Execution]:
+            link, again = self._move(lost)
+            return self._driver(link, again), again
+
         driver = self._driver(link, execution)
-        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps, self._move).begin()
+        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps, move).begin()
 
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited."""
@@ -182,23 +183,28 @@ class Repl:
     def globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined."""
         with self._turns.taken():
-            while True:
-                self._acquire()
-                try:
-                    return self._worker.read_globals()
-                except WorkerError:
-                    if not self._worker.asleep:
-                        raise
+            return self._read_globals()
+
+    async def aglobals(self) -> dict[str, str]:
+        """The same, awaited."""
+        from moonbox.sandbox.threads import unbroken
+
+        async with self._turns.ataken():
+            found: dict[str, str] = await unbroken(self._read_globals)
+            return found
+
+    def _read_globals(self) -> dict[str, str]:
+        while True:
+            self._acquire()
+            try:
+                return self._worker.read_globals()
+            except WorkerError:
+                if not self._worker.asleep:  # its host is gone: another worker has the globals
+                    raise
 
     def find_medium(self, handle: Any) -> Media | None:
         """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
         return self._media.get(handle)
-
-    async def aglobals(self) -> dict[str, str]:
-        """The same, awaited."""
-        import asyncio
-
-        return await asyncio.to_thread(self.globals)
 
     @property
     def may_have_globals(self) -> bool:
@@ -212,8 +218,6 @@ class Repl:
             self._worker.has_state = self._worker.asleep = False
             self._forget()
             if self._journal is not None:
-                if self._journal.released:
-                    self._journal.recorded_runs()
                 self._journal.reset()
 
     def _forget(self) -> None:
@@ -221,24 +225,6 @@ class Repl:
         self._check.forget()
         self._sources.clear()
         self._number = 0
-
-    def sleep(self, idle_for: float = 0.0) -> bool:
-        """Give the worker up until the next run, which restores what scripts have defined from the journal.
-
-        Nothing happens, and the result is False, where the Repl is in use or was used in the last `idle_for` seconds.
-        """
-        link = self._worker.link
-        if link is None or self._turns.closed or self._turns.paused or not self._turns.idle:
-            return False
-        self._sandbox.journal  # noqa: B018 - raises where there is none
-        with self._turns.taken():
-            link = self._worker.link
-            if link is None or link.idle_seconds() < idle_for:
-                return False
-            self._worker.sleep()
-            if self._journal is not None:
-                self._journal.release()
-        return True
 
     @property
     def paused(self) -> bool:
@@ -271,7 +257,7 @@ class Repl:
             self._turns.closed = True
             if getpid() == self._setup.pid:
                 self._worker.close(idle=self._turns.idle)
-                if self._journal is not None and not self._journal.released:
+                if self._journal is not None:
                     with suppress(MoonboxError):  # its lease ends by itself
                         self._journal.release()
             self._on_close(self)
@@ -298,128 +284,19 @@ class Repl:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    # From the journal
-
-    def replay(self, journal: ReplJournal, runs: Sequence[RecordedRun]) -> None:
-        """Run recorded runs again, in this new Repl, without invoking a tool; raises Diverged where one differs.
-
-        Runs that something from outside had stopped are left out: how far they came is not known.
-        """
-        self._journal = journal
-        with self._turns.taken():
-            self._rebuild(runs)
-
-    def resume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
-        """Run a recorded run again; where its record ends in the middle, it goes on from there."""
-        return self._drive(lambda link: self._begin_again(link, recorded, decisions))
-
-    async def aresume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
-        """The same, awaited."""
-        return await self._adrive(lambda link: self._begin_again(link, recorded, decisions))
-
-    def _begin_again(
-        self,
-        link: Link,
-        recorded: RecordedRun,
-        decisions: Decisions | None = None,
-        options: RunOptions | None = None,
-    ) -> Execution:
-        begin = recorded.begin
-        self._number = begin.number - 1
-        for each in recorded.media:
-            medium = Media(each.data, each.kind, each.name)
-            medium.address = each.address
-            self._media.keep(medium)
-        assert self._journal is not None
-        self._journal.media, _ = self._media.since(self._journal.media)
-        if options is None:
-            options = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
-        return self._begin(link, begin.source, (options, begin.inputs), recorded, decisions)
-
-    def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
-        """A worker in which these runs were run again; in a further one where its host is lost meanwhile."""
-        for _ in range(_MOST_MOVES):
-            link = self._worker.acquire()
-            self._forget()
-            if all(self._repeat(link, recorded) for recorded in runs):
-                self._worker.asleep = False
-                return link
-            self._worker.sleep()
-        raise WorkerError(f"{_MOST_MOVES} hosts were lost, one after another, while this Repl was being restored")
-
-    def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
-        """Run it again, unless something from outside had stopped it; False where the worker's host is lost."""
-        if recorded.end is None or not recorded.end.is_repeatable:
-            self._number = recorded.begin.number
-            return True
-        execution = self._begin_again(link, recorded)
-        if not execution.over:
-            self._driver(link, execution).run()
-        if execution.host_gone:
-            return False
-        self._finish(execution)
-        return True
-
-    def _move(self, execution: Execution) -> tuple[BlockingDriver, Execution]:
-        """The run, whose worker went with its host, once more on another: it goes on where it was.
-
-        Calls that had ended get their recorded answers. Those that had not begun are made.
-        """
-        journal, record = self._journal, execution.record
-        assert journal is not None and record.journal is not None
-        if self._setup.metrics is not None:
-            self._setup.metrics.count("runs_moved")
-        self._moves = self._moves + 1 if self._moved == record.id else 1
-        self._moved = record.id
-        if self._moves > _MOST_MOVES:
-            raise WorkerError(f"{_MOST_MOVES} hosts were lost while this script ran on them")
-        execution.outgoing()
-        record.journal.put(record.journal.take())
-        self._worker.sleep()
-        runs = journal.recorded_runs()
-        place = [run.begin.run for run in runs].index(record.id)
-        link = self._rebuild(runs[:place])
-        again = self._begin_again(link, runs[place], record.journal.decisions, execution.options_elsewhere())
-        return self._driver(link, again), again
-
-    def _acquire(self) -> Link:
-        """A worker that has what scripts have defined."""
-        link = self._worker.acquire()
-        return self._wake() if self._worker.asleep else link
-
-    async def _aacquire(self) -> Link:
-        """The same, awaited."""
-        import asyncio
-
-        link = await self._worker.aacquire()
-        return await asyncio.to_thread(self._wake) if self._worker.asleep else link
-
-    def _wake(self) -> Link:
-        assert self._journal is not None
-        runs = self._journal.recorded_runs()
-        if runs and runs[-1].end is None:
-            run = runs[-1].begin.run
-            raise UsageError(f"run {run} of this Repl was interrupted elsewhere; continue it with resume({run!r})")
-        return self._rebuild(runs)
-
-    def _driver(self, link: Link, execution: Execution) -> BlockingDriver:
-        return BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
-
     # One run
 
     def _drive(self, begin: Callable[[Link], Execution]) -> Run:
-        """Take the Repl's turn, and run what `begin` makes to its end."""
+        """Take the Repl's turn, and run what `begin` makes to its end: on another host where one is lost."""
         self._turns.enter()
         execution: Execution | None = None
         try:
             link = self._acquire()
             execution = begin(link)
-            if not execution.over:
+            while not execution.over:
                 self._driver(link, execution).run()
-            while execution.moving:
-                driver, execution = self._move(execution)
-                if not execution.over:
-                    driver.run()
+                if execution.moving:
+                    link, execution = self._move(execution)
             return self._finish(execution)
         except BaseException as problem:
             self._give_up(execution, problem)
@@ -429,22 +306,18 @@ class Repl:
 
     async def _adrive(self, begin: Callable[[Link], Execution]) -> Run:
         """The same, awaited."""
-        import asyncio
-
         from moonbox.sandbox.awaited import AwaitedDriver
+        from moonbox.sandbox.threads import unbroken
 
         await self._turns.aenter()
         execution: Execution | None = None
         try:
             link = await self._aacquire()
             execution = begin(link)
-            if not execution.over:
+            while not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
-            while execution.moving:
-                lost = execution
-                _, execution = await asyncio.to_thread(lambda lost=lost: self._move(lost))
-                if not execution.over and self._worker.link is not None:
-                    await AwaitedDriver(self._worker.link, execution, self._setup.threads).run()
+                if execution.moving:
+                    link, execution = await unbroken(partial(self._move, execution))
             return self._finish(execution)
         except BaseException as problem:
             self._give_up(execution, problem)
@@ -477,7 +350,6 @@ class Repl:
         begin = None if recorded is None else recorded.begin
         seed = setup.random.getrandbits(56) if begin is None else begin.seed
         repeats = recorded is not None and recorded.end is not None  # nobody but its caller hears of it
-        on_output = None if repeats else options.get("on_output")
         record = RunRecord(
             self._call_path(options.get("limits") or setup.limits),
             source,
@@ -489,7 +361,7 @@ class Repl:
             intents=None
             if setup.sink is None or repeats
             else Intents.to(setup.sink, setup.redactor, self._before_write),
-            on_output=on_output,
+            on_output=None if repeats else options.get("on_output"),
             context=setup.context_with(options.get("context")),
             labels=options.get("labels"),
         )
@@ -500,7 +372,6 @@ class Repl:
             record,
             sources=self._sources,
             on_call=None if repeats else options.get("on_call"),
-            on_output=on_output,
             telemetry=None if repeats else setup.telemetry,
         )
         execution.options = options
@@ -514,29 +385,6 @@ class Repl:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
         execution.begin(update + protocol.pack_run(program, number, seed), link)
         return execution
-
-    def _take_down(
-        self,
-        record: RunRecord,
-        inputs: list[tuple[str, Any]],
-        recorded: RecordedRun | None,
-        decisions: Decisions | None,
-    ) -> None:
-        """Give the run its journal, where the Sandbox has one."""
-        setup = self._setup
-        if setup.journal is None:
-            return
-        from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
-
-        if self._journal is None:
-            labels = self._options.get("labels") or record.labels  # those of its first run say for whom it is
-            self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, setup.language.name, labels))
-        elif self._worker.loss_unseen:
-            self._journal.reset()
-        record.journal = RunJournal(self._journal, record, recorded, decisions)
-        if recorded is None:
-            changed = self._journal.changed_environment(self.toolbox, self._additions, record.language, setup.features)
-            record.journal.begin([*changed, begin_of(record, inputs)])
 
     def _call_path(self, limits: Limits) -> CallPath:
         """The one of the latest run, unless something has changed since."""
