@@ -51,7 +51,9 @@ class LocalCluster:
         node = self._nodes.pop(self.random.randrange(len(self._nodes)))
         name: str = node.node_id
         started = [process.process for each in node.all_processes.values() for process in each]
-        pids = [process.pid for process in started if process.poll() is None]  # others may have the numbers of dead ones
+        pids = [
+            process.pid for process in started if process.poll() is None
+        ]  # others may have the numbers of dead ones
         for pid in [*_children(pids), *pids]:
             with _gone_is_fine():
                 os.kill(pid, signal.SIGKILL)

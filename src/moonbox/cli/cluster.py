@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
 from moonbox.cli.output import console, print_json
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 app = typer.Typer(name="cluster", help="Show the nodes of a cluster and what they do.", no_args_is_help=True)
-_NODE = ("node", "address", "workers", "room", "front_ends", "free_memory", "version")
-_FRONT_END = ("name", "repls", "asleep", "runs", "waiting")
 
 
 @app.callback()
@@ -42,22 +37,19 @@ def status(
     if as_json:
         print_json(result)
         return
-    screen = console()
-    screen.print(_table(_NODE, [_node_row(node) for node in result["nodes"]]))
-    screen.print(_table(_FRONT_END, result["front_ends"]))
+    nodes = [
+        {**node, "node": node["node"][:8], "free memory": f"{node.get('free_memory', 0) / 2**30:.1f} GiB"}
+        for node in result["nodes"]
+    ]
+    ends = [{"front end": each["name"], **each["repls"], **each["workers"]} for each in result["front_ends"]]
+    _print_table(nodes, "node", "address", "workers", "room", "free memory", "version", "problem")
+    _print_table(ends, "front end", "awake", "asleep", "running", "waiting")
 
 
-def _node_row(node: dict[str, Any]) -> dict[str, Any]:
-    memory = f"{node['free_memory'] / 2**30:.1f} GiB" if "free_memory" in node else node.get("problem", "")
-    return {**node, "node": node["node"][:8], "free_memory": memory}
-
-
-def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> Any:
+def _print_table(rows: list[dict[str, Any]], *columns: str) -> None:
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column.replace("_", " "), no_wrap=True)
+    table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(str(row.get(column, "–")) for column in columns))
-    return table
+    console().print(table)

@@ -12,6 +12,7 @@ from moonbox.errors import ClosedError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
+from moonbox.sandbox.figures import Figures
 from moonbox.sandbox.options import RunOptions, check_callbacks, check_context
 from moonbox.sandbox.recovery import DurableRuns
 from moonbox.sandbox.setup import (
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.cluster.membership import Membership
-    from moonbox.cluster.source import HostConnection
     from moonbox.failures import Failures
     from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
@@ -126,8 +126,7 @@ class Sandbox(DurableRuns):
             max_workers=max_workers,
         )
         check_required(require, isolation)
-        if not isinstance(approval_seconds, int | float) or not 0 < approval_seconds < float("inf"):
-            raise UsageError(f"approval_seconds must be a positive number, not {approval_seconds!r}")
+        _check_seconds("approval_seconds", approval_seconds)
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
         check_context({} if context is None else context)
         limits = limits or Limits()
@@ -165,31 +164,23 @@ class Sandbox(DurableRuns):
         if require:
             self._prove_jail()
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
+        self._figures = Figures(self._repls, self._pool, setup.cluster)
+        if metrics is not None:
+            metrics.watch(self._figures)
+        if setup.cluster is not None:
+            setup.cluster.figures = self._figures
         if sleep_after is not None:
-            self._put_to_sleep(sleep_after)
-        if metrics is not None or self._setup.cluster is not None:
-            self._measure(metrics)
+            from moonbox.sandbox.sleeping import put_to_sleep
+
+            _check_seconds("sleep_after", sleep_after)
+            self.journal  # noqa: B018 - raises where there is none: from it a Repl that sleeps is restored
+            put_to_sleep(self._repls, self._pool, sleep_after)
         self._repl_class: type[Repl] | None = None
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
         self._shut_down = weakref.finalize(
             self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink, setup.journal
         )
-
-    def _measure(self, metrics: Metrics | None) -> None:
-        from moonbox.sandbox.measuring import measure, report
-
-        if metrics is not None:
-            measure(self, metrics)
-        if self._setup.cluster is not None:
-            report(self, self._setup.cluster)
-
-    def _put_to_sleep(self, seconds: float) -> None:
-        from moonbox.sandbox.sleeping import put_to_sleep
-
-        if self._setup.journal is None:
-            raise UsageError("sleep_after needs a journal, from which a Repl that sleeps is restored")
-        put_to_sleep(self, self._repls, seconds)
 
     def _prove_jail(self) -> None:
         try:
@@ -252,16 +243,6 @@ class Sandbox(DurableRuns):
     def on_cluster(self) -> bool:
         """Whether its workers are on the nodes of a cluster."""
         return self._setup.cluster is not None
-
-    @property
-    def cluster_hosts(self) -> Sequence[HostConnection]:
-        """The nodes of the cluster that it can reach now; none where it has no cluster."""
-        return () if self._setup.cluster is None else self._setup.cluster.connections()
-
-    @property
-    def repls(self) -> tuple[Repl, ...]:
-        """Those that are open."""
-        return tuple(self._repls)
 
     @property
     def workers(self) -> PoolCounts:
@@ -434,6 +415,11 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
         return _shared_sandbox(os.getpid(), options.get("language", DEFAULT_LANGUAGE)).run(source, **given)
     with Sandbox(tools, **{"min_workers": 0, **options}) as box:
         return box.run(source, **given)
+
+
+def _check_seconds(name: str, seconds: Any) -> None:
+    if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
+        raise UsageError(f"{name} must be a positive number, not {seconds!r}")
 
 
 def _open_journal(place: Any, durability: str) -> Journal:

@@ -197,6 +197,10 @@ class Pool:
             waiting = self._waiting + len(self._awaiting)
             return PoolCounts(live=self._live, in_use=len(self._out), spare_pids=spare_pids, waiting=waiting)
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def prime(self) -> None:
         """Start a spare now; raises what prevents it."""
         with self._lock:
