@@ -16,7 +16,6 @@ export interface Texts {
   with_tools: string;
   helpers: string;
   paging: string;
-  failures: string;
   failures_return: string;
   failures_raise: string;
   failures_except: string;

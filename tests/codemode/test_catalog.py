@@ -15,7 +15,8 @@ from moonbox.languages.registry import LANGUAGES, language
 TEXTS = language("lua").texts
 NAMES = (
     "Tools by group, only names; a call is {call}. Before the first one, read "
-    'docs.describe("name"), or docs.describe("group") for all of a group:'
+    'docs.describe("name"), or docs.describe("group") for all of a group; docs.search("words") -> '
+    "{{name, signature, summary}}[]:"
 )
 
 
@@ -139,8 +140,8 @@ def test_the_catalog_shrinks_by_named_steps() -> None:
         ]
     )
     assert seen["search"].text == (
-        'There are 60 tools in: tools, {crm, github}. Find them with docs.search("words"), read one, or a whole group, '
-        'with docs.describe("name"); a call is tools.github.tool_19{...}.'
+        'There are 60 tools in: tools, {crm, github}. Find them with docs.search("words") -> {name, signature, '
+        'summary}[], read one, or a whole group, with docs.describe("name"); a call is tools.github.tool_19{...}.'
     )
 
 
@@ -149,7 +150,7 @@ def test_dots_in_names_are_namespaces_too() -> None:
     names = ["crm.find", "crm.drop", "odd space.find", "now"]
     tools = [*(made(name, wide) for name in names), made("find", wide, namespace="git.hub")]
     lines = ["- now", "- crm: drop, find", "- {git.hub, odd_space}: find"]
-    assert text(*tools, budget=60).splitlines()[1:] == lines
+    assert text(*tools, budget=69).splitlines()[1:] == lines
     assert "There are 5 tools in: tools, crm, {git.hub, odd_space}. " in text(*tools, budget=1)
     many = [made(f"x{number}", namespace=f"space{number:03}") for number in range(75)]
     assert "space058, space059 and 15 more. Find" in text(*many, budget=1)
@@ -282,7 +283,7 @@ def test_the_whole_description() -> None:
     limits = "- At most 1000 tool calls and 30 seconds a script."
     with Sandbox([greet]) as box, CodeMode(box) as mode:
         line = "- greet(name: string) -> string — Greet someone."
-        about = [TEXTS.description, TEXTS.with_tools, TEXTS.failures, TEXTS.failures_return, limits]
+        about = [TEXTS.description, TEXTS.with_tools, TEXTS.failures_return, limits]
         assert mode.description == "\n".join([*about, "Tools:", line])
         assert len(mode.description.encode()) < 2500
 
@@ -473,7 +474,7 @@ def test_groups_with_equal_members_are_listed_once() -> None:
     found = text(*groups("acme_math", "globex_math", "other"))
     assert found.splitlines()[1] == "- {acme_math, globex_math, other}.tool_0(a: integer) — Does thing 0."
     assert len(found.splitlines()) == 13
-    assert "- {acme, globex}_math: tool_0, " in text(*groups("acme_math", "globex_math"), budget=80)
+    assert "- {acme, globex}_math: tool_0, " in text(*groups("acme_math", "globex_math"), budget=100)
     clones = [*groups("acme_math", "globex_math"), made("one", {}, "Not the same.", namespace="acme_math")]
     assert "\n- acme_math.one() — Not the same.\n" in text(*clones)
 
@@ -496,7 +497,7 @@ def test_groups_that_were_used_keep_their_signatures() -> None:
     assert "\n- b: " not in names.text
     assert shown(230).text.startswith("Tools:\n- b.b_1(parameter_0: integer, ")
     assert "\n- b: b_0, b_10, " in shown(230).text
-    assert shown(80).text.splitlines()[2].startswith("There are 36 tools in: a, b, c. ")
+    assert shown(100).text.splitlines()[2].startswith("There are 36 tools in: a, b, c. ")
     assert "b_1" not in shown(60).text
 
 

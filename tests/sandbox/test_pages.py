@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -10,7 +12,7 @@ import pytest
 from moonbox import Limits, Sandbox, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from moonbox import Run
 
@@ -135,58 +137,85 @@ BROKEN: dict[Callable[[dict[str, Any]], Any], tuple[dict[str, Any], str]] = {
 SCRIPTS = {"lua": "return pages(tools.{}{})", "rhai": 'pages("{}"{})', "python": "pages({}{})"}
 
 
-def _run(call: Callable[[dict[str, Any]], Any], parameters: Any, source: str, language: str, **options: Any) -> Run:
-    schema = {"type": "object", "properties": parameters}
-    tool = Tool.from_schema(name=call.__name__, description="", parameters=schema, call=call)
-    with Sandbox([tool], language=language, **options) as box, box.repl() as repl:
-        return repl.run(source)
+NULLS = [
+    ("next_page", None, None),
+    ("next", None, None),
+    ("next_cursor", "", None),
+    ("nextPage", False, None),
+    ("next_page", None, "pagination"),
+    ("next", None, "links"),
+]
+"""The name of the field with the next page, its value at the end, and the field that holds it."""
 
 
-@pytest.mark.parametrize("isolation", ["process", "inline"])
-@pytest.mark.parametrize("language", SCRIPTS)
-@pytest.mark.parametrize("call", PARAMETERS, ids=lambda call: call.__name__)
-def test_every_form_gives_all_items(call: Any, language: str, isolation: str) -> None:
-    source = SCRIPTS[language].format(call.__name__, "")
-    run = _run(call, PARAMETERS[call], source, language, isolation=isolation)
-    assert run.unwrap() == ITEMS
-    assert len(run.calls) <= 6  # five pages; a form without an end takes one more
+def _with_a_next(parameter: str, number: int) -> Tool:
+    name, end, inside = NULLS[number]
 
-
-@pytest.mark.parametrize("language", SCRIPTS)
-@pytest.mark.parametrize(
-    ("name", "end", "inside"),
-    [
-        ("next_page", None, None),
-        ("next", None, None),
-        ("next_cursor", "", None),
-        ("nextPage", False, None),
-        ("next_page", None, "pagination"),
-        ("next", None, "links"),
-    ],
-)
-@pytest.mark.parametrize("parameter", ["page", "offset"])
-def test_a_next_that_is_null_is_the_end(name: str, end: Any, inside: str | None, parameter: str, language: str) -> None:
     def listed(args: dict[str, Any]) -> Any:
         at = args.get("offset", (args.get("page", 1) - 1) * 5)
         following = {"page": at // 5 + 2, "offset": at + 5}[parameter] if at + 5 < len(ITEMS) else end
         says = {name: following}
         return {"items": _cut(at), **({inside: says} if inside else says)}
 
-    run = _run(listed, {parameter: WHOLE}, SCRIPTS[language].format("listed", ""), language)
+    return _tool(f"{parameter}_{number}", {parameter: WHOLE}, listed)
+
+
+def _tool(name: str, parameters: dict[str, Any], call: Callable[[dict[str, Any]], Any]) -> Tool:
+    schema = {"type": "object", "properties": parameters}
+    return Tool.from_schema(name=name, description="", parameters=schema, call=call)
+
+
+TOOLS = [
+    *(_tool(call.__name__, parameters, call) for call, parameters in PARAMETERS.items()),
+    *(_tool(call.__name__, parameters, call) for call, (parameters, _) in BROKEN.items()),
+    *(_with_a_next(parameter, number) for parameter in ("page", "offset") for number in range(len(NULLS))),
+]
+
+
+@pytest.fixture(scope="module")
+def run_in() -> Iterator[Callable[..., Run]]:
+    """Runs a script in a language, in one Sandbox with all tools for each isolation."""
+    with contextlib.ExitStack() as stack:
+
+        @cache
+        def box(language: str, isolation: Any, check: bool) -> Sandbox:
+            return stack.enter_context(Sandbox(TOOLS, language=language, isolation=isolation, check=check))
+
+        def run(
+            source: str, language: str = "lua", isolation: str = "process", check: bool = True, **of_run: Any
+        ) -> Run:
+            return box(language, isolation, check).run(source, **of_run)
+
+        yield run
+
+
+@pytest.mark.parametrize("isolation", ["process", "inline"])
+@pytest.mark.parametrize("language", SCRIPTS)
+@pytest.mark.parametrize("call", PARAMETERS, ids=lambda call: call.__name__)
+def test_every_form_gives_all_items(run_in: Any, call: Any, language: str, isolation: str) -> None:
+    run = run_in(SCRIPTS[language].format(call.__name__, ""), language, isolation)
+    assert run.unwrap() == ITEMS
+    assert len(run.calls) <= 6  # five pages; a form without an end takes one more
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+@pytest.mark.parametrize("number", range(len(NULLS)))
+@pytest.mark.parametrize("parameter", ["page", "offset"])
+def test_a_next_that_is_null_is_the_end(run_in: Any, number: int, parameter: str, language: str) -> None:
+    run = run_in(SCRIPTS[language].format(f"{parameter}_{number}", ""), language)
     assert run.unwrap() == ITEMS
     assert len(run.calls) == 5
 
 
 @pytest.mark.parametrize("language", SCRIPTS)
 @pytest.mark.parametrize("call", BROKEN, ids=lambda call: call.__name__)
-def test_an_unknown_form_and_an_endless_server_are_errors_that_say_why(call: Any, language: str) -> None:
-    parameters, message = BROKEN[call]
+def test_an_unknown_form_and_an_endless_server_are_errors_that_say_why(run_in: Any, call: Any, language: str) -> None:
     source = SCRIPTS[language].format(call.__name__, "")
-    error = _run(call, parameters, source, language, limits=Limits(max_tool_calls=2000)).error
+    error = run_in(source, language, limits=Limits(max_tool_calls=2000)).error
     assert error is not None
     assert error.kind == "runtime"
     assert error.message.startswith("pages: ")
-    assert message in error.message
+    assert BROKEN[call][1] in error.message
     assert error.line == 1
 
 
@@ -202,15 +231,15 @@ def test_an_unknown_form_and_an_endless_server_are_errors_that_say_why(call: Any
         ("python", "pages(tools.by_cursor, {}, 5)", 5),
     ],
 )
-def test_it_stops_early(language: str, source: str, ids: int) -> None:
-    run = _run(by_cursor, PARAMETERS[by_cursor], source, language)
+def test_it_stops_early(run_in: Any, language: str, source: str, ids: int) -> None:
+    run = run_in(source, language)
     assert [item["id"] for item in run.unwrap()] == list(range(1, ids + 1))
     assert len(run.calls) == (ids + 4) // 5
 
 
-def test_arguments_are_kept_and_not_changed() -> None:
+def test_arguments_are_kept_and_not_changed(run_in: Any) -> None:
     source = "local args = {limit = 10} local items = pages(tools.by_offset_alone, args) return #items, args"
-    run = _run(by_offset_alone, PARAMETERS[by_offset_alone], source, "lua")
+    run = run_in(source)
     assert run.values == (23, {"limit": 10})
     assert [call.arguments for call in run.calls] == [
         {"limit": 10},
@@ -220,9 +249,8 @@ def test_arguments_are_kept_and_not_changed() -> None:
 
 
 @pytest.mark.parametrize("language", SCRIPTS)
-def test_the_limit_of_calls_holds(language: str) -> None:
-    source = SCRIPTS[language].format("endless", "")
-    run = _run(endless, {"cursor": TEXT}, source, language, limits=Limits(max_tool_calls=7))
+def test_the_limit_of_calls_holds(run_in: Any, language: str) -> None:
+    run = run_in(SCRIPTS[language].format("endless", ""), language, limits=Limits(max_tool_calls=7))
     assert run.error is not None
     assert (run.error.kind, run.error.limit, len(run.calls)) == ("limit", "calls", 7)
 
@@ -246,13 +274,15 @@ def test_the_limit_of_calls_holds(language: str) -> None:
         ("python", 'pages("nothing")', "pages: there is no tool 'nothing'"),
     ],
 )
-def test_wrong_arguments_are_errors_that_say_what_to_write(language: str, source: str, message: str) -> None:
-    error = _run(by_cursor, PARAMETERS[by_cursor], source, language, check=False).error
+def test_wrong_arguments_say_what_to_write(
+    run_in: Any, language: str, source: str, message: str
+) -> None:
+    error = run_in(source, language, check=False).error
     assert error is not None
     assert error.message.startswith(message)
 
 
-def test_several_tools_are_paged_at_the_same_time() -> None:
+def test_several_tools_are_paged_at_the_same_time(run_in: Any) -> None:
     source = "local function all() return pages(tools.by_cursor) end local r = parallel{all, all} return #r[1] + #r[2]"
-    run = _run(by_cursor, PARAMETERS[by_cursor], source, "lua")
+    run = run_in(source)
     assert run.unwrap() == 2 * len(ITEMS)

@@ -187,30 +187,30 @@ def test_wrong_options_of_a_sandbox(options: dict[str, Any], message: str) -> No
     assert str(caught.value).startswith(message)
 
 
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"limits": 5}, "limits must be a Limits value, for example Limits(timeout=10); not 5"),
+    ({"timeout": "soon"}, "Limits.timeout must be a number of seconds, not 'soon'"),
+    ({"on_call": 5}, "on_call must be a function, not 5"),
+    ({"on_output": 5}, "on_output must be a function, not 5"),
+    ({"context": [1]}, "context must be a mapping from names to values, not [1]"),
+    ({"context": {1: 2}}, "context must have strings as names, not 1"),
+    ({"labels": [1]}, "labels must be a mapping from strings to strings, not [1]"),
+    ({"labels": {"user": 5}}, "the label 'user' must be a string, not 5"),
+    ({"labels": {"a b": "c"}}, "the name of a label must be 1 to 64 letters, digits or any of _ . - /, not 'a b'"),
+    ({"labels": {"user": "x" * 257}}, "the label 'user' has 257 characters; at most 256 are possible"),
+    ({"labels": {f"k{n}": "" for n in range(17)}}, "there are 17 labels; at most 16 are possible"),
+    ({"labels": {"user": "a\nb"}}, "the label 'user' must be one line of printable text"),
+    ({"label": {}}, "unknown option 'label'; did you mean 'labels'?"),
+]
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"limits": 5}, "limits must be a Limits value, for example Limits(timeout=10); not 5"),
-        ({"timeout": "soon"}, "Limits.timeout must be a number of seconds, not 'soon'"),
-        ({"on_call": 5}, "on_call must be a function, not 5"),
-        ({"on_output": 5}, "on_output must be a function, not 5"),
-        ({"context": [1]}, "context must be a mapping from names to values, not [1]"),
-        ({"context": {1: 2}}, "context must have strings as names, not 1"),
-        ({"labels": [1]}, "labels must be a mapping from strings to strings, not [1]"),
-        ({"labels": {"user": 5}}, "the label 'user' must be a string, not 5"),
-        ({"labels": {"a b": "c"}}, "the name of a label must be 1 to 64 letters, digits or any of _ . - /, not 'a b'"),
-        ({"labels": {"user": "x" * 257}}, "the label 'user' has 257 characters; at most 256 are possible"),
-        ({"labels": {f"k{n}": "" for n in range(17)}}, "there are 17 labels; at most 16 are possible"),
-        ({"labels": {"user": "a\nb"}}, "the label 'user' must be one line of printable text"),
-        ({"label": {}}, "unknown option 'label'; did you mean 'labels'?"),
-    ],
-)
-def test_wrong_options_of_a_run(way: Callable[..., Run], options: dict[str, Any], message: str) -> None:
+def test_wrong_options_of_a_run(way: Callable[..., Run]) -> None:
     with Sandbox([add]) as box:
-        with pytest.raises(UsageError) as caught:
-            way(box, "return 1", **options)
-        assert str(caught.value).startswith(message)
+        for options, message in WRONG:
+            with pytest.raises(UsageError) as caught:
+                way(box, "return 1", **options)
+            assert str(caught.value).startswith(message)
         assert way(box, "return 1").ok
 
 

@@ -35,7 +35,7 @@ export class CodeTool {
     const parts = description === null ? [texts.description, this.hasRecords(catalog) ? texts.helpers : ""] : [description];
     if (this.reached > 0 && description === null) {
       const paged = [...hidden].some((tool) => pagingForm(tool) !== null);
-      parts.push(texts.with_tools, paged ? texts.paging : "", texts.failures, this.failuresText(), this.limitsText());
+      parts.push(texts.with_tools, paged ? texts.paging : "", this.failuresText(), this.limitsText());
     }
     if (added.size > 0) parts.push(texts.added_title, ...[...added].map(([name, said]) => addedLine(name, said)));
     parts.push(catalog.text);

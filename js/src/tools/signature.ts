@@ -109,20 +109,27 @@ export function sentence(tool: Tool): string {
 }
 
 /**
- * The same for a list of many tools: without a sentence that only repeats the name, and with facts, also with later sentences
- * that tell what to know.
+ * The same for a list of many tools: without a sentence that only repeats the signature's names, and with facts, also with later
+ * sentences that tell what to know.
  */
 export function worthSaying(tool: Tool, facts: boolean, shared: ReadonlySet<string> = new Set()): string {
   const first = firstSentence(tool.description);
   const stems = words(first);
-  const known = new Set(words(tool.path));
-  const repeats = stems.length > 0 && known.has(stems[0]!) && stems.every((stem) => known.has(stem) || shared.has(stem));
+  const called = new Set(words(tool.path));
+  const known = new Set([...called, ...shared, ...fieldNames(tool).flatMap(words)]);
+  const repeats = stems.length > 0 && called.has(stems[0]!) && stems.every((stem) => known.has(stem));
   const said = !first || repeats ? [] : [first];
   if (facts) {
     const later = sentences(oneLine(begin(tool.description))).slice(1).filter(telling);
     said.push(...later.filter((text) => lengthOf(text) <= LONGEST_SENTENCE).slice(0, MOST_SENTENCES));
   }
   return said.length > 0 ? ` — ${visible(said.join(" "))}` : "";
+}
+
+/** The names of its parameters, and of the fields of what it returns. */
+function fieldNames(tool: Tool): string[] {
+  const returns = new Document(tool.returns ?? {});
+  return [...Object.keys(tool.document.properties(tool.document.root)), ...Object.keys(returns.properties(returns.root))];
 }
 
 /** Words in the first sentences of a quarter of the tools and more: they tell none from another. */

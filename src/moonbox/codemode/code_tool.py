@@ -70,7 +70,7 @@ class CodeTool:
         parts = [texts.description, texts.helpers if _has_records(hidden, catalog) else ""] if own is None else [own]
         if len(hidden) and own is None:
             paged = any(paging_form(tool) is not None for tool in hidden)
-            parts += [texts.with_tools, texts.paging if paged else "", texts.failures]
+            parts += [texts.with_tools, texts.paging if paged else ""]
             parts += [self._failures_text(), self._limits_text()]
         if added:
             parts.append("\n".join([texts.added_title, *(_added(name, said) for name, said in added.items())]))

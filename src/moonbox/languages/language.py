@@ -81,8 +81,6 @@ class Texts(Struct, frozen=True, kw_only=True):
     """Functions for lists; in every description."""
     paging: str = ""
     """How all pages of a tool are fetched, where there are tools."""
-    failures: str = ""
-    """The codes of failures, where there are tools."""
     failures_return: str = ""
     """Where a result that is nothing but a failure is data."""
     failures_raise: str = ""

@@ -121,15 +121,24 @@ def sentence(tool: Tool) -> str:
 
 
 def worth_saying(tool: Tool, *, facts: bool = False, shared: Set[str] = frozenset()) -> str:
-    """The same for a list of many tools: without a sentence that only repeats the name, and with facts, also with later
-    sentences that tell what to know. `shared` words (see `shared_words`) say nothing either, but as the first."""
+    """The same for a list of many tools: without a sentence that only repeats names of the signature.
+
+    With facts, also with later sentences that tell what to know. `shared` words (see `shared_words`) say nothing
+    either, but as the first."""
     first = first_sentence(tool.description)
-    stems, known = words(first), set(words(tool.path))
-    said = [] if not first or (stems and stems[0] in known and known | shared >= set(stems)) else [first]
+    stems, called = words(first), set(words(tool.path))
+    known = called.union(shared, *(words(name) for name in _field_names(tool)))
+    said = [] if not first or (stems and stems[0] in called and known >= set(stems)) else [first]
     if facts:
         later = [text for text in sentences(one_line(tool.description[:_LONGEST_LOOKED_AT]))[1:] if telling(text)]
         said += [text for text in later if len(text) <= LONGEST_SENTENCE][:_MOST_SENTENCES]
     return f" — {visible(' '.join(said))}" if said else ""
+
+
+def _field_names(tool: Tool) -> list[str]:
+    """The names of its parameters, and of the fields of what it returns."""
+    returns = Document(tool.returns or {})
+    return [*tool.document.properties(tool.document.root), *returns.properties(returns.root)]
 
 
 def shared_words(tools: Sequence[Tool]) -> Set[str]:
