@@ -20,9 +20,9 @@ _PROGRAM = """
 import json, sys
 from moonbox.cluster.host import NodeHost
 host = NodeHost("127.0.0.1")
-print(json.dumps([host.address, host.token.hex()]), flush=True)
+address, token = host.where()
+print(json.dumps([address, token.hex()]), flush=True)
 sys.stdin.read()
-host.close()
 """
 
 

@@ -51,9 +51,7 @@ class LocalCluster:
         node = self._nodes.pop(self.random.randrange(len(self._nodes)))
         name: str = node.node_id
         started = [process.process for each in node.all_processes.values() for process in each]
-        pids = [
-            process.pid for process in started if process.poll() is None
-        ]  # others may have the numbers of dead ones
+        pids = [process.pid for process in started if process.poll() is None]  # not those of dead ones
         for pid in [*_children(pids), *pids]:
             with _gone_is_fine():
                 os.kill(pid, signal.SIGKILL)
@@ -74,7 +72,7 @@ class LocalCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        wait_until(lambda: not [each for each in threading.enumerate() if each.name.startswith("moonbox-node")])
+        wait_until(lambda: not [each for each in threading.enumerate() if each.name == "moonbox-nodes"])
         self._ray.shutdown()  # Ray ends a process that uses it after that
         self._cluster.shutdown()
 
@@ -116,7 +114,7 @@ def _hosts() -> list[int]:
         found = []
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                if entry.read_bytes().startswith(b"ray::HostActor"):
+                if entry.read_bytes().startswith(b"ray::NodeHost"):
                     found.append(int(entry.parent.name))
             except OSError:
                 continue

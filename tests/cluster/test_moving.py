@@ -75,7 +75,7 @@ def world() -> Iterator[World]:
 
 
 def sandbox(world: World, journal: Path | None, **options: object) -> Sandbox:
-    source = ClusterSource(world.hosts, {})
+    source = ClusterSource(world.hosts, {})  # type: ignore[arg-type]  # it has what a Membership has
     return Sandbox([tool(world.add), tool(world.slow)], isolation=source, journal=journal, min_workers=0, **options)  # type: ignore[arg-type]
 
 

@@ -274,9 +274,7 @@ def test_the_limit_of_calls_holds(run_in: Any, language: str) -> None:
         ("python", 'pages("nothing")', "pages: there is no tool 'nothing'"),
     ],
 )
-def test_wrong_arguments_say_what_to_write(
-    run_in: Any, language: str, source: str, message: str
-) -> None:
+def test_wrong_arguments_say_what_to_write(run_in: Any, language: str, source: str, message: str) -> None:
     error = run_in(source, language, check=False).error
     assert error is not None
     assert error.message.startswith(message)

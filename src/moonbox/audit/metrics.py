@@ -10,18 +10,14 @@ from moonbox.audit.telemetry import UNKNOWN_TOOL
 from moonbox.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Protocol
+    from collections.abc import Callable, Iterable, Mapping
 
     from opentelemetry.metrics import Meter, MeterProvider
 
     from moonbox.audit.records import Run
 
-    class Readable(Protocol):
-        """Has gauges: for each its values, by what its label says."""
-
-        def __call__(self) -> Mapping[str, Mapping[str, float]]: ...
-
+    Readings = Callable[[], Mapping[str, Mapping[str, float]]]
+    """For each gauge its values, by what its label says."""
 
 COUNTERS = {
     "runs": "Runs that have ended",
@@ -61,7 +57,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         reader = PrometheusMetricReader(True, scope_info_enabled=False, registry=self._registry)
         providers = MeterProvider([reader], shutdown_on_exit=False), meter_provider or metrics.get_meter_provider()
-        self._watched: weakref.WeakSet[Readable] = weakref.WeakSet()
+        self._watched: weakref.WeakSet[Readings] = weakref.WeakSet()
         self._instruments: dict[str, list[Any]] = {name: [] for name in (*COUNTERS, *HISTOGRAMS)}
         for provider in providers:
             self._create(provider.get_meter("moonbox", __version__))
@@ -98,9 +94,9 @@ class Metrics:
         for counter in self._instruments[name]:
             counter.add(1, labels)
 
-    def watch(self, readable: Readable) -> None:
+    def watch(self, readings: Readings) -> None:
         """Read its gauges each time when somebody asks, as long as it lives."""
-        self._watched.add(readable)
+        self._watched.add(readings)
 
     def text(self) -> bytes:
         """What Prometheus reads."""
@@ -115,8 +111,8 @@ class Metrics:
     def _reader(self, name: str, label: str) -> Any:
         from opentelemetry.metrics import Observation
 
-        def read(_: object) -> Iterable[Observation]:
-            readings = [readable().get(name, {}) for readable in list(self._watched)]
+        def observe(_: object) -> Iterable[Observation]:
+            readings = [read().get(name, {}) for read in list(self._watched)]
             return [Observation(value, {label: of}) for each in readings for of, value in each.items()]
 
-        return read
+        return observe

@@ -35,14 +35,11 @@ _RESERVE = 0.1
 
 
 class NodeHost:
-    """Serves front ends from threads of its own until `close`."""
+    """Serves front ends, from threads of its own. It is an actor of Ray, and ends with its process."""
 
-    def __init__(self, ip: str, max_workers: int = 4096) -> None:
-        self.token = secrets.token_bytes(wire.TOKEN_SIZE)
-        self.version = __version__
-        self._max_workers = max_workers
+    def __init__(self, ip: str) -> None:
+        self._token = secrets.token_bytes(wire.TOKEN_SIZE)
         self._listener = socket.create_server((ip, 0), backlog=1024)
-        self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._lock = threading.Lock()  # guards the three below
         self._sources: OrderedDict[bytes, ProcessSource] = OrderedDict()
         self._arrived: dict[bytes, socket.socket] = {}  # connections that no worker has yet
@@ -50,37 +47,25 @@ class NodeHost:
         self._arrival = threading.Condition(self._lock)
         threading.Thread(target=self._accept, name="moonbox-host", daemon=True).start()
 
+    def where(self) -> tuple[tuple[str, int], bytes]:
+        """Its address and its token."""
+        return self._listener.getsockname()[:2], self._token
+
     def status(self) -> dict[str, Any]:
         """How many workers and front ends there are, and how many more workers fit."""
         free, total = memory()
         with self._lock:
             workers = sum(len(front_end.workers) for front_end in self._front_ends)
-            counts = {"workers": workers, "front_ends": len(self._front_ends), "zygotes": len(self._sources)}
-        by_memory = int((free - total * _RESERVE) / WORKER_BYTES)
-        room = max(0, min(self._max_workers - workers, by_memory))
-        about = {"room": room, "free_memory": free, "memory": total, "version": self.version, "pid": os.getpid()}
-        return {**counts, **about}
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for front_end in list(self._front_ends):
-            front_end.hang_up()
-        for source in self._sources.values():
-            source.close()
+        room = max(0, int((free - total * _RESERVE) / WORKER_BYTES))
+        return {"workers": workers, "room": room, "free_memory": free, "version": __version__}
 
     # Connections
 
     def _accept(self) -> None:
         while True:
-            try:
+            with suppress(OSError):  # no descriptors are left, which passes
                 sock, _ = self._listener.accept()
-            except OSError:  # closed; or no descriptors are left, which passes
-                if self._listener.fileno() < 0:
-                    return
-                continue
-            threading.Thread(target=self._greet, args=(sock,), name="moonbox-greet", daemon=True).start()
+                threading.Thread(target=self._greet, args=(sock,), name="moonbox-greet", daemon=True).start()
 
     def _greet(self, sock: socket.socket) -> None:
         """Find out what a connection is for. One without the token is closed."""
@@ -93,35 +78,31 @@ class NodeHost:
             sock.close()
             return
         token, kind, name = greeting[: wire.TOKEN_SIZE], greeting[wire.TOKEN_SIZE :][:1], greeting[-wire.NAME_SIZE :]
-        if not hmac.compare_digest(token, self.token):
+        if not hmac.compare_digest(token, self._token):
             sock.close()
         elif kind == wire.WORKER:
             with self._lock:
                 self._arrived[name] = sock
                 self._arrival.notify_all()
         else:
-            self._serve(_FrontEnd(self, sock))
-
-    def _serve(self, front_end: _FrontEnd) -> None:
-        with self._lock:
-            self._front_ends.add(front_end)
-        try:
+            front_end = _FrontEnd(self, sock)
+            with self._lock:
+                self._front_ends.add(front_end)
             front_end.serve()
-        finally:
             with self._lock:
                 self._front_ends.discard(front_end)
 
     # For the front ends
 
-    def source(self, digest: bytes, config: dict[str, Any] | None = None) -> ProcessSource | None:
-        """The zygote that makes workers with this configuration; None where it is not known."""
+    def source(self, digest: bytes, config: dict[str, Any] | None) -> ProcessSource | None:
+        """The zygote that makes workers with this configuration, for all front ends; None where it is not known."""
         with self._lock:
             if digest not in self._sources and config is not None:
                 self._sources[digest] = ProcessSource(config)
             found = self._sources.get(digest)
             if found is not None:
                 self._sources.move_to_end(digest)
-            used = {source for each in self._front_ends for source, _ in each.workers.values()}
+            used = {source for each in self._front_ends for source, _ in list(each.workers.values())}
             spare = [key for key, source in self._sources.items() if source not in used and source is not found]
             ended = [self._sources.pop(key) for key in spare[: max(0, len(self._sources) - _MOST_SOURCES)]]
         for source in ended:
@@ -162,20 +143,15 @@ class _FrontEnd:
             for _, control in list(self.workers.values()):
                 control.release()
 
-    def hang_up(self) -> None:
-        with suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
-
     def _spawn(self, digest: bytes, name: bytes, config: dict[str, Any] | None) -> list[Any]:
         """Start a worker on the connection of that name. The configuration is needed once for each zygote."""
-        status = self._host.status()
+        status, source = self._host.status(), self._host.source(digest, config)
+        if source is None:
+            return ["unknown"]
         try:
             with self._host.connection(name) as sock:
                 if not status["room"]:
                     return ["full", status]
-                source = self._host.source(digest, config)
-                if source is None:
-                    return ["unknown"]
                 pid, control, native = source.fork(sock.fileno())
         except WorkerError as problem:
             return ["failed", str(problem)]

@@ -6,7 +6,6 @@ import logging
 import os
 import socket
 import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 NAMESPACE = "moonbox"
 LOOK_SECONDS = 1.0
 """How often Ray is asked for new nodes."""
-_ADDRESS_SECONDS = 60.0
+_FIRST_LOOK_SECONDS = 0.1
 _FORMS = '"auto", "ray://host:port" or "host:port"'
 
 
@@ -65,26 +64,14 @@ def actor(kind: type, name: str, *arguments: Any, node: str = "", concurrency: i
     )
 
 
-class HostActor:
-    """The host of one node, in an actor. Ray starts it again where its process dies."""
-
-    def __init__(self) -> None:
-        from ray import util
-
-        address: Any = util.get_node_ip_address  # it has no types
-        self._host = NodeHost(address())
-
-    def where(self) -> tuple[tuple[str, int], bytes, str]:
-        """Its address, its token, and the version of moonbox."""
-        return self._host.address, self._host.token, self._host.version
-
-    def status(self) -> dict[str, Any]:
-        return self._host.status()
+def host_of(node: Mapping[str, Any]) -> Any:
+    """The host of a node; each version of moonbox has its own. Ray starts it again where its process dies."""
+    return actor(NodeHost, f"host-{__version__}-{node['NodeID']}", node["NodeManagerAddress"], node=node["NodeID"])
 
 
-def host_of(node: str) -> Any:
-    """The host of a node; each version of moonbox has its own."""
-    return actor(HostActor, f"host-{__version__}-{node}", node=node)
+def living_nodes(ray: Any) -> Mapping[str, dict[str, Any]]:
+    """What Ray says of each node that is alive, by their ids."""
+    return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
 
 
 class Membership:
@@ -92,71 +79,44 @@ class Membership:
 
     def __init__(self, address: str) -> None:
         self._ray = connect(address)
-        self._lock = threading.Lock()  # guards the two below
         self._connections: dict[str, HostConnection] = {}
-        self._connecting: set[str] = set()
-        self.figures: Callable[[], dict[str, Any]] = dict
+        self._starting: dict[str, Any] = {}  # nodes whose hosts have not said yet where they are
+        self.figures: Callable[[], Mapping[str, Any]] = dict
         """What this front end says of itself, for `moonbox cluster status`; nothing where it is empty."""
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="moonbox-nodes", daemon=True).start()
 
     def connections(self) -> list[HostConnection]:
-        with self._lock:
-            return [connection for connection in self._connections.values() if not connection.lost]
+        """To the hosts that can be reached now."""
+        return [connection for connection in list(self._connections.values()) if not connection.lost]
 
     def close(self) -> None:
         self._closed.set()
-        with self._lock:
-            connections = list(self._connections.values())
-        for connection in connections:
-            connection.close()
 
     def _watch(self) -> None:
-        while True:
+        while not self._closed.is_set():
             with suppress(Exception, SystemExit):  # Ray's head may be away for a while; the workers go on
                 self._look()
-            if self._closed.wait(LOOK_SECONDS):
-                return
+            self._closed.wait(LOOK_SECONDS if self._connections else _FIRST_LOOK_SECONDS)
+        for connection in self._connections.values():
+            connection.close()
 
     def _look(self) -> None:
-        figures = self.figures()
-        if figures:
+        if figures := self.figures():
             from moonbox.cluster.registry import registry
 
             registry().report.remote(f"{socket.gethostname()}:{os.getpid()}", figures)
-        alive = living_nodes(self._ray)
-        with self._lock:
-            connected = {node for node, each in self._connections.items() if not each.lost}
-            new = alive.keys() - connected - self._connecting
-            self._connecting |= new
+        alive, connected = living_nodes(self._ray), {each.node for each in self.connections()}
+        for node in alive.keys() - connected - self._starting.keys():
+            self._starting[node] = host_of(alive[node]).where.remote()
+        for node, where in list(self._starting.items()):
+            if node not in alive:
+                del self._starting[node]
+            elif self._ray.wait([where], timeout=0)[0]:
+                del self._starting[node]
+                with suppress(HostLost, self._ray.exceptions.RayError):  # the next look tries again
+                    address, token = self._ray.get(where)
+                    self._connections[node] = HostConnection(node, tuple(address), token)
         for connection in self.connections():
-            if connection.node in alive:
-                with suppress(HostLost):
-                    connection.ask("status")
-        for node in new:
-            threading.Thread(target=self._connect, args=(node,), name="moonbox-node", daemon=True).start()
-
-    def _connect(self, node: str) -> None:
-        """In a thread of its own: a node that is about to die does not delay the others."""
-        try:
-            where = host_of(node).where.remote()
-            deadline = time.monotonic() + _ADDRESS_SECONDS
-            while not self._ray.wait([where], timeout=LOOK_SECONDS)[0]:
-                if self._closed.is_set() or time.monotonic() > deadline:
-                    return
-            address, token, _ = self._ray.get(where)
-            connection = HostConnection(node, tuple(address), token)
-            with self._lock:
-                self._connections[node] = connection
-            if self._closed.is_set():
-                connection.close()
-        except (Exception, SystemExit):  # noqa: BLE001 - of Ray, also where it is shut down; the next look tries again
-            pass
-        finally:
-            with self._lock:
-                self._connecting.discard(node)
-
-
-def living_nodes(ray: Any) -> Mapping[str, dict[str, Any]]:
-    """What Ray says of each node that is alive, by their ids."""
-    return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+            with suppress(HostLost):
+                connection.ask("status")

@@ -34,7 +34,7 @@ def registry() -> Any:
 def cluster_status(address: str) -> dict[str, Any]:
     """The nodes with their workers, and the front ends with their Repls, runs and queues."""
     ray = connect(address)
-    asked = {node: (about, host_of(node).status.remote()) for node, about in living_nodes(ray).items()}
+    asked = {node: (about, host_of(about).status.remote()) for node, about in living_nodes(ray).items()}
     front_ends = registry().front_ends.remote()
     nodes = []
     for node, (about, answer) in asked.items():

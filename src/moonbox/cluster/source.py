@@ -6,7 +6,7 @@ import hashlib
 import secrets
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import msgpack
 
@@ -18,7 +18,7 @@ from moonbox.worker.link import Link
 from moonbox.worker.sources import WorkerShortage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from moonbox.cluster.membership import Membership
 
 ANSWER_SECONDS = 10.0
 """A host that does not answer for so long is lost."""
@@ -36,7 +36,6 @@ class HostConnection:
         self.status: dict[str, Any] = {}
         """What the host said of itself last."""
         self._address, self._token = address, token
-        self._known: set[bytes] = set()  # configurations that the host has
         self._asking, self._sending = threading.Lock(), threading.Lock()
         self._sock = wire.connect(address, token, wire.CONTROL, secrets.token_bytes(wire.NAME_SIZE), ANSWER_SECONDS)
         self.ask("status")
@@ -46,24 +45,21 @@ class HostConnection:
         name = secrets.token_bytes(wire.NAME_SIZE)
         sock = wire.connect(self._address, self._token, wire.WORKER, name, ANSWER_SECONDS)
         try:
-            kind, *answer = self.ask("spawn", digest, name, None if digest in self._known else config)
+            kind, *answer = self.ask("spawn", digest, name, None)
+            if kind == "unknown":  # the host has no zygote for it yet
+                kind, *answer = self.ask("spawn", digest, name, config)
             if kind == "ok":
-                self._known.add(digest)
                 pid, worker, native, _ = answer
                 control = RemoteControl(self, worker)
-                link = RemoteLink(sock, control, pid, kill=control.kill, native=native)
                 self.status["room"] -= 1
-                return link
+                return RemoteLink(sock, control, pid, kill=control.kill, native=native)
         except BaseException:
             sock.close()
             raise
         sock.close()
-        if kind == "unknown" and digest in self._known:
-            self._known.discard(digest)
-            return self.spawn(digest, config)
         if kind == "full":
             return None
-        raise WorkerError(f"node {self.node[:8]}: {answer[0] if answer else kind}")
+        raise WorkerError(f"node {self.node[:8]}: {answer[0]}")
 
     def ask(self, *order: Any) -> list[Any]:
         """Give an order and wait for its answer; raises HostLost."""
@@ -133,19 +129,10 @@ class RemoteLink(Link):
         return status
 
 
-class Hosts(Protocol):
-    """Knows the nodes of a cluster."""
-
-    def connections(self) -> Sequence[HostConnection]:
-        """To the hosts of the nodes that can be reached now."""
-
-    def close(self) -> None: ...
-
-
 class ClusterSource:
     """Spawns each worker on the node with the most room."""
 
-    def __init__(self, hosts: Hosts, config: dict[str, Any]) -> None:
+    def __init__(self, hosts: Membership, config: dict[str, Any]) -> None:
         self.hosts = hosts
         self._closed = threading.Event()
         self.configure(config)

@@ -30,28 +30,24 @@ class ClusterCount:
         self._beats: dict[str, float] = {}
 
     def enter(self, client: str, call: str) -> str:
-        """Empty where the call may begin, "wait" where the client has too many, and otherwise why it may not."""
-        lost = time.monotonic() - _LOST_SECONDS
-        for name in [name for name, beat in self._beats.items() if beat < lost]:  # its front end is gone
-            self.leave(name)
-        if sum(owner == client for owner, _ in self._open.values()) >= self._max_calls:
-            return "wait"
-        stack = contextlib.ExitStack()
-        try:
-            stack.enter_context(self._quotas.call(client))
-        except TooMany as problem:
-            return str(problem)
-        self._open[call] = client, stack
-        self.beat(call)
+        """Empty where the call may begin or go on, "wait" where the client has too many; otherwise why it may not."""
+        now = time.monotonic()
+        if call not in self._open:
+            for name in [name for name, beat in self._beats.items() if beat < now - _LOST_SECONDS]:
+                self.leave(name)  # its front end is gone
+            if sum(owner == client for owner, _ in self._open.values()) >= self._max_calls:
+                return "wait"
+            stack = contextlib.ExitStack()
+            try:
+                stack.enter_context(self._quotas.call(client))
+            except TooMany as problem:
+                return str(problem)
+            self._open[call] = client, stack
+        self._beats[call] = now
         return ""
 
-    def beat(self, call: str) -> None:
-        """The call is still under way."""
-        self._beats[call] = time.monotonic()
-
     def leave(self, call: str) -> None:
-        self._beats.pop(call, None)
-        if call in self._open:
+        if self._beats.pop(call, None) is not None:
             self._open.pop(call)[1].close()
 
 
@@ -78,7 +74,7 @@ class ClusterQuotas:
                 allowed = counted(self._settings.max_calls, "call")
                 raise TooMany(f"this client may run {allowed} at a time on this cluster; try again later")
             await asyncio.sleep(_LOOK_SECONDS)
-        beating = asyncio.create_task(self._beat(call))
+        beating = asyncio.create_task(self._beat(client, call))
         try:
             yield
         finally:
@@ -93,7 +89,7 @@ class ClusterQuotas:
         except Exception:  # noqa: BLE001 - the actor is being moved to another node: what is not counted must wait
             return "wait"
 
-    async def _beat(self, call: str) -> None:
+    async def _beat(self, client: str, call: str) -> None:
         while True:
             await asyncio.sleep(_BEAT_SECONDS)
-            self._actor.beat.remote(call)
+            self._actor.enter.remote(client, call)

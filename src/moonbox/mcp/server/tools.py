@@ -266,9 +266,8 @@ class ToolRunner:
     async def recover(self, call: Call, client: Client, in_flight: str | None) -> CallToolResult:
         """Continue a script that a restart of the server has cut off; the result of one that had ended."""
         try:
-            async with self._shares.slot(client.share, call.waiting):
-                with self._quotas.call(client.share):
-                    reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.advance})
+            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+                reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.advance})
         except MoonboxError as problem:
             call.cut_off = True
             return error_result(in_doubt(call, problem.pending) if isinstance(problem, InDoubt) else str(problem))
