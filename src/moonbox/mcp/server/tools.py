@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
 
 log = logging.getLogger("moonbox.mcp")
+_LOOK_SECONDS = 0.25
 
 _AS_TASK = ToolExecution(task_support="optional")
 _STATE_PARAMETER = {
@@ -264,8 +266,11 @@ class ToolRunner:
         )
 
     async def recover(self, call: Call, client: Client, in_flight: str | None) -> CallToolResult:
-        """Continue a script that a restart of the server has cut off; the result of one that had ended."""
+        """Continue a script that was cut off; the result of one that has ended, or does so on another front end."""
+        journal = self._mode.sandbox.journal
         try:
+            while (await asyncio.to_thread(journal.whereabouts, call.id))[1:] == (False, True):
+                await asyncio.sleep(_LOOK_SECONDS)
             async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
                 reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.advance})
         except MoonboxError as problem:
