@@ -61,7 +61,7 @@ unit: $(VENV)/installed
 # A Ray cluster of three nodes needs the machine for itself: Ray gives nodes up that start slowly.
 ON_A_CLUSTER := tests/cluster/test_cluster.py
 cluster: $(VENV)/installed
-	$(BIN)/python -m pytest -q $(ON_A_CLUSTER)
+	$(BIN)/python -m pytest -q -rs $(ON_A_CLUSTER)
 
 # What tests install for themselves; those that find it ready begin at once.
 environments: $(VENV)/installed
@@ -84,7 +84,7 @@ LONG_TESTS := $(addprefix tests/,audit codemode faults hostapi http_api journal 
 soak: $(VENV)/installed
 	$(BIN)/python benchmarks/soak.py
 	MOONBOX_LONG=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile $(LONG_TESTS)
-	MOONBOX_LONG=1 $(BIN)/python -m pytest -q --timeout 3600 $(ON_A_CLUSTER)
+	MOONBOX_LONG=1 $(BIN)/python -m pytest -q -rs -s --timeout 3600 $(ON_A_CLUSTER)
 	$(if $(HAS_NODE),$(MAKE) js-soak)
 
 # Apps built with every bundler, Next among them, which alone is larger than all others together.

@@ -11,15 +11,19 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox import Sandbox, tool
+from moonbox import Limits, Sandbox, tool
+from moonbox.audit.metrics import Metrics
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.cluster.local_cluster import LocalCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,47 +35,12 @@ REPLS_A_NODE = 100
 CALLS = 1_000
 RUNS = 1_000
 SLEEPING = 500
-_STORE = 80 << 20
 
 
 @tool
 def add(a: int, b: int) -> int:
     """The sum."""
     return a + b
-
-
-class LocalCluster:
-    """Ray nodes on this machine."""
-
-    def __init__(self, nodes: int, folder: str) -> None:
-        os.environ |= {"RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0"}
-        import ray
-        from ray.cluster_utils import Cluster
-
-        self._ray: Any = ray
-        head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE}
-        self._cluster = Cluster(initialize_head=True, head_node_args=head)
-        self._others = [self.add() for _ in range(nodes - 1)]
-        self.address = self._cluster.address
-
-    def add(self) -> Any:
-        return self._cluster.add_node(num_cpus=1, object_store_memory=_STORE)
-
-    def kill(self) -> str:
-        """`kill -9` of the last node's host of workers and raylet; the node's id."""
-        from moonbox.cluster.membership import host_of
-
-        node = self._others.pop()
-        name: str = node.node_id
-        pid = self._ray.get(host_of(name).status.remote())["pid"]
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        self._cluster.remove_node(node, allow_graceful=False)
-        return name
-
-    def close(self) -> None:
-        self._ray.shutdown()
-        self._cluster.shutdown()
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -92,46 +61,47 @@ def resident() -> int:
 
 def measure(nodes: int, folder: str, journal: str) -> dict[str, float]:
     found: dict[str, float] = {}
-    cluster = LocalCluster(nodes, folder)
     count = REPLS_A_NODE * nodes
-    try:
+    with LocalCluster(folder, nodes) as cluster:
         options: dict[str, Any] = {"cluster": cluster.address, "min_workers": 0, "max_workers": count + 16}
-        with Sandbox([add], **options) as box:
-            while len(box.cluster_hosts) < nodes:
-                time.sleep(0.1)
-            box.run("return 1")
-            repl = box.repl()
-            script = f"for i = 1, {CALLS} do tools.add{{a = i, b = i}} end"
-            repl.run("return 1")
-            found["call, ms"] = timed(lambda: repl.run(script).unwrap()) / CALLS * 1000
-            repl.close()
+        with sandbox(nodes, options) as box:
+            found["call, ms"] = call(box)
         place = journal or f"{folder}/state-{nodes}.db"
-        with Sandbox([add], journal=place, **options) as box:
-            while len(box.cluster_hosts) < nodes:
-                time.sleep(0.1)
-            box.run("return 1")
-            repl = box.repl()
-            repl.run("return 1")
-            found["call with journal, ms"] = timed(lambda: repl.run(script).unwrap()) / CALLS * 1000
-            repl.close()
+        with sandbox(nodes, {**options, "journal": place}) as box:
+            found["call with journal, ms"] = call(box)
             repls = [box.repl() for _ in range(count)]
             found["Repls placed/s"] = count / together(lambda repl: repl.__enter__(), repls)
             together(lambda repl: repl.run("x = tools.add{a = 1, b = 2}").unwrap(), repls)
             work = [repls[number % count] for number in range(RUNS)]
             found["runs/s"] = RUNS / together(lambda repl: repl.run("x = x + 0 return x").unwrap(), work)
             if nodes > 1:
-                found["recovery of a node, s"] = recovery(cluster, box, repls)
+                found["recovery of a node, s"] = recovery(cluster, repls)
             for repl in repls:
                 repl.close()
             found |= sleeping(box, place if not journal else "")
-    finally:
-        cluster.close()
     return found
 
 
-def recovery(cluster: LocalCluster, box: Sandbox, repls: list[Repl]) -> float:
+def sandbox(nodes: int, options: dict[str, Any]) -> Sandbox:
+    """One that has reached all nodes, each of which has had a worker."""
+    metrics = Metrics()
+    box = Sandbox([add], metrics=metrics, **options)
+    while metrics.text().count(b"moonbox_cluster_room{") < nodes:
+        time.sleep(0.1)
+    together(lambda _: box.run("return 1").unwrap(), range(nodes * 4))
+    return box
+
+
+def call(box: Sandbox) -> float:
+    with box.repl() as repl:
+        repl.run("return 1").unwrap()
+        script = f"for i = 1, {CALLS} do tools.add{{a = i, b = i}} end"
+        return timed(lambda: repl.run(script, limits=Limits(max_tool_calls=CALLS)).unwrap()) / CALLS * 1000
+
+
+def recovery(cluster: LocalCluster, repls: list[Repl]) -> float:
     """Seconds from the death of a node until every Repl has given a right answer."""
-    cluster.kill()
+    cluster.kill_node(replace=False)
 
     def check(repl: Repl) -> None:
         assert repl.run("return x").unwrap() == 3
