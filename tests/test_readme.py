@@ -22,13 +22,15 @@ def test_the_demo_is_quick_and_its_story_holds() -> None:
 def test_every_command_option_and_limit_is_documented() -> None:
     from dataclasses import fields
 
-    from moonbox.cli.options import RunOptions
+    from moonbox.cli.options import RUN_OPTIONS
+    from moonbox.cli.run_options import option_name
     from moonbox.limits import Limits
 
     commands, lua = (ROOT / "docs" / "cli.md").read_text("utf-8"), (ROOT / "docs" / "lua.md").read_text("utf-8")
-    for name in RunOptions.__struct_fields__:
+    for name in RUN_OPTIONS:
         assert f"--{name.replace('_', '-')}" in commands
     for limit in fields(Limits):
+        assert option_name(limit.name) in commands
         assert f"`{limit.name}`" in lua
 
 

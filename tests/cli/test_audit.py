@@ -18,15 +18,13 @@ from moonbox.errors import ScriptError
 from moonbox.values import pack
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
     from typer.testing import Result
 
+    from .conftest import Moonbox
     from .terminal import Terminal
-
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
 
 SOURCE = "-- the sum\nlocal total = 0\nreturn total \x1b[2J"
 RUNS = (

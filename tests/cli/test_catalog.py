@@ -6,11 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
     from pathlib import Path
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+    from .conftest import Moonbox
 
 
 def test_what_the_model_sees(moonbox: Moonbox) -> None:

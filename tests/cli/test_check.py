@@ -6,11 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
     from pathlib import Path
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+    from .conftest import Moonbox
 
 
 def test_a_script_without_mistakes(moonbox: Moonbox, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import re
 import signal
 import stat
 import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import httpx
 import pytest
 
 from moonbox import Sandbox, tool
+from tests.programs import program
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -32,10 +32,14 @@ def started(
     folder: Path, *arguments: str, env: Mapping[str, str] | None = None
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process, and the address that it prints."""
-    command = [sys.executable, "-m", "moonbox", *arguments]
     environment = {**os.environ, "MOONBOX_HOME": str(folder), **(env or {})}
     with subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        program("-m", "moonbox", *arguments),
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         try:
             assert process.stdout is not None

@@ -13,13 +13,12 @@ from moonbox.project.diagnosis import Doctor
 from moonbox.worker.jail.config import LAYERS
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
+    from .conftest import Moonbox
     from .terminal import Terminal
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
     Open = Callable[..., Terminal]
 
 
@@ -62,10 +61,10 @@ def test_the_table(terminal: Open) -> None:
     assert "Scripts run in processes of their own" in screen.text.splitlines()[-1]
 
 
-def test_status_1_where_scripts_cannot_be_isolated(moonbox: Moonbox, tmp_path: Path) -> None:
+def test_status_1_where_scripts_cannot_be_isolated(process: Moonbox, tmp_path: Path) -> None:
     # A package of the same name in front of the real one, so that no worker can come up.
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.executable = '/nowhere/python'\n")
-    done = moonbox("doctor", env={"PYTHONPATH": str(tmp_path)})
+    done = process("doctor", env={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 1
     assert "a worker cannot be started" in " ".join(done.stdout.split())
     assert "Scripts cannot be isolated here" in done.stdout

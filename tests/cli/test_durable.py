@@ -28,12 +28,12 @@ def add(a: int, b: int) -> int:
 
 
 @pytest.fixture
-def cut_off(moonbox: Moonbox, tmp_path: Path) -> str:
+def cut_off(moonbox: Moonbox, process: Moonbox, tmp_path: Path) -> str:
     """The id of a run whose host was killed in the middle of a call."""
     (tmp_path / "durable_kit.py").write_text(KIT)
     (tmp_path / "die").touch()
     script = "local x = tools.add{a = 1, b = 2} return x"
-    done = moonbox("run", "-e", script, "--tools", "durable_kit.py", "--journal", "j.db")
+    done = process("run", "-e", script, "--tools", "durable_kit.py", "--journal", "j.db")
     assert done.returncode < 0
     (found,) = json.loads(moonbox("runs", "--journal", "j.db", "--interrupted", "--json").stdout)
     return str(found["id"])

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
+    from .conftest import Moonbox
     from .terminal import Terminal
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
     Open = Callable[..., Terminal]
 
 ENTER, CTRL_C, CTRL_D, TAB, UP = "\r", "\x03", "\x04", "\t", "\x1b[A"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,16 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from .conftest import Moonbox
     from .terminal import Terminal
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
     Open = Callable[..., Terminal]
 
 
-def test_output_comes_first_and_values_are_plain_in_a_pipe(moonbox: Moonbox) -> None:
-    done = moonbox("run", "-", input='print("a", {1, 2}) return "x\\27[1m", {k = {1.5, json.null}}, nil, "é"')
+def test_output_comes_first_and_values_are_plain_in_a_pipe(process: Moonbox) -> None:
+    done = process("run", "-", input='print("a", {1, 2}) return "x\\27[1m", {k = {1.5, json.null}}, nil, "é"')
     assert done.stdout == 'a\t[1,2]\nx\x1b[1m\n{"k":[1.5,null]}\nnull\né\n'
     assert (done.returncode, done.stderr) == (0, "")
+    done = process("run", "-e", 'return "\\xff\\x00"')
+    assert done.stdout.encode("utf-8", "surrogateescape") == b"\xff\x00", "a string that is not UTF-8"
 
 
 def test_media_are_saved(moonbox: Moonbox, tmp_path: Path) -> None:
@@ -61,11 +64,6 @@ def test_a_server_is_started_only_for_scripts_that_may_use_it(
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", warning if complains else "")
 
 
-def test_a_string_that_is_not_utf8_goes_out_as_its_bytes(moonbox: Moonbox) -> None:
-    done = moonbox("run", "-e", 'return "\\xff\\x00"')
-    assert done.stdout.encode("utf-8", "surrogateescape") == b"\xff\x00"
-
-
 def test_a_failed_script_shows_its_line_and_exits_with_1(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "bad.lua").write_text("print('before')\nlocal x = 1\nreturn x.y.z\n")
     done = moonbox("run", "bad.lua")
@@ -78,16 +76,13 @@ def test_a_failed_script_shows_its_line_and_exits_with_1(moonbox: Moonbox, tmp_p
 
 
 def test_json_is_the_whole_run(moonbox: Moonbox) -> None:
+    done = moonbox("run", "--json", "-e", "x = = 1")
+    data = json.loads(done.stdout)
+    assert (done.returncode, data["ok"], data["error"]["kind"], done.stderr) == (1, False, "syntax", "")
     done = moonbox("run", "--json", "--tools", "kit", "-e", 'print("hi") return tools.add{a = 2, b = 3}')
     run = Run.from_json(done.stdout)
     assert (run.ok, run.value, run.output) == (True, 5, "hi\n")
     assert [(call.tool, call.arguments, call.result) for call in run.calls] == [("add", {"a": 2, "b": 3}, 5)]
-
-
-def test_json_of_a_failed_run(moonbox: Moonbox) -> None:
-    done = moonbox("run", "--json", "-e", "x = = 1")
-    data = json.loads(done.stdout)
-    assert (done.returncode, data["ok"], data["error"]["kind"], done.stderr) == (1, False, "syntax", "")
 
 
 @pytest.mark.parametrize(
@@ -106,19 +101,16 @@ def test_limits_hold(moonbox: Moonbox, option: str, script: str, limit: str) -> 
     assert f"limit reached ({limit}): " in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("reference", "script", "said"),
-    [
+def test_tools_from_python(moonbox: Moonbox) -> None:
+    for reference, script, said in (
         ("kit:add", "tools.add(1, 2)", "3\n"),
         ("kit:double", "tools.double(4)", "8\n"),
         ("kit:box", "tools.add(1) + tools.double(1)", "4\n"),
         ("kit", "tools.add(1)", "2\n"),
         ("kit.py:box", "tools.double(1)", "2\n"),
-    ],
-)
-def test_tools_from_python(moonbox: Moonbox, reference: str, script: str, said: str) -> None:
-    done = moonbox("run", "--tools", reference, "-e", script)
-    assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
+    ):
+        done = moonbox("run", "--tools", reference, "-e", script)
+        assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
 
 
 def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
@@ -126,69 +118,54 @@ def test_what_a_tool_prints_goes_to_stderr(moonbox: Moonbox) -> None:
     assert (done.stdout, done.stderr) == ("done\n", "from the tool\n")
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["nix.lua"], "error: the file 'nix.lua' does not exist\n"),
-        (["sumary.lua"], "error: the file 'sumary.lua' does not exist; did you mean 'summary.lua'?\n"),
-        (["summary.lu"], "error: the file 'summary.lu' does not exist; did you mean 'summary.lua'?\n"),
-        (["folder"], "error: 'folder' is a folder, not a script\n"),
-        (["kit.txt"], "error: 'kit.txt' does not end in .lua or .rhai or .py; name its language with --language\n"),
-        (["binary.lua"], "error: 'binary.lua' is a binary file, not a script (byte 2 is zero)\n"),
-        (["latin.lua"], "error: 'latin.lua' is not UTF-8 (byte 4 is 0xe9)\n"),
-        (["compiled.lua"], "error: 'compiled.lua' is compiled Lua; only source text can be run\n"),
-        ([], "error: a script is required: a file, - for standard input, or -e SCRIPT\n"),
-        (
-            ["summary.lua", "foo"],
-            "error: a script takes no arguments, got 'foo'; give it a global: --set name=foo\n",
-        ),
-        (
-            ["summary.lua", "city=New York", "b"],
-            "error: a script takes no arguments, got 'city=New York'; give it a global: --set 'city=New York'\n",
-        ),
-        (
-            ["summary.lua", "-e", "1"],
-            "error: use either a file or -e, not both; to give the script a value: --set NAME=summary.lua\n",
-        ),
-        (["-e", "1", "--timeout", "0"], "error: --timeout must be more than 0, not 0.0\n"),
-        (
-            ["-e", "1", "--features", "io"],
-            "error: --features: unknown feature 'io'; known features: coroutines, metatables\n",
-        ),
-        (
-            ["-e", "1", "--audit", "yes"],
-            "error: --audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not 'yes'\n",
-        ),
-        (["-e", "1", "-t", "kit:ad"], "error: --tools kit:ad: the module 'kit' has no 'ad'; did you mean 'add'?\n"),
-        (["-e", "1", "-t", "kitt:x"], "error: --tools kitt:x: the module 'kitt' does not exist; did you mean 'kit'?\n"),
-    ],
-)
-def test_wrong_use_is_one_line_and_status_2(moonbox: Moonbox, tmp_path: Path, args: list[str], message: str) -> None:
+WRONG = {
+    "nix.lua": "the file 'nix.lua' does not exist",
+    "sumary.lua": "the file 'sumary.lua' does not exist; did you mean 'summary.lua'?",
+    "summary.lu": "the file 'summary.lu' does not exist; did you mean 'summary.lua'?",
+    "folder": "'folder' is a folder, not a script",
+    "kit.txt": "'kit.txt' does not end in .lua or .rhai or .py; name its language with --language",
+    "binary.lua": "'binary.lua' is a binary file, not a script (byte 2 is zero)",
+    "latin.lua": "'latin.lua' is not UTF-8 (byte 4 is 0xe9)",
+    "compiled.lua": "'compiled.lua' is compiled Lua; only source text can be run",
+    "": "a script is required: a file, - for standard input, or -e SCRIPT",
+    "summary.lua foo": "a script takes no arguments, got 'foo'; give it a global: --set name=foo",
+    "summary.lua 'a=b c' d": "a script takes no arguments, got 'a=b c'; give it a global: --set 'a=b c'",
+    "summary.lua -e 1": "use either a file or -e, not both; to give the script a value: --set NAME=summary.lua",
+    "-e 1 --timeout 0": "--timeout must be more than 0, not 0.0",
+    "-e 1 --features io": "--features: unknown feature 'io'; known features: coroutines, metatables",
+    "-e 1 --audit yes": "--audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not 'yes'",
+    "-e 1 -t kit:ad": "--tools kit:ad: the module 'kit' has no 'ad'; did you mean 'add'?",
+    "-e 1 -t kitt:x": "--tools kitt:x: the module 'kitt' does not exist; did you mean 'kit'?",
+    "-e 1 --set x": "--set must be NAME=VALUE, not 'x'",
+    "-e 1 --set 'a b=1'": "'a b' is not a name that a script can use; use letters, digits and _",
+    "-e 1 --input no.json": "the file 'no.json' does not exist",
+    "-e 1 --input bad.json": "--input: 'bad.json' is not valid JSON: Expecting value: line 1 column 1 (char 0)",
+}
+"""What `moonbox run` says about its arguments."""
+
+
+def test_wrong_use_is_one_line_and_status_2(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "summary.lua").write_text("return 1")
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary.lua").write_bytes(b"ab\0cd")
     (tmp_path / "kit.txt").touch()
     (tmp_path / "latin.lua").write_bytes(b"-- \xc3\xe9t\xe9"[:3] + b" \xe9")
     (tmp_path / "compiled.lua").write_bytes(b"\x1bLua\x54")
-    done = moonbox("run", *args)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+    (tmp_path / "bad.json").write_text("nope")
+    for args, message in WRONG.items():
+        done = moonbox("run", *shlex.split(args))
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}\n")
 
 
-def test_a_language_for_another_suffix(moonbox: Moonbox, tmp_path: Path) -> None:
+def test_the_language_is_that_of_the_suffix_or_of_the_option(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "script.txt").write_text("return 1")
     assert moonbox("run", "script.txt", "--language", "lua").stdout == "1\n"
-
-
-def test_rhai_by_its_suffix(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "sum.rhai").write_text(
         "#!/usr/bin/env -S moonbox run\nlet t = 0; for x in [1, 2, 3] { t += add(x, 1); } t"
     )
     assert moonbox("run", "sum.rhai", "-t", "kit").stdout == "9\n"
-    done = moonbox("run", "--language", "rhai", "-e", "let x = ")
-    assert done.stderr.startswith("line 1: syntax error: Script is incomplete")
-
-
-def test_a_script_may_name_its_interpreter(moonbox: Moonbox, tmp_path: Path) -> None:
+    told = moonbox("run", "--language", "rhai", "-e", "let x = 1; x +").stderr.splitlines()
+    assert told[:3] == ["line 1: syntax error: Script is incomplete", "  1 | let x = 1; x +", "    |               ^"]
     (tmp_path / "tool").write_text("#!/usr/bin/env -S moonbox run\nreturn x.y")
     done = moonbox("run", "tool")
     assert done.stderr.startswith("tool:2: runtime error: attempt to index a nil value (global 'x')")
@@ -395,11 +372,6 @@ def test_line_ends_and_marks_of_other_systems(moonbox: Moonbox, tmp_path: Path) 
     assert moonbox("run", "bad.lua").stderr.splitlines()[1] == "  2 | return x..y"
 
 
-def test_the_place_of_an_error_is_told_once(moonbox: Moonbox) -> None:
-    told = moonbox("run", "--language", "rhai", "-e", "let x = 1; x +").stderr.splitlines()
-    assert told[:3] == ["line 1: syntax error: Script is incomplete", "  1 | let x = 1; x +", "    |               ^"]
-
-
 def test_inputs_are_globals(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "data.json").write_text('{"rows": [1, 2, 3], "factor": 10, "nothing": null}')
     script = "local sum = 0 for _, row in ipairs(rows) do sum = sum + row end return sum * factor, who, nothing"
@@ -407,24 +379,6 @@ def test_inputs_are_globals(moonbox: Moonbox, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "12\nme\nnull\n")
     done = moonbox("run", "-e", "#input", "--input", "-", input="[4, 5]")
     assert (done.returncode, done.stdout) == (0, "2\n")
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["--set", "x"], "error: --set must be NAME=VALUE, not 'x'\n"),
-        (["--set", "a b=1"], "error: 'a b' is not a name that a script can use; use letters, digits and _\n"),
-        (["--input", "no.json"], "error: the file 'no.json' does not exist\n"),
-        (
-            ["--input", "bad.json"],
-            "error: --input: 'bad.json' is not valid JSON: Expecting value: line 1 column 1 (char 0)\n",
-        ),
-    ],
-)
-def test_inputs_that_are_wrong(moonbox: Moonbox, tmp_path: Path, args: list[str], message: str) -> None:
-    (tmp_path / "bad.json").write_text("nope")
-    done = moonbox("run", "-e", "1", *args)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 def test_a_limit_names_the_option_that_sets_it(moonbox: Moonbox) -> None:
@@ -465,16 +419,3 @@ def test_output_is_shown_while_the_script_runs(terminal: Open, tmp_path: Path) -
     fifo.write_text("now")
     assert "begun" not in screen.expect("now")
     assert screen.ended() == 0
-
-
-def test_tool_scripts_are_shown_below_the_run_that_called_them(moonbox: Moonbox, tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "hi.lua").write_text("tool = {} function tool.execute() return 'hi' end")
-    (tmp_path / "moonbox.toml").write_text('[tools]\nfolders = ["tools"]\n')
-    done = moonbox("run", "-e", "return tools.hi{} .. tools.hi{}", "--audit", "trail.db")
-    assert (done.returncode, done.stdout) == (0, "hihi\n"), done.stderr
-    shown = moonbox("audit", "show", "--last", "--db", "trail.db").stdout
-    assert "return tools.hi{} .. tools.hi{}" in shown
-    tree = shown[shown.index("tool scripts") :].splitlines()[1:]
-    assert [line[:5] for line in tree] == ["├─ hi", "└─ hi"]
-    assert all("  ok  " in line for line in tree)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+    from .conftest import Moonbox
 
 pytest.importorskip("mcp")
 pytestmark = pytest.mark.timeout(600)  # a machine may be slow
@@ -124,9 +124,14 @@ def test_a_signal_ends_it_and_everything_that_it_started(server: Any, number: si
 def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "in").write_text(lines(HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))
     with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
-        command = [sys.executable, "-m", "moonbox", "serve"]
         done = subprocess.run(
-            command, stdin=source, stdout=sink, stderr=subprocess.PIPE, env=environment, timeout=100, check=False
+            program("-m", "moonbox", "serve"),
+            stdin=source,
+            stdout=sink,
+            stderr=subprocess.PIPE,
+            env=environment,
+            timeout=100,
+            check=False,
         )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
@@ -199,9 +204,9 @@ CALL = {
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_requests_runs_and_calls_are_logged_over_stdio(moonbox: Moonbox, form: str) -> None:
+def test_requests_runs_and_calls_are_logged_over_stdio(process: Moonbox, form: str) -> None:
     lines = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, CALL))
-    done = moonbox("serve", "--tools", "kit", "-v", "--log-format", form, input=lines)
+    done = process("serve", "--tools", "kit", "-v", "--log-format", form, input=lines)
     assert done.returncode == 0, done.stderr
     if form == "json":
         logged = [json.loads(line) for line in done.stderr.splitlines()]
@@ -227,7 +232,7 @@ LISTED = {
 
 
 @pytest.mark.parametrize("mode", ["always", "never"])
-def test_tool_scripts_are_listed_as_the_documentation_says(moonbox: Moonbox, tmp_path: Path, mode: str) -> None:
+def test_tool_scripts_are_listed_as_the_documentation_says(process: Moonbox, tmp_path: Path, mode: str) -> None:
     for name, (setting, _) in LISTED.items():
         (tmp_path / f"{name}.lua").write_text(
             f"tool = {{description = 'It is {name}.', {setting}}}\nfunction tool.execute() return 1 end\n"
@@ -246,7 +251,7 @@ def test_tool_scripts_are_listed_as_the_documentation_says(moonbox: Moonbox, tmp
         """
     )
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    done = moonbox("serve", input=lines(HELLO, READY, listing))
+    done = process("serve", input=lines(HELLO, READY, listing))
     answers = {answer.get("id"): answer for answer in map(json.loads, done.stdout.splitlines())}
     tools = {tool["name"]: tool["description"] for tool in answers[2]["result"]["tools"]}
     built_in = {"search", "get", "sources"}
@@ -327,16 +332,16 @@ def test_requests_runs_and_calls_are_logged_over_http(
     assert "hidden" not in json.dumps(logged)
 
 
-def test_as_json_everything_on_standard_error_is_json(moonbox: Moonbox, tmp_path: Path) -> None:
+def test_as_json_everything_on_standard_error_is_json(process: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text(
         "import sys, warnings\nfrom moonbox import tool\nprint('printed')\nsys.stderr.write('one\\ntwo')\n"
         "warnings.warn('careful')\n@tool\ndef f() -> int: return 1\n"
     )
-    done = moonbox("serve", "--tools", "loud", "--log-format", "json", input="")
+    done = process("serve", "--tools", "loud", "--log-format", "json", input="")
     logged = [json.loads(line) for line in done.stderr.splitlines()]
     said = [line["message"] for line in logged]
     assert said[:3] == ["printed", "one", "two" + said[2][3:]] and any("careful" in line for line in said)
-    wrong = moonbox("serve", "--tools", "nowhere", "--log-format", "json", input="")
+    wrong = process("serve", "--tools", "nowhere", "--log-format", "json", input="")
     assert wrong.returncode == 2
     [line] = [json.loads(line) for line in wrong.stderr.splitlines()]
     assert line["level"] == "ERROR" and "nowhere" in line["message"]
@@ -347,11 +352,11 @@ def test_a_log_format_that_is_unknown(moonbox: Moonbox) -> None:
     assert (done.returncode, done.stderr) == (2, "error: unknown log format 'jsn'; did you mean 'json'?\n")
 
 
-def test_broken_tool_scripts_are_reported(moonbox: Moonbox, tmp_path: Path) -> None:
+def test_broken_tool_scripts_are_reported(process: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "bad.lua").write_text("tool = {")
     (tmp_path / "moonbox.toml").write_text('[tools]\nfolders = ["tools"]\n')
-    assert "WARNING moonbox.scripts: the tool script bad.lua is broken" in moonbox("serve", input="").stderr
-    done = moonbox("doctor")
+    assert "WARNING moonbox.scripts: the tool script bad.lua is broken" in process("serve", input="").stderr
+    done = process("doctor")
     assert done.returncode == 1
     assert "bad.lua cannot be loaded" in done.stdout

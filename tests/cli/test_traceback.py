@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
     from pathlib import Path
 
-    Moonbox = Callable[..., subprocess.CompletedProcess[str]]
+    from .conftest import Moonbox
 
 BANK = '''
 from moonbox import ToolError, tool
@@ -55,11 +53,11 @@ def bank(tmp_path: Path) -> None:
     (tmp_path / "moonbox.toml").write_text('[audit]\nredact = ["pin"]\n')
 
 
-def test_run_shows_it_when_asked(moonbox: Moonbox) -> None:
-    plain = moonbox("run", "--tools", "bank", "-e", f"return {PAY}")
+def test_run_shows_it_when_asked(process: Moonbox) -> None:
+    plain = process("run", "--tools", "bank", "-e", f"return {PAY}")
     assert plain.returncode == 1
     assert "bank.py" not in plain.stderr
-    done = moonbox("run", "--tools", "bank", "--traceback", "-e", f"return {PAY}")
+    done = process("run", "--tools", "bank", "--traceback", "-e", f"return {PAY}")
     head, _, text = done.stderr.partition("traceback of call 1 (pay):\n")
     assert head == plain.stderr
     lines = text.splitlines()
@@ -69,21 +67,21 @@ def test_run_shows_it_when_asked(moonbox: Moonbox) -> None:
     assert (done.returncode, done.stdout) == (1, "")
 
 
-def test_run_shows_those_that_the_script_caught_and_none_of_refused_calls(moonbox: Moonbox) -> None:
+def test_run_shows_those_that_the_script_caught_and_none_of_refused_calls(process: Moonbox) -> None:
     script = "pcall(tools.decline, 'x') pcall(tools.pay, {amount = 'x', pin = 5}) return 1"
-    done = moonbox("run", "--tools", "bank", "--traceback", "-e", script)
+    done = process("run", "--tools", "bank", "--traceback", "-e", script)
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert re.findall(r"traceback of call (\d) \((\w+)\)", done.stderr) == [("1", "decline")]
     assert 'raise ToolError("declined"' in done.stderr
 
 
-def test_the_trail_shows_it_redacted_and_bounded(moonbox: Moonbox, tmp_path: Path) -> None:
-    moonbox("run", "--tools", "bank", "--audit", "on", "-e", f"pcall(tools.deep, 200) return {PAY}")
-    shown = moonbox("audit", "show", "--last").stdout
+def test_the_trail_shows_it_redacted_and_bounded(process: Moonbox, tmp_path: Path) -> None:
+    process("run", "--tools", "bank", "--audit", "on", "-e", f"pcall(tools.deep, 200) return {PAY}")
+    shown = process("audit", "show", "--last").stdout
     assert "traceback of call 2 (pay)" in shown
     assert "ValueError: no account for 5: pin=[redacted]" in shown
     assert "pin = '12'" not in shown and "pin=12" not in shown
-    record = json.loads(moonbox("audit", "show", "--last", "--json").stdout)
+    record = json.loads(process("audit", "show", "--last", "--json").stdout)
     assert 2_000 < len(record["calls"][0]["error"]["detail"]) < 21_000
 
 
@@ -102,9 +100,9 @@ def call(source: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("verbose", ["-v", "-vv"])
-def test_the_log_has_it_at_debug_and_names_the_run(moonbox: Moonbox, verbose: str) -> None:
+def test_the_log_has_it_at_debug_and_names_the_run(process: Moonbox, verbose: str) -> None:
     lines = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, call(f"return {PAY}")))
-    done = moonbox("serve", "--tools", "bank", verbose, "--log-format", "json", input=lines)
+    done = process("serve", "--tools", "bank", verbose, "--log-format", "json", input=lines)
     assert "bank.py" not in done.stdout, "the client does not get it"
     logged = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     run = next(line["id"] for line in logged if line["logger"] == "moonbox.runs")

@@ -40,12 +40,6 @@ def text(*tools: Tool, full_schemas: bool = False, budget: int | None = None) ->
         (made("now"), "- now()"),
         (made("add", schema(a={"type": "number"}, b_={"type": "string"})), "- add(a: number, b?: string)"),
         (made("late", schema(b_={"type": "string"}, a={"type": "number"})), "- late(a: number, b?: string)"),
-        (made("x", schema(v={"type": ["integer", "null"]})), "- x(v: integer|null)"),
-        (made("x", schema(v={"anyOf": [{"type": "string"}, {"type": "null"}]})), "- x(v: string|null)"),
-        (made("x", schema(v={"enum": ["a", "b", None]})), '- x(v: "a"|"b"|null)'),
-        (made("x", schema(v={"type": "string", "enum": [f"choice{n}" for n in range(50)]})), "- x(v: string)"),
-        (made("x", schema(v={})), "- x(v: any)"),
-        (made("x", schema(v={"type": "array", "items": {"type": ["string", "null"]}})), "- x(v: (string|null)[])"),
         (
             made("x", schema(v=schema(id={"type": "integer"}, inner=schema(deep={"type": "string"})))),
             "- x(v: {id: integer, inner: {deep: string}})",
@@ -60,9 +54,6 @@ def text(*tools: Tool, full_schemas: bool = False, budget: int | None = None) ->
         ),
         (made("x", schema(human_intent={"type": "string"}, a={"type": "integer"})), "- x(a: integer)"),
         (made("x", {}, "First one. Second one."), "- x() — First one."),
-        (made("x", {}, "Line\nbreaks\tand   spaces. More."), "- x() — Line breaks and spaces."),
-        (made("x", {}, "e.g. this is one sentence. And another."), "- x() — e.g. this is one sentence."),
-        (made("x", {}, "ä" * 200), f"- x() — {'ä' * 139}…"),
         (made("x", {}, "👩‍👩‍👧" * 60), f"- x() — {'👩‍👩‍👧' * 27}…"),
         (made("create-issue", {}, namespace="github"), "- github.create_issue()"),
         (made("end", schema(function={"type": "string"})), '- end_(["function"]: string)'),
@@ -97,10 +88,10 @@ def test_byte_for_byte_the_same_in_every_process() -> None:
     program = (
         "from moonbox import CodeMode, Sandbox, Tool\n"
         "tools = [Tool.from_schema(name=n, description='Does.', call=len, parameters={'type': 'object', 'properties':"
-        " {k: {'type': ['null', 'string']} for k in 'zyx'}, 'required': ['y']}) for n in ('b', 'a')]\n"
+        " {k: {'enum': [{'z': 1, 'a': 2}, k]} for k in 'zyx'}, 'required': ['y']}) for n in ('b', 'a')]\n"
         "with Sandbox(tools, isolation='inline') as box: print(CodeMode(box).definitions('openai'))"
     )
-    seeds = ("0", "1", "2")
+    seeds = ("0", "1")
     texts = {
         subprocess.run(
             [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
@@ -122,7 +113,7 @@ def test_the_catalog_shrinks_by_named_steps() -> None:
         for number in range(20)
     ]
     seen: dict[str, Catalog] = {}
-    for budget in range(3000, 0, -20):
+    for budget in (*range(3000, 100, -100), 50, 1):
         catalog = make_catalog(Toolbox(tools), TEXTS, full_schemas=True, budget=budget, count=rough_tokens)
         seen.setdefault(catalog.detail, catalog)
         assert catalog.tokens <= budget or catalog.detail == "search"
@@ -247,9 +238,9 @@ def test_endless_beginnings_end() -> None:
 
 
 def test_without_a_budget_nothing_is_left_out() -> None:
-    tools = [made(f"tool_{number}", {}, "Does a thing.") for number in range(3000)]
+    tools = [made(f"tool_{number}", {}, "Does a thing.") for number in range(1000)]
     catalog = make_catalog(Toolbox(tools), TEXTS, full_schemas=False, budget=None, count=rough_tokens)
-    assert (catalog.detail, len(catalog.text.splitlines())) == ("full", 3001)
+    assert (catalog.detail, len(catalog.text.splitlines())) == ("full", 1001)
 
 
 def test_what_the_small_catalogs_promise_is_there() -> None:

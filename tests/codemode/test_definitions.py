@@ -56,12 +56,8 @@ def test_each_format(mode: CodeMode) -> None:
         {"name": "rm", "description": "Remove a file.", "inputSchema": rm, "annotations": {"destructiveHint": True}},
     ]
     assert [len(mode.definitions(form)) for form in FORMATS] == [4, 4, 4, 1, 4]  # type: ignore[arg-type]
-
-
-def test_an_unknown_format(mode: CodeMode) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=r"^unknown format 'openai-chat'; did you mean 'openai'\?$"):
         mode.definitions("openai-chat")  # type: ignore[arg-type]
-    assert str(caught.value) == "unknown format 'openai-chat'; did you mean 'openai'?"
 
 
 def test_definitions_are_the_callers_own(mode: CodeMode) -> None:
@@ -70,6 +66,8 @@ def test_definitions_are_the_callers_own(mode: CodeMode) -> None:
     first[1]["function"]["parameters"]["properties"].clear()
     assert mode.definitions()[0]["function"]["parameters"] == CODE_SCHEMA
     assert mode.definitions()[1]["function"]["parameters"]["properties"]
+    mode.definitions("mcp")[1]["inputSchema"]["properties"].clear()
+    assert list(mode.definitions("mcp")[1]["inputSchema"]["properties"]) == ["path"]
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=90)))
@@ -168,11 +166,6 @@ def test_definitions_can_be_sent_whatever_a_tool_says(form: Any) -> None:
         sent = json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
         assert "half \ufffd of a pair, and a whole 😀".encode() in sent
         assert json.loads(sent) == made
-
-
-def test_definitions_for_mcp_are_the_callers_own(mode: CodeMode) -> None:
-    mode.definitions("mcp")[1]["inputSchema"]["properties"].clear()
-    assert list(mode.definitions("mcp")[1]["inputSchema"]["properties"]) == ["path"]
 
 
 def test_calls_are_checked_against_the_tools_own_schema() -> None:

@@ -167,7 +167,7 @@ def test_a_section_that_needs_it_says_so(project: Path) -> None:
     from moonbox.config.sections import ServeSettings
 
     with pytest.raises(ConfigError) as caught:
-        ServeSettings.from_config(Config.load(project / "moonbox.toml"))
+        Config.load(project / "moonbox.toml").read(ServeSettings, "serve")
     assert str(caught.value) == f"moonbox.toml: [serve] token: {UNSET}"
     with pytest.raises(ConfigError, match=r"^moonbox.toml: \[limits\] preset: the environment variable"):
         from moonbox.config.sections import read_limits

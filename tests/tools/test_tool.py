@@ -59,6 +59,8 @@ def test_decorator_with_arguments() -> None:
     assert (add.policy, add.timeout, add.max_concurrency, add.parse_json) == ("approve", 1.5, 3, False)
     assert add.hints == Hints(read_only=True)
     assert add.tags == ("numbers",)
+    with pytest.raises(UsageError, match=r"^unknown tool option 'polcy'; did you mean 'policy'\?"):
+        tool(polcy="auto")  # type: ignore[call-overload]
 
 
 def test_tools_are_compared_by_identity_and_hashable() -> None:
@@ -77,35 +79,26 @@ def test_from_function_of_a_tool_is_the_tool_or_a_changed_copy() -> None:
 
 
 def test_from_schema_takes_one_dict() -> None:
+    numbers: dict[str, Any] = {"a": {"type": "number"}, "b": {"type": "number"}}
     made = Tool.from_schema(
         name="add",
         description="Adds.",
-        parameters={
-            "type": "object",
-            "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
-            "required": ["a"],
-        },
+        parameters={"type": "object", "properties": numbers, "required": ["a"]},
         call=lambda args: args["a"] + args.get("b", 0),
         returns={"type": "number"},
         policy="auto",
         hints={"read_only": True},
     )
-    assert made.invoke(made.bind([1, 2])) == 3
+    numbers["a"]["type"] = "string"
+    assert made.invoke(made.bind([1, 2])) == 3, "it has its own copy of the schema"
     assert made.hints.read_only is True
     assert not made.is_async
-
-
-def test_from_schema_keeps_its_own_copy_of_the_schema() -> None:
-    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    made = Tool.from_schema(name="x", parameters=schema, call=lambda args: args)
-    schema["properties"]["a"]["type"] = "string"
-    assert made.bind({"a": 1}) == {"a": 1}
-
-
-def test_from_schema_without_parameters_takes_none() -> None:
-    made = Tool.from_schema(name="now", call=lambda args: 1)
-    assert made.parameters == {"type": "object", "properties": {}}
-    assert made.bind() == {}
+    now = Tool.from_schema(name="now", call=lambda args: 1)
+    assert (now.parameters, now.bind()) == ({"type": "object", "properties": {}}, {})
+    assert Tool.from_schema(name="keys", parameters={"type": "object"}, call=sorted).invoke({"b": 1, "a": 2}) == [
+        "a",
+        "b",
+    ]
 
 
 def test_from_schema_with_an_asynchronous_callable_and_context() -> None:
@@ -115,11 +108,6 @@ def test_from_schema_with_an_asynchronous_callable_and_context() -> None:
     made = Tool.from_schema(name="x", parameters={"type": "object", "properties": {"a": {}}}, call=answer)
     assert made.is_async
     assert asyncio.run(made.invoke({"a": 1}, Context(run_id="r1"))) == "1 in r1"
-
-
-def test_from_schema_with_a_builtin_callable() -> None:
-    made = Tool.from_schema(name="keys", parameters={"type": "object"}, call=sorted)
-    assert made.invoke({"b": 1, "a": 2}) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -164,11 +152,6 @@ def test_wrong_definitions_say_what_is_right(options: dict[str, Any], message: s
     with pytest.raises(ToolDefinitionError) as raised:
         Tool.from_schema(**{"name": "x", "call": lambda args: args, **options})
     assert str(raised.value) == message
-
-
-def test_unknown_options_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"^unknown tool option 'polcy'; did you mean 'policy'\?"):
-        tool(polcy="auto")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("uri", ["http://127.0.0.1:9/schema.json", "https://example.invalid/x", "file:///etc/hostname"])

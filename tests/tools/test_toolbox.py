@@ -44,6 +44,9 @@ def test_what_a_toolbox_is_made_from() -> None:
     assert box.get("nothing") is None
     assert box.namespaces() == ("maths", "github", "github.deep")
     assert repr(Toolbox([add])) == "Toolbox(add)"
+    assert Toolbox.of(box) is box
+    inner.add(named("later"))
+    assert "later" not in box, "it has what the other had then"
 
 
 @pytest.mark.parametrize("wrong", [5, [5], "add", ["add"], None])
@@ -84,13 +87,6 @@ def test_namespaces() -> None:
     assert box.resolve("local.add").invoke({"a": 1, "b": 2}) == 3
     with pytest.raises(ToolDefinitionError, match="a namespace must not be empty"):
         box.namespace("", [add])
-
-
-def test_merge_is_a_snapshot() -> None:
-    source = Toolbox([add])
-    box = Toolbox([source])
-    source.add(multiply)
-    assert box.paths() == ("add",)
 
 
 def test_odd_names_have_aliases() -> None:
@@ -179,11 +175,6 @@ def test_a_follower_that_is_gone_is_forgotten() -> None:
     alone.remove("add")
     # A change costs what it costs a toolbox that nobody ever followed.
     assert count_calls(lambda: server.add(add)) == count_calls(lambda: alone.add(add))
-
-
-def test_of_a_toolbox_is_that_toolbox() -> None:
-    box = Toolbox([add])
-    assert Toolbox.of(box) is box
 
 
 def test_tools_that_are_given_together_are_one_change() -> None:

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from moonbox.cli.durable import open_place
-from moonbox.cli.options import ConfigFile, Json, Place, argument, flag, json_or_text, option
+from moonbox.cli.options import ConfigFile, Json, Place, argument, flag, option
 from moonbox.cli.output import print_json, user_name
+from moonbox.cli.run_options import json_or_text
 from moonbox.errors import UsageError
 from moonbox.wording import seconds, visible
 

@@ -11,9 +11,9 @@ import typer
 
 from moonbox.audit.query import labels_of, moment
 from moonbox.audit.sinks import default_path, open_trail
-from moonbox.cli.audit_views import run_list, run_parts, script_tree, stats_parts, when
+from moonbox.cli.audit_views import run_list, run_parts, script_tree, stats_parts
 from moonbox.cli.options import Json, argument, option
-from moonbox.cli.output import confirmed, console, is_terminal, print_json
+from moonbox.cli.output import confirmed, console, is_terminal, print_json, when
 from moonbox.errors import UsageError
 from moonbox.wording import counted, visible
 

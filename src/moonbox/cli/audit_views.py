@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING
 
 from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary
 from moonbox.audit.reports import timeline_text, tracebacks
-from moonbox.cli.output import lexer_of
+from moonbox.cli.output import columns_table, lexer_of, when
 from moonbox.wording import counted, seconds, size, visible
 
 if TYPE_CHECKING:
@@ -166,10 +165,10 @@ def stats_parts(stats: Stats) -> Iterator[RenderableType]:
     yield ", ".join([counted(stats.runs, "run"), failed, *others, counted(stats.calls, "call")])
     if stats.tools:
         names: tuple[str, ...] = ("tool", "calls", "failed", "p50", "p95", "sent", "received")
-        yield _figures(names, [_tool_row(tool) for tool in stats.tools])
+        yield columns_table(names, [_tool_row(tool) for tool in stats.tools], right=names[1:])
     if stats.days:
         names = ("day (UTC)", "runs", "failed", "calls", "time")
-        yield _figures(names, [_day_row(day) for day in stats.days[:31]])
+        yield columns_table(names, [_day_row(day) for day in stats.days[:31]], right=names[1:])
 
 
 def _tool_row(tool: ToolStats) -> tuple[str, ...]:
@@ -180,22 +179,6 @@ def _tool_row(tool: ToolStats) -> tuple[str, ...]:
 
 def _day_row(day: DayStats) -> tuple[str, ...]:
     return (day.day, f"{day.runs:,}", f"{day.failures:,}", f"{day.calls:,}", seconds(day.wall))
-
-
-def _figures(names: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(names):
-        table.add_column(name, justify="right" if place else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def when(moment: float) -> str:
-    return dt.datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def script_tree(run: Run, children: Mapping[str, list[Run]]) -> Iterator[Text]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import START_SECONDS, ConfigFile, McpConfig, Tools, Wait, flag
+from moonbox.cli.options import ConfigFile, McpConfig, Tools, Wait, flag
 from moonbox.cli.output import is_terminal, print_json
+from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 from moonbox.wording import counted, noun, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from moonbox.codemode.mode import CodeMode
@@ -81,7 +83,7 @@ def catalog(
     changes = {key: value for key, value in changes.items() if value is not None}
     if tokens is not None:
         changes["catalog_tokens"] = tokens or None
-    with _assembled(trusted_config(config, trust=trust), mcp_config, tools or (), changes, wait) as parts:
+    with assembled(trusted_config(config, trust=trust), mcp_config, tools, wait, codemode=changes) as parts:
         if form == "text":
             _show(parts.mode, _missing_servers(parts))
         elif form == "json":
@@ -90,15 +92,22 @@ def catalog(
             typer.echo(json.dumps(parts.mode.definitions(form), indent=2))  # type: ignore[arg-type]  # checked
 
 
-def _assembled(
-    config: Config, mcp_config: list[Path] | None, tools: Sequence[str], changes: dict[str, Any], wait: float
+def assembled(
+    config: Config,
+    mcp_config: list[Path] | None,
+    tools: Sequence[str] | None,
+    wait: float,
+    *,
+    codemode: Mapping[str, Any] = MappingProxyType({}),
+    sources: Sequence[str] | None = None,
 ) -> Assembly:
+    """The project with its servers started, without a trail: nothing runs in it."""
     from moonbox.project import assemble
     from moonbox.project.python_tools import load_tools
 
-    # Without a trail: nothing runs here.
-    changed = config.with_changes(codemode=changes, audit={"enabled": False})
-    return assemble(changed, tools=load_tools(tools), mcp_config=mcp_config or []).start(wait)
+    changed = config.with_changes(codemode=codemode, audit={"enabled": False})
+    parts = assemble(changed, tools=load_tools(tools or ()), mcp_config=mcp_config or [], sources=sources)
+    return parts.start(wait)
 
 
 def _check_choice(option: str, value: str | None, known: Sequence[str]) -> None:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - typer reads the annotation at run time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import (
-    START_SECONDS,
-    ConfigFile,
-    Json,
-    McpConfig,
-    Tools,
-    Wait,
-    argument,
-    flag,
-    language_names,
-    option,
-)
+from moonbox.cli.catalog import assembled
+from moonbox.cli.options import ConfigFile, Json, McpConfig, Tools, Wait, argument, flag, language_names, option
 from moonbox.cli.output import console, print_json, print_note
+from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.script import Script, read_script
+from moonbox.cli.trust import trusted_config
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from moonbox.findings import Finding
     from moonbox.project.assembly import Assembly
 
@@ -59,8 +48,8 @@ def check(
     cannot work; a note is likely a mistake.
     """
     scripts = [read_script(file, None, language) for file in files]
-    with _assembled(config, mcp_config, tools or (), scripts) as parts:
-        parts.start(wait)
+    sources = [script.text for script in scripts]
+    with assembled(trusted_config(config), mcp_config, tools, wait, sources=sources) as parts:
         results = [(script, _findings(script, parts)) for script in scripts]
     if as_json:
         print_json([{"file": script.name, **finding.to_dict()} for script, findings in results for finding in findings])
@@ -69,19 +58,6 @@ def check(
     worst = {finding.severity for _, findings in results for finding in findings}
     if "error" in worst or (strict and worst):
         raise typer.Exit(1)
-
-
-def _assembled(
-    config: Path | None, mcp_config: list[Path] | None, tools: Sequence[str], scripts: Sequence[Script]
-) -> Assembly:
-    from moonbox.cli.trust import trusted_config
-    from moonbox.project import assemble
-    from moonbox.project.python_tools import load_tools
-
-    # Without a trail: nothing runs here.
-    changed = trusted_config(config).with_changes(audit={"enabled": False})
-    sources = [script.text for script in scripts]
-    return assemble(changed, tools=load_tools(tools), mcp_config=mcp_config or [], sources=sources)
 
 
 def _findings(script: Script, parts: Assembly) -> tuple[Finding, ...]:

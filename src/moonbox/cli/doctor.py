@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import RenderableType
-    from rich.text import Text
 
     from moonbox.project.diagnosis import Check, Diagnosis, Package
 
@@ -52,7 +51,7 @@ def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
         yield Text("\nconfiguration", "bold")
         yield _table(diagnosis.configuration)
     yield Text("\npackages", "bold")
-    yield _package_table(diagnosis.packages)
+    yield _table(map(_as_check, diagnosis.packages))
     yield Text("\n" + _verdict(diagnosis), "green" if diagnosis.ok else "bold red")
 
 
@@ -86,31 +85,21 @@ def _verdict_on_scripts(diagnosis: Diagnosis) -> str:
 
 def _table(checks: Iterable[Check]) -> RenderableType:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, min_width=17)
     table.add_column()
     for check in checks:
-        table.add_row(_mark(check.active), check.name, visible(check.detail))
+        mark = Text("✓", "green") if check.active else Text("–", "yellow")
+        table.add_row(mark, check.name, visible(check.detail))
     return table
 
 
-def _package_table(packages: Iterable[Package]) -> RenderableType:
-    from rich.table import Table
+def _as_check(package: Package) -> Check:
+    from moonbox.project.diagnosis import Check
 
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, min_width=17)
-    table.add_column()
-    for package in packages:
-        need = f"for moonbox[{package.extra}]" if package.extra else ""
-        state = package.version or (f"not installed: pip install 'moonbox[{package.extra}]'" if need else "missing")
-        table.add_row(_mark(package.version is not None), package.name, f"{state} {need if package.version else ''}")
-    return table
-
-
-def _mark(active: bool) -> Text:
-    from rich.text import Text
-
-    return Text("✓", "green") if active else Text("–", "yellow")
+    need = f"for moonbox[{package.extra}]" if package.extra else ""
+    state = package.version or (f"not installed: pip install 'moonbox[{package.extra}]'" if need else "missing")
+    return Check(package.name, package.version is not None, f"{state} {need if package.version else ''}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.options import START_SECONDS, ConfigFile, Json, Place, RunOptions, argument, option, with_run_options
-from moonbox.cli.output import confirmed, console, print_json
+from moonbox.cli.options import ConfigFile, Json, Place, argument, option, with_run_options
+from moonbox.cli.output import confirmed, console, print_json, when
+from moonbox.cli.run_options import START_SECONDS, RunOptions
 from moonbox.cli.trust import trusted_config
 from moonbox.errors import Diverged, InDoubt, UsageError
 from moonbox.wording import counted, visible
@@ -50,7 +50,7 @@ def runs(
     for run in found:
         state = run.state if run.state in ("ok", "running", "interrupted") else f"failed ({run.state})"
         first = next((line.strip() for line in run.source.splitlines() if line.strip()), "")
-        console().print(f"{_when(run.began)}  {run.id}  {state}  {visible(first, keep='')}", no_wrap=True, markup=False)
+        console().print(f"{when(run.began)}  {run.id}  {state}  {visible(first, keep='')}", no_wrap=True, markup=False)
 
 
 @with_run_options
@@ -127,7 +127,7 @@ def list_repls(
     for repl in found:
         labels = ", ".join(f"{name}={text}" for name, text in repl.labels.items())
         parts = [
-            _when(repl.created),
+            when(repl.created),
             repl.id,
             repl.language,
             counted(repl.runs, "run"),
@@ -204,7 +204,3 @@ def _show(finished: Run, *, as_json: bool) -> None:
         show_run(finished, Script(finished.source, finished.language), recorded=False)
     if finished.error is not None:
         raise typer.Exit(1)
-
-
-def _when(moment: float) -> str:
-    return dt.datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M:%S")

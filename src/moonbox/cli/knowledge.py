@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.cli.options import ConfigFile, Json, option
-from moonbox.cli.output import console, print_json
+from moonbox.cli.output import columns_table, console, print_json
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ConfigError
 from moonbox.wording import counted, noun, seconds, size, visible
@@ -146,12 +146,10 @@ def _configured(path: Path | None, *, trust: bool = False) -> KnowledgeConfig:
     return read_knowledge(config)
 
 
-@contextlib.contextmanager
-def _opened(config: KnowledgeConfig, *, read_only: bool = True) -> Iterator[KnowledgeBase]:
+def _opened(config: KnowledgeConfig, *, read_only: bool = True) -> KnowledgeBase:
     from moonbox.knowledge.base import KnowledgeBase
 
-    with KnowledgeBase.from_config(config, read_only=read_only) as base:
-        yield base
+    return KnowledgeBase.from_config(config, read_only=read_only)
 
 
 def _source_infos(config: KnowledgeConfig) -> list[SourceInfo]:
@@ -253,19 +251,10 @@ def _highlighted(snippet: str) -> Text:
 
 
 def _print_sources(infos: list[SourceInfo]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("source", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("documents", justify="right", no_wrap=True)
-    table.add_column("last sync", no_wrap=True)
-    table.add_column("notes", ratio=1)
+    rows = []
     for info in infos:
-        state = (
-            "healthy" if info.healthy and info.configured else "not configured" if not info.configured else "see notes"
-        )
+        state = "not configured" if not info.configured else "healthy" if info.healthy else "see notes"
         notes = visible("\n".join(info.notes))
-        table.add_row(visible(info.name), state, f"{info.documents:,}", info.last_sync or "never", notes)
-    console().print(table)
+        rows.append((visible(info.name), state, f"{info.documents:,}", info.last_sync or "never", notes))
+    names = ("source", "state", "documents", "last sync", "notes")
+    console().print(columns_table(names, rows, right=("documents",), folded=("notes",)))

@@ -13,10 +13,12 @@ import typer
 
 from moonbox.cli import mcp_manage
 from moonbox.cli.mcp_manage import ClientFile, EntryName, ProjectOnly  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.options import START_SECONDS, ConfigFile, Json, McpConfig, Wait, argument, flag, parse_arguments
-from moonbox.cli.output import console, print_error, print_json, print_note
+from moonbox.cli.options import ConfigFile, Json, McpConfig, Wait, argument, flag, parse_arguments
+from moonbox.cli.output import columns_table, console, print_error, print_json, print_note
+from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ToolError, UsageError
+from moonbox.suggest import unknown
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -192,7 +194,10 @@ def _started(
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
 
-    if only is not None and only in {server.name for server in servers}:
+    if only is not None:
+        known = [server.name for server in servers]
+        if only not in known:
+            raise UsageError(unknown("MCP server", only, known))
         servers = [server for server in servers if server.name == only]
     # Lazy servers are started too, because the command shows their state.
     started = (replace(server, lazy=False) for server in servers)
@@ -261,22 +266,19 @@ def _described(tool: Tool) -> dict[str, Any]:
 
 
 def _table(statuses: Sequence[Status]) -> Any:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from moonbox.mcp.upstreams.errors import LAST_OUTPUT
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("server", "state", "tools", "protocol", "start", "command or address", "notes"):
-        table.add_column(column, justify="right" if column in ("tools", "start") else "left", overflow="fold")
+    names = ("server", "state", "tools", "protocol", "start", "command or address", "notes")
+    rows = []
     for status in statuses:
         why = status.reason or "; ".join(status.problems)
         if status.said:  # which is shown below
             why = why.partition(LAST_OUTPUT)[0]
         if status.login is not None:
             why = "; ".join([f"logged in{mcp_manage.login_note(status.login)}", *([why] if why else [])])
-        table.add_row(
+        row = (
             _line(status.name),
             Text(status.state, _COLOURS.get(status.state, "")),
             str(status.tools) if status.state == "ready" else "",
@@ -285,7 +287,8 @@ def _table(statuses: Sequence[Status]) -> Any:
             _line(status.where if "://" in status.where else Path(status.where).name),
             _line(why),
         )
-    return table
+        rows.append(row)
+    return columns_table(names, rows, right=("tools", "start"), folded=names)
 
 
 _LAST_LINES, _LONGEST_LINE = 10, 2_000

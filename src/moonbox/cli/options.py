@@ -11,36 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.run_options import PRESETS, START_SECONDS, Quantity, RunOptions, feature_names, json_or_text
+from moonbox.cli.run_options import (
+    PRESETS,
+    Quantity,
+    RunOptions,
+    feature_names,
+    json_or_text,
+    option_name,
+)
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.tools.tool import Tool
-
-__all__ = [
-    "RUN_OPTIONS",
-    "START_SECONDS",
-    "ConfigFile",
-    "Json",
-    "McpConfig",
-    "Place",
-    "Quantity",
-    "RunOptions",
-    "Tools",
-    "Wait",
-    "argument",
-    "byte_count",
-    "count",
-    "duration",
-    "flag",
-    "json_or_text",
-    "language_names",
-    "option",
-    "parse_arguments",
-    "with_run_options",
-]
 
 
 def option(*names: str, **settings: Any) -> Any:
@@ -169,12 +153,24 @@ def language_names() -> list[str]:
     return list(LANGUAGES)
 
 
-def _limit(flag: str, parser: Callable[[str], Quantity], metavar: str, help: str) -> Any:
-    return option(flag, parser=_parser(parser), metavar=metavar, help=help, rich_help_panel="Limits")
+_LIMITS: Mapping[str, tuple[Callable[[str], Quantity], str, str]] = {
+    "timeout": (duration, "TIME", "Seconds for a whole run."),
+    "max_tool_calls": (count, "N", "Tool calls in one run."),
+    "max_operations": (count, "N", "Instructions of the virtual machine."),
+    "max_memory": (byte_count, "BYTES", "Memory of a script."),
+    "max_output": (byte_count, "BYTES", "Printed output."),
+    "max_string": (byte_count, "BYTES", "Length of one string."),
+    "max_array": (count, "N", "Elements of one table that enters or leaves a script."),
+    "max_depth": (count, "N", "Nesting of a value that enters or leaves a script."),
+    "max_source": (byte_count, "BYTES", "Length of one script."),
+}
+"""How each limit is typed, and what it limits."""
 
 
-def _parser(parse: Callable[[str], Quantity]) -> Callable[[Any], Quantity]:
-    def checked(value: Any) -> Quantity:
+def _limit(name: str) -> Any:
+    parse, metavar, help = _LIMITS[name]
+
+    def parsed(value: Any) -> Quantity:
         if isinstance(value, Quantity):  # Typer calls the parser again with a parsed value
             return value
         try:
@@ -182,7 +178,8 @@ def _parser(parse: Callable[[str], Quantity]) -> Callable[[Any], Quantity]:
         except UsageError as problem:
             raise typer.BadParameter(str(problem)) from None
 
-    return checked
+    settings = option(option_name(name), parser=parsed, metavar=metavar, help=help, rich_help_panel="Limits")
+    return Annotated[Quantity | None, settings]
 
 
 RUN_OPTIONS: Mapping[str, Any] = {
@@ -228,42 +225,29 @@ RUN_OPTIONS: Mapping[str, Any] = {
             rich_help_panel="Limits",
         ),
     ],
-    "timeout": Annotated[Quantity | None, _limit("--timeout", duration, "TIME", "Seconds for a whole run.")],
-    "max_calls": Annotated[Quantity | None, _limit("--max-calls", count, "N", "Tool calls in one run.")],
-    "max_operations": Annotated[
-        Quantity | None, _limit("--max-operations", count, "N", "Instructions of the virtual machine.")
-    ],
-    "max_memory": Annotated[Quantity | None, _limit("--max-memory", byte_count, "BYTES", "Memory of a script.")],
-    "max_output": Annotated[Quantity | None, _limit("--max-output", byte_count, "BYTES", "Printed output.")],
-    "max_string": Annotated[Quantity | None, _limit("--max-string", byte_count, "BYTES", "Length of one string.")],
-    "max_array": Annotated[
-        Quantity | None, _limit("--max-array", count, "N", "Elements of one table that enters or leaves a script.")
-    ],
-    "max_depth": Annotated[
-        Quantity | None, _limit("--max-depth", count, "N", "Nesting of a value that enters or leaves a script.")
-    ],
-    "max_source": Annotated[Quantity | None, _limit("--max-source", byte_count, "BYTES", "Length of one script.")],
 }
-"""The fields of RunOptions as options of a command."""
+"""The fields of RunOptions as options of a command, but for `changes`: each limit has an option of its own."""
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command every option of RunOptions, in place of its parameter `options`."""
     defaults = RunOptions()
-    shared = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=getattr(defaults, name), annotation=RUN_OPTIONS[name]
-        )
-        for name in RunOptions.__struct_fields__
-    ]
+    shared = [_keyword(name, getattr(defaults, name), annotation) for name, annotation in RUN_OPTIONS.items()]
+    shared += [_keyword(name, None, _limit(name)) for name in _LIMITS]
     signature = inspect.signature(command, eval_str=True)
     own = [parameter for name, parameter in signature.parameters.items() if name != "options"]
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
-        options = RunOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+        limits = {name: given.pop(name) for name in _LIMITS}
+        changes = {name: quantity.value for name, quantity in limits.items() if quantity is not None}
+        options = RunOptions(**{name: given.pop(name) for name in RUN_OPTIONS}, changes=changes)
         command(**given, options=options)
 
     vars(called)["__signature__"] = signature.replace(parameters=[*own, *shared])
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
     return called
+
+
+def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

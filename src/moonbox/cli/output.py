@@ -7,15 +7,16 @@ import json
 import os
 import re
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
     from moonbox.audit.records import Run
@@ -111,6 +112,32 @@ def print_json(data: Any) -> None:
     import typer
 
     typer.echo(json.dumps(data, indent=2))
+
+
+def when(moment: float) -> str:
+    """A time of day for people."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+
+
+def columns_table(
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: Sequence[str] = (),
+    folded: Sequence[str] = (),
+) -> RenderableType:
+    """Rows below the names of their columns; text of the `folded` columns may take several lines."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        side: Any = "right" if name in right else "left"
+        cut: Any = "fold" if name in folded else "ellipsis"
+        table.add_column(name, justify=side, no_wrap=name not in folded, overflow=cut)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def user_name() -> str:

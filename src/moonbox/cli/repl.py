@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.options import RunOptions, language_names, with_run_options
+from moonbox.cli.options import language_names, with_run_options
 from moonbox.cli.output import (
     console,
     is_terminal,
@@ -20,6 +20,7 @@ from moonbox.cli.output import (
     show_values,
     summary,
 )
+from moonbox.cli.run_options import RunOptions  # noqa: TC001 - `with_run_options` reads it at run time
 from moonbox.errors import MoonboxError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from moonbox.cli.options import RunOptions, argument, flag, language_names, option, with_run_options
+from moonbox.cli.options import argument, flag, language_names, option, with_run_options
+from moonbox.cli.run_options import RunOptions  # noqa: TC001 - `with_run_options` reads it at run time
 from moonbox.cli.script import read_inputs, read_script, run_script
 from moonbox.errors import UsageError
 

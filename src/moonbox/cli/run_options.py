@@ -46,15 +46,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     audit: str | None = None
     journal: str | None = None
     limits: str = "default"
-    timeout: Quantity | None = None
-    max_calls: Quantity | None = None
-    max_operations: Quantity | None = None
-    max_memory: Quantity | None = None
-    max_output: Quantity | None = None
-    max_string: Quantity | None = None
-    max_array: Quantity | None = None
-    max_depth: Quantity | None = None
-    max_source: Quantity | None = None
+    changes: Mapping[str, float | None] = {}
+    """Single limits that differ from the preset, by the names of `Limits`."""
 
     @property
     def trail(self) -> Path | str | None:
@@ -136,14 +129,10 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
     def _limits(self) -> Limits:
         """The preset, changed by the limits that have options of their own."""
-        names = {name: _option_name(name) for name in Limits().to_dict()}
-        given = {name: getattr(self, option) for name, option in names.items()}
-        changes = {name: quantity.value for name, quantity in given.items() if quantity is not None}
         try:
-            return Limits.preset(self.limits, **changes)
+            return Limits.preset(self.limits, **self.changes)
         except UsageError as problem:
-            message = re.sub(_LIMIT_NAME, lambda name: f"--{_option_name(name[1]).replace('_', '-')}", str(problem))
-            raise UsageError(message) from None
+            raise UsageError(re.sub(_LIMIT_NAME, lambda name: option_name(name[1]), str(problem))) from None
 
     def _features(self) -> frozenset[str]:
         """The features, from repeated options or from one comma-separated list."""
@@ -155,8 +144,9 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         return frozenset(names)
 
 
-def _option_name(limit: str) -> str:
-    return "max_calls" if limit == "max_tool_calls" else limit
+def option_name(limit: str) -> str:
+    """The option of `run` and `repl` that sets a limit."""
+    return "--" + limit.replace("max_tool_calls", "max_calls").replace("_", "-")
 
 
 def feature_names() -> list[str]:

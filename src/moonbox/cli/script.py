@@ -159,6 +159,11 @@ def read_script(file: str | None, expression: str | None, language: str | None) 
     return Script(_text(data, f"'{file}'", chosen), chosen, file)
 
 
+def script_text(path: Path) -> str:
+    """The text of a file with a script of any language, as it is."""
+    return _text(_read(path), f"'{path}'", None)
+
+
 def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
     """The globals that --input and --set describe; --set takes precedence."""
     from moonbox.languages.language import is_identifier
@@ -222,7 +227,7 @@ def _read_stdin() -> bytes:
         raise
 
 
-def _text(data: bytes, name: str, language: str) -> str:
+def _text(data: bytes, name: str, language: str | None) -> str:
     from moonbox.languages.registry import language as language_named
 
     if data.startswith(b"\x1bLua"):
@@ -234,6 +239,7 @@ def _text(data: bytes, name: str, language: str) -> str:
     except UnicodeDecodeError as problem:
         byte = data[problem.start]
         raise UsageError(f"{name} is not UTF-8 (byte {problem.start:,} is 0x{byte:02x})") from None
-    if text.startswith("#!"):  # the interpreter line becomes a comment, so that line numbers do not change
+    if language is not None and text.startswith("#!"):
+        # The interpreter line becomes a comment, so that line numbers do not change.
         text = language_named(language).comment + text[2:]
     return text

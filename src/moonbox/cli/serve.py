@@ -107,7 +107,7 @@ def serve(
         from moonbox.worker.jail import WHOLE_JAIL
 
         chosen = chosen.with_changes(sandbox={"require": list(WHOLE_JAIL)})
-    settings = ServeSettings.from_config(chosen)
+    settings = chosen.read(ServeSettings, "serve")
     formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 
     def load() -> Any:
@@ -142,11 +142,12 @@ def console(
     The pages are served on this machine alone. The printed address works
     once; after that, the browser that used it stays signed in.
     """
+    from moonbox.cli.script import script_text
     from moonbox.project.console import run_console
     from moonbox.project.python_tools import load_tools
     from moonbox.project.sections import with_journal
 
-    source = _read(script) if script is not None else ""
+    source = script_text(script) if script is not None else ""
 
     def load() -> Any:
         return load_tools(tools or ())
@@ -176,17 +177,6 @@ def _refuse_http_options(host: str | None, port: int | None) -> None:
     for name, value in (("--host", host), ("--port", port)):
         if value is not None:
             raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
-
-
-def _read(script: Path) -> str:
-    try:
-        return script.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"the file '{script}' does not exist") from None
-    except OSError as problem:
-        raise UsageError(f"'{script}' cannot be read: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"'{script}' is not UTF-8") from None
 
 
 def _has_screen() -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.config import Config
     from moonbox.scripts.configured import ToolsSettings
-    from moonbox.scripts.library import LoadedScript, ScriptLibrary
+    from moonbox.scripts.library import LoadedScript
 
 app = typer.Typer(name="tool", help="Create and test tool scripts.", no_args_is_help=True)
 
@@ -134,13 +134,14 @@ def test(
 
 def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
     """Run the script or its examples. Returns whether all succeeded."""
+    from moonbox.project.assembly import script_library
     from moonbox.scripts.authoring import examples_of, run_example
 
     settings = _all_with_examples(config) if path is None else _settings_for(path, config)
     if path is not None and (params or not examples_of(settings.scripts[0].path)):
         return _show_test(_test(settings, params, config), settings.scripts[0].path, as_json=as_json)
     failed = total = 0
-    with _opened(settings, config) as library:
+    with script_library(config, settings=settings) as library:
         for script in library.scripts:
             if script.problem is not None:
                 _show_broken(script)
@@ -198,8 +199,9 @@ _POLL_SECONDS = 0.2
 
 def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run:
     from moonbox.errors import ArgumentError
+    from moonbox.project.assembly import script_library
 
-    with _opened(settings, config) as library:
+    with script_library(config, settings=settings) as library:
         script = library.scripts[0]
         if script.tool is None:
             _show_broken(script)
@@ -240,15 +242,6 @@ def _shown_logs() -> Iterator[None]:
         logger.removeHandler(handler)
         logger.setLevel(level)
         logger.propagate = True
-
-
-@contextlib.contextmanager
-def _opened(settings: ToolsSettings, config: Config) -> Iterator[ScriptLibrary]:
-    """A library of these scripts, with the context of their project."""
-    from moonbox.project.assembly import script_library
-
-    with script_library(config, settings=settings) as library:
-        yield library
 
 
 def _all_with_examples(config: Config) -> ToolsSettings:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from moonbox.errors import UsageError
 from moonbox.languages.registry import LANGUAGES
 from moonbox.suggest import unknown
-from moonbox.tools.document import Document
+from moonbox.tools.document import Document, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,9 +30,6 @@ _SCRIPT_NAMES = frozenset({"code", "source", "sourcecode", "script", "program", 
 """What models call the one parameter when they forget its name: a script is still a script."""
 _NOT_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "if", "then", "else")
 _META = ("$schema", "$id", "$anchor", "$comment")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_TABLES = ("properties", "$defs", "definitions", "patternProperties")
-_SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +111,8 @@ def portable_schema(parameters: dict[str, Any]) -> dict[str, Any]:
     known = root["properties"]
     if "required" in root:
         root["required"] = [name for name in root["required"] if name in known]
-    _complete_arrays(root)
-    return root
+    completed: dict[str, Any] = _with_items(root)
+    return completed
 
 
 def portable_value(value: Any) -> Any:
@@ -221,22 +218,14 @@ def _name_branches(root: dict[str, Any], dropped: dict[str, Any], document: Docu
     root["description"] += f"The arguments must also fit this JSON Schema: {rule}"
 
 
-def _complete_arrays(node: Any) -> None:
-    """Give arrays without `items` one that accepts everything; some providers refuse them otherwise."""
-    if not isinstance(node, dict):
-        return
-    kinds = node.get("type")
-    if (kinds == "array" or (isinstance(kinds, list) and "array" in kinds)) and "prefixItems" not in node:
-        node.setdefault("items", {})
-    for keyword in _SINGLE:
-        _complete_arrays(node.get(keyword))
-    for keyword in _LISTS:
-        for part in node.get(keyword) or () if isinstance(node.get(keyword), list) else ():
-            _complete_arrays(part)
-    for keyword in _TABLES:
-        table = node.get(keyword)
-        for part in table.values() if isinstance(table, dict) else ():
-            _complete_arrays(part)
+def _with_items(schema: Any) -> Any:
+    """With `items` that accept everything for arrays that have none; some providers refuse them otherwise."""
+    if not isinstance(schema, dict):
+        return schema
+    made, kinds = with_parts(schema, _with_items), schema.get("type")
+    if (kinds == "array" or (isinstance(kinds, list) and "array" in kinds)) and "prefixItems" not in made:
+        made.setdefault("items", {})
+    return made
 
 
 def _without_fence(source: str) -> str:

@@ -9,22 +9,15 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
-from moonbox.codemode.catalog import Catalog, make_catalog, rough_tokens
+from moonbox.codemode.catalog import Catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
-from moonbox.codemode.code_tool import Choice, CodeTool, choose
+from moonbox.codemode.code_tool import Choice
 from moonbox.codemode.conversation import Conversation
-from moonbox.codemode.definitions import (
-    Definition,
-    Format,
-    from_tool,
-    in_format,
-    provider_names,
-)
-from moonbox.codemode.incoming import CallReader, View
-from moonbox.codemode.routing import ClientTools, Routes, explain_misdirected
+from moonbox.codemode.definitions import Definition, Format, in_format
+from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
+from moonbox.codemode.shown import Shown, View
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
-from moonbox.languages.registry import language
 from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
 from moonbox.sandbox.sandbox import Sandbox
@@ -50,10 +43,11 @@ _ENDED = "error: the conversation was ended while the script waited; its state i
 _BUSY = Reply("error: an earlier script of this conversation waits for the client's answers; resume it first", True)
 
 
-def _settings_model() -> type[CodeModeSettings]:
+def _settings(data: Mapping[str, Any], section: str) -> CodeModeSettings:
+    from moonbox.config.reader import read
     from moonbox.config.sections import CodeModeSettings  # imports pydantic, which takes its time
 
-    return CodeModeSettings
+    return read(CodeModeSettings, data, section)
 
 
 class CodeMode:
@@ -79,41 +73,23 @@ class CodeMode:
         **settings: Any,
     ) -> None:
         check_callbacks(count_tokens=count_tokens)
-        self.settings = _settings_model().from_dict(settings, "")
+        self.settings = _settings(settings, "")
         self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
         self.sandbox: Sandbox = self._own_sandbox or sandbox
-        sandbox = self.sandbox
-        self._texts = language(sandbox.language).texts
-        self._count = count_tokens or rough_tokens
-        self._later = later
-        self._client_tools: ClientTools = "hidden" if client_calls is not None else "kept" if can_pause else "direct"
-        self._show(sandbox.toolbox)
+        self._shown = Shown(
+            self.sandbox,
+            self.settings,
+            count=count_tokens or rough_tokens,
+            later=later,
+            client_tools="hidden" if client_calls is not None else "kept" if can_pause else "direct",
+        )
         self.sessions: Sessions[Repl] = Sessions(_close, most=max_conversations, idle_seconds=idle_seconds)
         """The Repl of each conversation."""
         self._client_calls = ClientCalls(client_calls, finished=self._answer, lost=self._lost)
         self._mark = uuid.uuid4().hex
         self._suffix = ""
         """Follows a conversation's name in `sessions`, after the mark, where the tools are not the Sandbox's alone."""
-        self._shapes = sandbox.toolbox.learned.snapshot() if self.settings.learned_shapes else {}
-        self._sizes = sandbox.toolbox.learned.sizes()
-        self._uses = sandbox.toolbox.learned.uses()
         self._ended = threading.Event()
-
-    def _show(self, toolbox: Toolbox) -> None:
-        """Offer these tools."""
-        settings = self.settings
-        self._toolbox = toolbox
-        self._routes = Routes(
-            toolbox,
-            keep_visible=settings.keep_visible,
-            approvals=settings.approvals,
-            client_tools=self._client_tools,
-            later=self._later,
-        )
-        self._code_tool = CodeTool(settings, self._texts, self._routes, self.sandbox, self._count)
-        self._reader = CallReader(self._code_tool, self._routes, self._texts)
-        self._view: View | None = None
-        self._lock = threading.Lock()
 
     def with_tools(self, tools: Any) -> CodeMode:
         """This code mode with further tools, for an agent that has its own.
@@ -123,29 +99,32 @@ class CodeMode:
         other = copy.copy(self)
         other._own_sandbox = None
         other._suffix = self._mark + uuid.uuid4().hex
-        other._show(Toolbox.of([self._toolbox, tools]))
+        other._shown = self._shown.of(Toolbox.of([self._shown.toolbox, tools]))
         return other
 
     @classmethod
     def from_config(cls, sandbox: Any, config: Mapping[str, Any] | None, **options: Any) -> CodeMode:
         """From a dict or a TOML table, or None for the defaults; wrong keys, types and tools are refused."""
-        return cls(sandbox, **options, **vars(_settings_model().from_dict(config or {})))
+        return cls(sandbox, **options, **vars(_settings(config or {}, "codemode")))
 
     @staticmethod
     def config_schema() -> dict[str, Any]:
         """The settings as JSON Schema."""
-        return _settings_model().schema()
+        from moonbox.config.reader import schema
+        from moonbox.config.sections import CodeModeSettings
+
+        return schema(CodeModeSettings)
 
     # What the model is shown
 
     @property
     def tool_name(self) -> str:
         """The code tool's name."""
-        return self._code_tool.name
+        return self._shown.code_tool.name
 
     @property
     def parameter(self) -> str:
-        return self._code_tool.parameter
+        return self._shown.code_tool.parameter
 
     @property
     def description(self) -> str:
@@ -169,15 +148,11 @@ class CodeMode:
     @property
     def hidden_tools(self) -> tuple[Tool, ...]:
         """The tools that scripts reach."""
-        return tuple(self._routes.hidden) if self.choice.code else ()
+        return tuple(self._shown.routes.hidden) if self.choice.code else ()
 
     def show_learned(self) -> None:
         """Show what was learned of results since the start; the definitions change, and prompt caches with them."""
-        with self._lock:
-            self._shapes = self.sandbox.toolbox.learned.snapshot()
-            self._sizes = self.sandbox.toolbox.learned.sizes()
-            self._uses = self.sandbox.toolbox.learned.uses()
-            self._view = None
+        self._shown.learn(shapes=True)
 
     def definitions(self, form: Format = "openai", *, labels: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """The code tool and the direct tools in a provider's format.
@@ -188,19 +163,14 @@ class CodeMode:
 
     def neutral_definitions(self, labels: Mapping[str, str] | None = None) -> list[Definition]:
         """The same before any provider's format: the code tool first."""
-        view = self._current()
-        direct, code = _definitions(view.direct), view.code
-        if labels and not view.choice.both:
-            code = self._code_tool.definition(self._make_catalog(labels), view.added)
-        shown = [code, *direct] if view.choice.code else direct
-        return [item.within(self.settings.description_chars) for item in shown]
+        return self._shown.definitions(self._current(), labels)
 
     @property
     def system_prompt(self) -> str:
         """An addition to the system prompt, at most 500 bytes."""
         view = self._current()
         needed = view.choice.code and not view.choice.both
-        return self._code_tool.prompt() if needed else self.settings.system_prompt or ""
+        return self._shown.code_tool.prompt() if needed else self.settings.system_prompt or ""
 
     # The model's calls
 
@@ -224,7 +194,7 @@ class CodeMode:
         `pause`: whether a call of a client-side tool may wait for you, as with `handle`; otherwise it fails.
         """
         options = _of_conversation(conversation, options)
-        prepared = self._reader.read(name, arguments, self._current())
+        prepared = self._shown.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
         asks = pause or self._client_calls.answered
@@ -233,11 +203,11 @@ class CodeMode:
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
                     return self._client_calls.drive(lambda: self._direct_step(tool, given, options), _anywhere)
-                return self._answer(self.sandbox.call(tool.path, given, toolbox=self._toolbox, **options))
+                return self._answer(self.sandbox.call(tool.path, given, toolbox=self._shown.toolbox, **options))
             with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
-                if not (self._routes.has_client_tools and asks):
+                if not (self._shown.routes.has_client_tools and asks):
                     return self._answer(repl.run(prepared, **options))
                 place = self._place(conversation, repl)
                 return self._client_calls.drive(lambda: repl.start(prepared, **options), place)
@@ -249,7 +219,7 @@ class CodeMode:
     ) -> Reply:
         """The same, awaited."""
         options = _of_conversation(conversation, options)
-        prepared = self._reader.read(name, arguments, self._current())
+        prepared = self._shown.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
         asks = pause or self._client_calls.answered
@@ -258,11 +228,11 @@ class CodeMode:
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
                     return await self._client_calls.adrive(lambda: self._direct_step(tool, given, options), _anywhere)
-                return self._answer(await self.sandbox.acall(tool.path, given, toolbox=self._toolbox, **options))
+                return self._answer(await self.sandbox.acall(tool.path, given, toolbox=self._shown.toolbox, **options))
             with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
                 if repl.paused:
                     return _BUSY
-                if not (self._routes.has_client_tools and asks):
+                if not (self._shown.routes.has_client_tools and asks):
                     return self._answer(await repl.arun(prepared, **options))
                 place = self._place(conversation, repl)
                 return await self._client_calls.adrive(lambda: repl.start(prepared, **options), place)
@@ -274,7 +244,7 @@ class CodeMode:
         self._current()
 
         def make(repl_id: str) -> Repl:
-            return self.sandbox.make_repl(options, 30.0, self._routes.hidden, self._explain, repl_id=repl_id)
+            return self.sandbox.make_repl(options, 30.0, self._shown.routes.hidden, self._explain, repl_id=repl_id)
 
         return self._answer(await self.sandbox.aresume(run_id, in_flight, make=make))
 
@@ -327,7 +297,7 @@ class CodeMode:
         try:
             bound = tool.bind(given, is_json_call=True)
         except ArgumentError:
-            return self.sandbox.call(tool.path, given, toolbox=self._toolbox, **options)
+            return self.sandbox.call(tool.path, given, toolbox=self._shown.toolbox, **options)
         call = ToolCall(
             tool=tool.path,
             definition=tool,
@@ -341,7 +311,8 @@ class CodeMode:
             labels=options.get("labels") or {},
         )
         return DirectStep(
-            call, lambda answer: self.sandbox.call(tool.path, given, toolbox=self._toolbox, answer=answer, **options)
+            call,
+            lambda answer: self.sandbox.call(tool.path, given, toolbox=self._shown.toolbox, answer=answer, **options),
         )
 
     def _place(self, conversation: str, paused: Repl) -> Place:
@@ -360,57 +331,16 @@ class CodeMode:
         return enter
 
     def _new_repl(self) -> Repl:
-        return self.sandbox.repl(toolbox=self._routes.hidden, before_write=self._explain)
+        return self.sandbox.repl(toolbox=self._shown.routes.hidden, before_write=self._explain)
 
     def _explain(self, run: Run) -> Run:
-        view = self._view
-        if view is None:
-            return run
-        hidden = self._routes.hidden
-        return explain_misdirected(run, {name: tool for name, tool in view.direct.items() if tool.path not in hidden})
+        return explain_misdirected(run, self._shown.only_direct())
 
     def _current(self) -> View:
-        """What is shown now; made anew when the tools have changed."""
+        """What is shown now."""
         if self._closed:
             raise ClosedError("this CodeMode is closed")
-        with self._lock:
-            added = self.sandbox.docs.added()
-            if self._routes.update() or self._view is None or self._view.added != added:
-                self._view = self._make_view(added)
-            return self._view
-
-    def _make_catalog(self, labels: Mapping[str, str] | None = None) -> Catalog:
-        return make_catalog(
-            self._routes.hidden,
-            self._texts,
-            full_schemas=self.settings.full_schemas,
-            budget=self.settings.catalog_tokens,
-            count=self._count,
-            shapes=self._shapes,
-            leave_out=self._routes.kept,
-            uses=self._uses,
-            labels=labels,
-        )
-
-    def _make_view(self, added: dict[str, str]) -> View:
-        catalog = self._make_catalog()
-        code = self._code_tool.definition(catalog, added)
-        prompt = self._code_tool.prompt()
-        direct = provider_names(self._routes.direct, [self.tool_name])
-        everything = provider_names(self._toolbox, [self.tool_name])
-        lean = self._code_tool.lean(everything, self._shapes)
-        choice = choose(
-            self.settings.mode,
-            [code, *_definitions(direct)],
-            _definitions(everything),
-            lean,
-            prompt=prompt,
-            hidden=self._routes.hidden,
-            sizes=self._sizes,
-            count=self._count,
-        )
-        shown = direct if choice.code and not choice.both else everything
-        return View(lean if choice.both else code, catalog, shown, choice, added)
+        return self._shown.current()
 
     def _lost(self, problem: Exception) -> Reply:
         """The answer where no run came about."""
@@ -440,7 +370,3 @@ def _anywhere() -> Iterator[None]:
 
 def _close(repl: Repl) -> None:
     repl.close()
-
-
-def _definitions(tools: Mapping[str, Tool]) -> list[Definition]:
-    return [from_tool(tool, name) for name, tool in tools.items()]

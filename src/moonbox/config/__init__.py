@@ -2,9 +2,9 @@
 
 file.py        the file: found, read, its variables expanded
 reader.py      a table as a settings model, and what is wrong with it
-sections.py    [sandbox], [limits], [audit], [tools], [codemode], [knowledge]
+sections.py    [sandbox], [limits], [audit], [journal], [tools], [codemode], [knowledge], [serve]
 mcp.py         [mcp.servers.<name>]
-serve.py       [serve]
+sources.py     [openapi.<name>], [sql.<name>]
 
 The models hold plain data. The packages above make their own objects of them.
 """

@@ -166,12 +166,10 @@ class ServerSettings:
     """Rules for single tools, by name."""
 
     def __post_init__(self) -> None:
-        for item in ("start_timeout", "timeout", "max_message"):
+        for item in ("start_timeout", "timeout", "max_message", "idle_seconds"):
             positive(item, getattr(self, item))
-        if self.idle_seconds is not None:
-            positive("idle_seconds", self.idle_seconds)
-            if not self.lazy:
-                raise ConfigError("idle_seconds requires lazy = true")
+        if self.idle_seconds is not None and not self.lazy:
+            raise ConfigError("idle_seconds requires lazy = true")
         if (self.command is None) == (self.url is None):
             raise ConfigError("set either command or url" + (", not both" if self.command is not None else ""))
         if self.command is not None and not self.command.strip():

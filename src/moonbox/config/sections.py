@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from moonbox.config.reader import CLOSED, positive, read, schema, table
+from moonbox.config.reader import CLOSED, positive, read, table
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, UsageError
 from moonbox.limits import Limits
@@ -237,16 +237,6 @@ class CodeModeSettings:
                     f"{key} must be 1 to 64 letters, digits and underscores, not beginning with a digit; not {value!r}"
                 )
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], section: str = "codemode") -> CodeModeSettings:
-        """Refuses unknown keys and wrong types."""
-        return read(cls, data, section)
-
-    @classmethod
-    def schema(cls) -> dict[str, Any]:
-        """The JSON Schema of the section."""
-        return schema(cls)
-
 
 STATE_FOLDER = Path(".moonbox")
 """What a project keeps from one start to the next, beside its moonbox.toml."""
@@ -276,11 +266,6 @@ class KnowledgeTable:
                     f"the source name '{name}' is invalid: use 1 to 64 letters, digits, - and _, "
                     "beginning with a letter or digit"
                 )
-
-    @classmethod
-    def from_dict(cls, data: Any) -> KnowledgeTable:
-        """Refuses unknown keys and wrong types."""
-        return read(cls, data, "knowledge")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,11 +343,8 @@ class ServeSettings:
 
     def __post_init__(self) -> None:
         names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
-        for name in names:
+        for name in (*names, "calls_per_minute", "seconds_per_minute", "answer_within"):
             positive(name, getattr(self, name))
-        for name in ("calls_per_minute", "seconds_per_minute", "answer_within"):
-            if getattr(self, name) is not None:
-                positive(name, getattr(self, name))
         for name in ("max_waiting", "wait_seconds", "resume_seconds", "start_wait"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")
@@ -376,10 +358,6 @@ class ServeSettings:
                 raise ConfigError(f"a token must have at least {_SHORTEST_TOKEN} characters")
         if len(set(self.tokens.values()) | {self.token}) != len(self.tokens) + 1:
             raise ConfigError("two clients must not have the same token")
-
-    @classmethod
-    def from_config(cls, config: Config) -> ServeSettings:
-        return config.read(cls, "serve")
 
     @property
     def protected(self) -> bool:

@@ -68,7 +68,7 @@ class KnowledgeConfig:
         `connectors` replaces the built-in kinds; extend it as `{**builtin_connectors(), "mine": kind}`.
         """
         given, unusable, unset = _without_unset(data)
-        table = KnowledgeTable.from_dict(given)
+        table = read(KnowledgeTable, given, "knowledge")
         kinds = builtin_connectors() if connectors is None else connectors
         sources: dict[str, Connector] = {
             name: _source(name, options, base_dir, kinds) for name, options in table.sources.items()

@@ -209,7 +209,7 @@ READERS: dict[str, Callable[[Config], Any]] = {
     "mcp": read_servers,
     "openapi": lambda config: read_sources(config, "openapi"),
     "sandbox": read_sandbox,
-    "serve": ServeSettings.from_config,
+    "serve": lambda config: config.read(ServeSettings, "serve"),
     "sql": lambda config: read_sources(config, "sql"),
     "tools": read_tools,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moonbox.errors import ToolDefinitionError
@@ -20,6 +20,9 @@ _LONGEST_CHAIN = 32
 _LONGEST_WAY = 200
 _DEEPEST_SCHEMA = 100
 _MOST_NESTED_OPTIONS = 20
+_NAMED_PARTS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_LISTED_PARTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SINGLE_PARTS = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"})
 
 
 class Document:
@@ -244,6 +247,19 @@ def object_schema(name: str, schema: Any) -> dict[str, Any]:
             f"tool {name!r}: parameters must be a JSON Schema of type object, not {'|'.join(sorted(declared))}"
         )
     return schema
+
+
+def with_parts(schema: dict[str, Any], change: Callable[[Schema], Schema]) -> dict[str, Any]:
+    """A schema in which the schemas directly within it are what `change` makes of them."""
+    changed = dict(schema)
+    for keyword, value in schema.items():
+        if keyword in _SINGLE_PARTS:
+            changed[keyword] = change(value)
+        elif keyword in _LISTED_PARTS and isinstance(value, list):
+            changed[keyword] = [change(part) for part in value]
+        elif keyword in _NAMED_PARTS and isinstance(value, dict):
+            changed[keyword] = {name: change(part) for name, part in value.items()}
+    return changed
 
 
 def kind_of(value: Any) -> str:

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict, Unpack, is_typeddict
 
 from moonbox.errors import ToolDefinitionError
 from moonbox.tools.coercion import OTHER_NAMES
+from moonbox.tools.document import with_parts
 from moonbox.tools.function import EMPTY, Function, Parameter
 from moonbox.tools.generator import Generator
 from moonbox.tools.problems import MOST_PROBLEMS, path_text, short
@@ -274,26 +275,12 @@ def _put_defaults(schema: dict[str, Any], defaults: dict[str, Any], fields: dict
             part["default"] = lowered
 
 
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SINGLE = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"})
-
-
 def _clean(schema: Any) -> Any:
     """Without titles and null defaults, which say nothing that the rest does not."""
     if not isinstance(schema, dict):
         return schema
-    cleaned: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword == "title" or (keyword == "default" and value is None):
-            continue
-        if keyword in _MAPS and isinstance(value, dict):
-            cleaned[keyword] = {name: _clean(part) for name, part in value.items()}
-        elif keyword in _LISTS and isinstance(value, list):
-            cleaned[keyword] = [_clean(part) for part in value]
-        else:
-            cleaned[keyword] = _clean(value) if keyword in _SINGLE else value
-    return cleaned
+    said = {key: value for key, value in schema.items() if key != "title" and (key, value) != ("default", None)}
+    return with_parts(said, _clean)
 
 
 def _walk(loc: tuple[str | int, ...], value: Any) -> tuple[tuple[str | int, ...], Any]:

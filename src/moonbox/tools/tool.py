@@ -21,9 +21,6 @@ from moonbox.tools.results import ResultSchema, convert
 from moonbox.values import ValueLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from typing_extensions import ParamSpec, TypeVar
