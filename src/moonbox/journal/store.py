@@ -223,7 +223,7 @@ class Journal:
         with self.backend.reading() as db:
             ended = db.rows(f"SELECT 1 FROM events AS e, events AS b WHERE b.run = ? AND {_BEGINS} AND {_ENDS}", (run,))
             found = db.rows("SELECT holder, expires FROM repls WHERE id = ?", (repl,))
-        return repl, bool(ended), bool(found) and is_held(*found[0], now)
+        return repl, bool(ended), bool(found) and is_held(found[0][0], found[0][1], now)
 
     # The end
 
