@@ -115,6 +115,24 @@ def test_calls_under_way_are_waited_for_and_not_repeated(world: World, tmp_path:
         assert world.calls == {(0, 0): 1, (7, 1): 1}
 
 
+def test_a_run_that_is_cancelled_while_it_moves_leaves_its_repl_usable(world: World, tmp_path: Path) -> None:
+    async def cancel(repl: Repl) -> None:
+        task = asyncio.create_task(repl.arun("for i = 3, 9 do tools.add{a = i, b = 0} end while true do end"))
+        while not world.calls[3, 0]:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("local n = 0 for i = 1, 100000000 do n = n + i end x = 7").unwrap()  # restoring it takes a while
+        world.kill_at = ("during", 3)
+        asyncio.run(cancel(repl))
+        run = repl.run("return x")
+        assert (run.value, run.state_lost) == (7, False)
+        assert set(world.calls.values()) == {1}
+
+
 def test_a_run_keeps_its_time_limit_when_its_host_is_lost(world: World, tmp_path: Path) -> None:
     with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
         repl.run("x = 5").unwrap()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.sandbox.execution import GRACE
-from moonbox.sandbox.threads import soon
+from moonbox.sandbox.threads import soon, unbroken
 from moonbox.tools.results import to_tool_error
 from moonbox.worker.protocol import REASON_CANCELLED
 
@@ -128,7 +128,7 @@ class AwaitedDriver:
             if not isinstance(failure, WorkerError):
                 raise failure from None  # a defect of ours
             closed = link.closed and self._failure is None
-            execution.lose(failure, await asyncio.to_thread(link.kill), closed=closed, host_lost=link.host_lost)
+            execution.lose(failure, await unbroken(link.kill), closed=closed, host_lost=link.host_lost)
             if execution.moving:
                 await self._drain()
             if execution.interrupted:
