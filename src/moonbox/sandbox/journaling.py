@@ -259,7 +259,8 @@ class RunJournal:
             digest=self._digest.digest(),
             at=time(),
         )
-        if self.replaying:
+        stopped_again = self._recorded is not None and self._recorded.end is None and not end.is_repeatable
+        if self.replaying and not stopped_again:  # from outside, before it came to where it had been
             self._compare(end)
             return True
         suspended = run.id in self._repl.journal.suspended
