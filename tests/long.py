@@ -1,4 +1,4 @@
-"""How often a test tries what chance decides: a few times in every run, and many times where `MOONBOX_LONG` is set.
+"""What tests do in every run, and what only where `MOONBOX_LONG` is set: many tries of what chance decides, long cases.
 
 `make soak` sets it.
 """

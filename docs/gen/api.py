@@ -30,6 +30,7 @@ MODULES = {
     "moonbox.adapters.loop": "The base of the adapters for providers.",
     "moonbox.adapters.base": "The base of all adapters.",
     "moonbox.adapters.agent_tools": "The tools that an agent has of its own, behind code mode.",
+    "moonbox.adapters.llm": "The tool `llm`.",
     "moonbox.adapters.openai": "OpenAI.",
     "moonbox.adapters.anthropic": "Anthropic.",
     "moonbox.adapters.google": "Google GenAI.",
@@ -61,7 +62,7 @@ _MADE_BY_OTHERS = {"Conversation", "Pause", "Repl"}
 """Classes that programs get and do not make: their arguments are no part of the interface."""
 
 
-_BASES = ("Prunable", "RunReader", "_Record")
+_BASES = ("Prunable", "RunReader", "LoadedRuns", "_Record")
 """Base classes without an entry of their own."""
 
 

@@ -14,6 +14,7 @@ from wire import Say, Scripted, Seen, Turn, Use, Wire, serve
 
 from moonbox import Media, Tool, Toolbox
 from moonbox.errors import ClosedError, UsageError
+from tests.long import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,73 +83,98 @@ class Provider:
     has_clients: bool = True
 
 
-FORMS = ("sync", "async", "stream", "async-stream")
-
-
 def forms_of(metafunc: pytest.Metafunc, forms: tuple[str, ...], *, every: bool) -> tuple[str, ...]:
-    """The forms in which one case of a class is run: every one, or the one whose turn it is."""
+    """The forms in which one case of a class is run: every one, or the one whose turn it is.
+
+    Outside of long runs, every form has only the cases in which an adapter treats forms differently.
+    """
     assert metafunc.cls is not None
-    cases = sorted(name for name in dir(metafunc.cls) if name.startswith("test_"))
-    return forms if every else (forms[cases.index(metafunc.function.__name__) % len(forms)],)
+    name = metafunc.function.__name__
+    if every and (LONG or name.startswith(_DIFFERS)):
+        return forms
+    cases = sorted(case for case in dir(metafunc.cls) if case.startswith("test_"))
+    return (forms[cases.index(name) % len(forms)],)
 
 
-class Conformance:
-    """Inherit, and give `provider`."""
+_DIFFERS = ("test_three_turns", "test_parallel", "test_mistakes", "test_a_conversation_goes_on", "test_a_call_that")
 
-    provider: Provider
+
+def answers(seen: Seen) -> list[str]:
+    """What the model's calls were answered, in the order of the calls."""
+    by_id = {result.id: result.text for result in seen.results}
+    return [by_id[call.id] for call in seen.called]
+
+
+class Conversations:
+    """The conversations that every adapter has. Inherit, and say how it is driven."""
+
+    forms: tuple[str, ...] = ("sync", "async", "stream")
+    """The ways in which a conversation can be run."""
     every_form = True
-    """Whether each case is run in all of `FORMS`; otherwise in one, in turn: where another class has shown the rest."""
+    """Whether each case is run in all of them; otherwise in one, in turn: where another class has shown the rest."""
+    explains_unknown = True
+    """Whether a call of a tool that only scripts reach is answered in our words."""
+    exact_system = False
+    """Whether the system prompt has nothing but the user's and ours."""
+    serve: Any = staticmethod(serve)
+
+    def make(self, *args: Any, **settings: Any) -> Any:
+        """An adapter."""
+        raise NotImplementedError
+
+    def ask(
+        self, adapter: Any, wire: Wire, prompt: str, *, form: str, conversation: str | None = None, system: str = ""
+    ) -> str:
+        """Run a conversation, with its own system prompt; the model's last words."""
+        raise NotImplementedError
+
+    def heard(self, text: str) -> str:
+        """A failed call's answer as the model gets it."""
+        return text
+
+    def check_errors(self, seen: Seen) -> None:
+        """What else the model sees of six calls that failed."""
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        if "run" in metafunc.fixturenames:
-            metafunc.parametrize("run", forms_of(metafunc, FORMS, every=type(self).every_form), indirect=True)
+        if "form" in metafunc.fixturenames:
+            metafunc.parametrize("form", forms_of(metafunc, type(self).forms, every=type(self).every_form))
 
     @pytest.fixture
     def agent(self, mode: CodeMode) -> Any:
-        return self.provider.adapter(mode)
+        return self.make(mode)
 
-    @pytest.fixture
-    def run(self, request: pytest.FixtureRequest) -> Callable[..., Outcome[Any, Any]]:
-        """`agent.run` in its four forms; streamed text must be the text of the outcome's last answer in the end."""
-        return lambda agent, wire, *args, **kw: _run(self.provider, request.param, agent, wire, *args, **kw)
-
-    def test_a_question_without_calls(self, agent: Any, run: Any) -> None:
-        with serve(Scripted(Say("Hello, Ada."))) as wire:
-            done = run(agent, wire, "Greet Ada.", system="Be polite.")
-        assert (done.text, done.finished, done.replies) == ("Hello, Ada.", True, ())
+    def test_a_question_without_calls(self, agent: Any, form: str) -> None:
+        with self.serve(Scripted(Say("Hello, Ada."))) as wire:
+            assert self.ask(agent, wire, "Greet Ada.", form=form, system="Be polite.") == "Hello, Ada."
         seen = wire.seen[0]
         assert seen.prompts == ("Greet Ada.",)
-        assert seen.system == f"Be polite.\n\n{agent.system_prompt}"
+        assert "Be polite." in seen.system and seen.system.endswith(agent.system_prompt)
+        assert not self.exact_system or seen.system == f"Be polite.\n\n{agent.system_prompt}"
         assert list(seen.tools) == ["lua_repl", "delete_file", "broken", "meet"]
         assert seen.tools["lua_repl"]["description"] == agent.mode.description
+        assert seen.tools["lua_repl"]["parameters"]["required"] == ["source_code"]
         assert seen.tools["delete_file"]["parameters"]["required"] == ["path"]
 
-    def test_three_turns_keep_the_script_state(self, agent: Any, run: Any) -> None:
-        final = lambda seen: Say(f"It is {seen.results[-1].text}.")  # noqa: E731 - a turn of the script
-        with serve(Scripted(SUM, SUM, Turn("One more.", (SUM,)), final)) as wire:
-            done = run(agent, wire, "Count.")
-        assert done.text == "It is 60."
-        assert [reply.text for reply in done.replies] == ["20", "40", "60"]
-        assert [result.text for result in wire.seen[-1].results] == ["20", "40", "60"]
-        assert [call.name for call in wire.seen[-1].called] == ["lua_repl"] * 3
+    def test_three_turns_keep_the_script_state(self, agent: Any, form: str) -> None:
+        with self.serve(Scripted(SUM, SUM, SUM, lambda seen: Say(f"It is {seen.results[-1].text}."))) as wire:
+            assert self.ask(agent, wire, "Count.", form=form) == "It is 60."
+        assert answers(wire.seen[-1]) == ["20", "40", "60"]
         assert wire.refused == []
 
-    def test_tools_inside_a_script_and_outside(self, agent: Any, run: Any) -> None:
+    def test_tools_inside_a_script_and_outside(self, agent: Any, form: str) -> None:
         turns = [Use("lua_repl", {"source_code": EXPENSES}), Use("delete_file", {"path": "a.txt"}), Say("Done.")]
-        with serve(Scripted(*turns)) as wire:
-            done = run(agent, wire, "Add up, then delete a.txt.")
-        assert [reply.text for reply in done.replies] == ["360", "deleted a.txt"]
-        assert [call.tool for call in done.replies[0].run.calls] == ["get_expenses"] * 3
-        assert [reply.is_error for reply in done.replies] == [False, False]
+        with self.serve(Scripted(*turns)) as wire:
+            assert self.ask(agent, wire, "Add up, then delete a.txt.", form=form) == "Done."
+        assert answers(wire.seen[-1]) == ["360", "deleted a.txt"]
 
-    def test_parallel_calls_are_answered_in_order(self, agent: Any, run: Any) -> None:
-        together = [Use("meet", {"name": "a"}), SUM, Use("meet", {"name": "b"}), SUM]
-        with serve(Scripted(together, Say("ok"))) as wire:
-            done = run(agent, wire, "Do it all at once.")
-        assert [reply.text for reply in done.replies] == ["a met", "20", "b met", "40"]
-        assert [result.text for result in wire.seen[-1].results] == ["a met", "20", "b met", "40"]
+    def test_parallel_calls(self, agent: Any, form: str) -> None:
+        together = [Use("meet", {"name": "a"}), SUM, Use("meet", {"name": "b"})]
+        with self.serve(Scripted(together, SUM, Say("ok"))) as wire:
+            self.ask(agent, wire, "Do it all at once.", form=form)
+        assert answers(wire.seen[-1]) == ["a met", "20", "b met", "40"]
+        assert not self.exact_system or [result.text for result in wire.seen[-1].results] == answers(wire.seen[-1])
 
-    def test_mistakes_are_answered_to_the_model(self, agent: Any, run: Any) -> None:
+    def test_mistakes_are_answered_to_the_model(self, agent: Any, form: str) -> None:
         wrong = [
             Use("lua_repl", {}),
             Use("add", {"a": 1, "b": 2}),
@@ -157,18 +183,106 @@ class Conformance:
             Use("broken"),
             Use("lua_repl", {"source_code": "return 1 +"}),
         ]
-        with serve(Scripted(wrong, Say("Sorry."))) as wire:
-            done = run(agent, wire, "Make mistakes.")
-        texts = [reply.text for reply in done.replies]
-        assert texts[0] == 'error: lua_repl takes one argument: {"source_code": "<script>"}, not {}'
-        assert texts[1] == "error: add is called from a script: use lua_repl and write tools.add{...}"
-        assert texts[2].startswith("error: unknown tool 'delete_fil'; did you mean 'delete_file'?")
-        assert "path" in texts[3] and "pth" in texts[3]
-        assert "no such luck" in texts[4]
-        assert texts[5].startswith("syntax error on line 1")
-        assert all(reply.is_error for reply in done.replies)
-        assert [result.is_error for result in wire.seen[-1].results] == [self.provider.error_mark] * 6
-        assert done.text == "Sorry."
+        with self.serve(Scripted(wrong, SUM, Say("Sorry."))) as wire:
+            assert self.ask(agent, wire, "Make mistakes.", form=form) == "Sorry."
+        texts = answers(wire.seen[-1])
+        assert texts[0] == self.heard('error: lua_repl takes one argument: {"source_code": "<script>"}, not {}')
+        if self.explains_unknown:
+            assert texts[1] == "error: add is called from a script: use lua_repl and write tools.add{...}"
+        else:
+            assert "add" in texts[1]
+        assert "delete_fil" in texts[2]
+        assert "pth: unknown parameter; did you mean 'path'?" in texts[3]
+        assert texts[4] == self.heard("tool error (broken, tool_error): RuntimeError: no such luck")
+        assert "syntax error on line 1" in texts[5]
+        assert texts[6] == "20"
+        self.check_errors(wire.seen[-1])
+
+    def test_each_run_has_its_own_state(self, agent: Any, form: str) -> None:
+        with self.serve(Scripted(SUM, SUM, Say("40"), SUM, SUM, Say("40"))) as wire:
+            self.ask(agent, wire, "Count.", form=form)
+            self.ask(agent, wire, "Count.", form=form)
+        assert [answers(wire.seen[number])[-2:] for number in (2, 5)] == [["20", "40"], ["20", "40"]]
+
+    def test_unicode_survives(self, agent: Any, form: str) -> None:
+        text = "Grüße, 世界 🌍 \\n \"quoted\" 'and' \t tabs"
+        script = f"return [==[{text}]==]"
+        with self.serve(
+            Scripted(Use("lua_repl", {"source_code": script}), lambda seen: Say(seen.results[-1].text))
+        ) as wire:
+            assert self.ask(agent, wire, text, form=form) == text
+        assert wire.seen[0].prompts == (text,)
+
+    def test_odd_names_and_schemas_are_acceptable(self, form: str) -> None:
+        uses = [
+            Use("_2fa_code"),
+            Use("either", {"id": 1}),
+            Use("either", {"x": 1}),
+            Use("a__b__ref", {"x": [{"x": []}]}),
+        ]
+        with self.make(Toolbox(ODD)) as agent, self.serve(Scripted(uses, Say("ok"))) as wire:
+            self.ask(agent, wire, "Try them.", form=form)
+        assert list(wire.seen[0].tools) == ["lua_repl", "_2fa_code", "either", "a__b__ref"]
+        texts = answers(wire.seen[-1])
+        assert (texts[0], texts[1], texts[3]) == ("ok", '{"id":1}', '{"x":[{"x":[]}]}')
+        assert "invalid arguments for either" in texts[2]
+
+    def test_direct_mode(self, box: Sandbox, form: str) -> None:
+        calls = [Use("add", {"a": 1, "b": 2}), Use("add", {"a": 3, "b": 4})]
+        with self.make(box, mode="never") as agent, self.serve(Scripted(calls, Say("3 and 7"))) as wire:
+            self.ask(agent, wire, "Add.", form=form)
+        assert "lua_repl" not in wire.seen[0].tools
+        assert "lua_repl" not in wire.seen[0].system
+        assert not self.exact_system or wire.seen[0].system == ""
+        assert answers(wire.seen[-1]) == ["3", "7"]
+        assert box.run("return 1").value == 1
+
+    def test_without_tools_it_is_a_calculator(self, form: str) -> None:
+        calculate = Use("lua_repl", {"source_code": "6 * 7"})
+        with self.make() as agent, self.serve(Scripted(calculate, Say("42"))) as wire:
+            assert self.ask(agent, wire, "6 * 7?", form=form) == "42"
+        assert list(wire.seen[0].tools) == ["lua_repl"]
+        assert answers(wire.seen[-1]) == ["42"]
+        with pytest.raises(ClosedError):
+            agent.mode.handle("lua_repl", {"source_code": "1"})
+
+
+class Conformance(Conversations):
+    """Inherit, and give `provider`."""
+
+    provider: Provider
+    forms = ("sync", "async", "stream", "async-stream")
+    exact_system = True
+
+    def make(self, *args: Any, **settings: Any) -> Any:
+        return self.provider.adapter(*args, **settings)
+
+    def ask(
+        self, adapter: Any, wire: Wire, prompt: str, *, form: str, conversation: str | None = None, system: str = ""
+    ) -> str:
+        done = _run(self.provider, form, adapter, wire, prompt, conversation=conversation, system=system or None)
+        return str(done.text)
+
+    def check_errors(self, seen: Seen) -> None:
+        assert [result.is_error for result in seen.results][:6] == [self.provider.error_mark] * 6
+
+    @pytest.fixture
+    def run(self, form: str) -> Callable[..., Outcome[Any, Any]]:
+        """`agent.run` in its four forms; streamed text must be the text of the outcome's last answer in the end."""
+        return lambda agent, wire, *args, **kw: _run(self.provider, form, agent, wire, *args, **kw)
+
+    def test_the_outcome_has_every_reply(self, agent: Any, run: Any) -> None:
+        uses = [Use("lua_repl", {"source_code": EXPENSES}), Use("delete_file", {"path": "a"}), Use("delete_fil", {})]
+        with serve(Scripted(Turn("One more.", (*uses, Use("broken"))), Say("Done."))) as wire:
+            done = run(agent, wire, "Go.")
+        assert (done.text, done.finished, wire.refused) == ("Done.", True, [])
+        assert [reply.text for reply in done.replies[:2]] == ["360", "deleted a"]
+        assert [call.tool for call in done.replies[0].run.calls] == ["get_expenses"] * 3
+        assert done.replies[2].text.startswith("error: unknown tool 'delete_fil'; did you mean 'delete_file'?")
+        assert [reply.is_error for reply in done.replies] == [False, False, True, True]
+        marks = [result.is_error for result in wire.seen[-1].results]
+        assert marks[2:] == [self.provider.error_mark] * 2
+        assert len(agent.mode.conversations) == 0
 
     def test_a_call_that_was_cut_off_is_not_run(self, agent: Any, run: Any) -> None:
         first = Use("lua_repl", {"source_code": "x = 1 return x"})
@@ -178,14 +292,6 @@ class Conformance:
             done = run(agent, wire, "Write a long script.")
         assert [reply.text for reply in done.replies] == ["1", CUT, "1"]
         assert wire.refused == []
-
-    def test_unicode_survives(self, agent: Any, run: Any) -> None:
-        text = "Grüße, 世界 🌍 \\n \"quoted\" 'and' \t tabs"
-        script = f"return [==[{text}]==]"
-        with serve(Scripted(Use("lua_repl", {"source_code": script}), lambda seen: Say(seen.results[-1].text))) as wire:
-            done = run(agent, wire, text)
-        assert done.text == text
-        assert wire.seen[0].prompts == (text,)
 
     def test_half_a_character_does_not_end_the_conversation(self, agent: Any, run: Any) -> None:
         """JSON can escape one half of a surrogate pair, and no client can send it back."""
@@ -211,13 +317,6 @@ class Conformance:
         assert len(seen.called) == 2
         assert agent.mode.end("ada")
 
-    def test_each_run_has_its_own_state(self, agent: Any, run: Any) -> None:
-        with serve(Scripted(SUM, Say("20"), SUM, Say("20"))) as wire:
-            run(agent, wire, "Count.")
-            done = run(agent, wire, "Count.")
-        assert done.replies[0].text == "20"
-        assert len(agent.mode.conversations) == 0
-
     def test_the_messages_given_are_not_changed(self, agent: Any, run: Any) -> None:
         messages = agent.begin("Count.", None, {})[0][-1:]
         before = repr(messages)
@@ -239,17 +338,6 @@ class Conformance:
                 messages = [*messages, *more]
         assert agent.text_of(response) == "over"
         assert [result.text for result in wire.seen[-1].results] == ["20", "deleted x", "40"]
-
-    def test_without_tools_it_is_a_calculator(self, run: Any) -> None:
-        with (
-            self.provider.adapter() as agent,
-            serve(Scripted(Use("lua_repl", {"source_code": "6 * 7"}), Say("42"))) as wire,
-        ):
-            done = run(agent, wire, "6 * 7?")
-            assert list(wire.seen[0].tools) == ["lua_repl"]
-        assert done.replies[0].text == "42"
-        with pytest.raises(ClosedError):
-            agent.mode.handle("lua_repl", {"source_code": "1"})
 
     def test_images_and_files_reach_the_model(self, run: Any) -> None:
         png, pdf = Media(b"\x89PNG\r\n\x1a\n" + b"pixels", name="chart.png"), Media(b"%PDF-1.7 x", name="paper.pdf")
@@ -282,26 +370,6 @@ class Conformance:
             done = run(agent, wire, "Pick.")
         assert [reply.text for reply in done.replies] == ["30", "30"]
         assert sorted(asked) == [1, 2, 3]
-
-    def test_direct_mode(self, box: Sandbox, run: Any) -> None:
-        with (
-            self.provider.adapter(box, mode="never") as agent,
-            serve(Scripted([Use("add", {"a": 1, "b": 2}), Use("add", {"a": 3, "b": 4})], Say("3 and 7"))) as wire,
-        ):
-            done = run(agent, wire, "Add.")
-            assert "lua_repl" not in wire.seen[0].tools
-            assert wire.seen[0].system == ""
-        assert [reply.text for reply in done.replies] == ["3", "7"]
-        assert box.run("return 1").value == 1
-
-    def test_odd_names_and_schemas_are_acceptable(self, run: Any) -> None:
-        with (
-            self.provider.adapter(Toolbox(ODD)) as agent,
-            serve(Scripted([Use("_2fa_code"), Use("either", {"id": 1}), Use("either", {"x": 1})], Say("ok"))) as wire,
-        ):
-            done = run(agent, wire, "Try them.")
-            assert list(wire.seen[0].tools) == ["lua_repl", "_2fa_code", "either", "a__b__ref"]
-        assert [reply.is_error for reply in done.replies] == [False, False, True]
 
     def test_the_wrong_client(self, agent: Any) -> None:
         if not self.provider.has_clients:
@@ -357,4 +425,16 @@ def _opened(provider: Provider, wire: Wire) -> Iterator[Any]:
             client.close()
 
 
-__all__ = ["SUM", "Conformance", "Provider", "Say", "Scripted", "Seen", "Turn", "Use", "forms_of", "serve"]
+__all__ = [
+    "SUM",
+    "Conformance",
+    "Conversations",
+    "Provider",
+    "Say",
+    "Scripted",
+    "Seen",
+    "Turn",
+    "Use",
+    "answers",
+    "serve",
+]

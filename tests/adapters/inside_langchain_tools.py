@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from moonbox import Sandbox, Toolbox
 from moonbox.errors import ToolDefinitionError
-from tests.adapters.loops import awaited
+from tests.adapters.loops import awaited, values_of
 
 
 class Person(BaseModel):
@@ -67,12 +67,7 @@ def handled(handler: Any) -> BaseTool:
     return made
 
 
-def values(tools: Any, script: str) -> Any:
-    """What a script makes of the tools: the same in both ways of running it."""
-    with Sandbox(Toolbox.from_langchain(tools)) as box:
-        value = box.run(script).unwrap()
-        assert awaited(box.arun(script)).unwrap() == value
-        return value
+values = values_of(Toolbox.from_langchain)
 
 
 def test_names_descriptions_schemas() -> None:

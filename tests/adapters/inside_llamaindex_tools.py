@@ -16,7 +16,7 @@ from moonbox import Sandbox, Toolbox
 from moonbox.adapters.llamaindex import LlamaIndex
 from moonbox.errors import ToolDefinitionError
 from tests.adapters.inside_llamaindex import model
-from tests.adapters.loops import Say, Scripted, Use, answers, awaited, serve
+from tests.adapters.loops import Say, Scripted, Use, answers, awaited, serve, values_of
 
 # The package uses what pydantic has deprecated; a warning of ours is still an error.
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::moonbox")
@@ -44,12 +44,7 @@ def picky(x: int) -> int:
     return x
 
 
-def values(tools: Any, script: str) -> Any:
-    """What a script makes of the tools: the same in both ways of running it."""
-    with Sandbox(Toolbox.from_llamaindex(tools)) as box:
-        value = box.run(script).unwrap()
-        assert awaited(box.arun(script)).unwrap() == value
-        return value
+values = values_of(Toolbox.from_llamaindex)
 
 
 def test_names_descriptions_schemas() -> None:

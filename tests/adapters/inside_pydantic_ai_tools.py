@@ -13,7 +13,7 @@ from moonbox import Sandbox, Toolbox
 from moonbox.adapters.pydantic_ai import PydanticAI
 from moonbox.errors import ToolDefinitionError
 from tests.adapters.inside_pydantic_ai import model
-from tests.adapters.loops import Say, Scripted, Use, answers, awaited, serve
+from tests.adapters.loops import Say, Scripted, Use, answers, awaited, serve, values_of
 
 
 class Person(BaseModel):
@@ -56,12 +56,7 @@ def older(person: Person) -> ToolReturn[int]:
     return ToolReturn(return_value=person.age + 1, content="not for scripts", metadata={"x": 1})
 
 
-def values(tools: Any, script: str) -> Any:
-    """What a script makes of the tools: the same in both ways of running it."""
-    with Sandbox(Toolbox.from_pydantic_ai(tools)) as box:
-        value = box.run(script).unwrap()
-        assert awaited(box.arun(script)).unwrap() == value
-        return value
+values = values_of(Toolbox.from_pydantic_ai)
 
 
 def test_names_descriptions_schemas() -> None:

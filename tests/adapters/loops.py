@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import wire
 
-from moonbox import Tool, Toolbox, tool
-from moonbox.errors import ClosedError, ToolDefinitionError, UsageError
-from tests.adapters.conformance import CUT, EXPENSES, ODD, SUM, Say, Scripted, Use, forms_of
+from moonbox import Sandbox, Tool, tool
+from moonbox.errors import ToolDefinitionError, UsageError
+from tests.adapters.conformance import CUT, SUM, Conversations, Say, Scripted, Use, answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from wire import Seen, Wire
 
-    from moonbox import CodeMode, Sandbox
+    from moonbox import Toolbox
 
 __all__ = [
     "CUT",
@@ -34,6 +34,7 @@ __all__ = [
     "awaited",
     "closed_later",
     "serve",
+    "values_of",
 ]
 
 
@@ -69,6 +70,18 @@ def serve(brain: Any) -> Iterator[Wire]:
             awaited(_close_clients())
 
 
+def values_of(take: Callable[[Any], Toolbox]) -> Callable[[Any, str], Any]:
+    """A function from a framework's tools and a script to what the script returns, the same in both ways of running."""
+
+    def values(tools: Any, script: str) -> Any:
+        with Sandbox(take(tools)) as box:
+            value = box.run(script).unwrap()
+            assert awaited(box.arun(script)).unwrap() == value
+            return value
+
+    return values
+
+
 @contextlib.contextmanager
 def another_loop() -> Iterator[None]:
     """For a package that runs its agents in the current loop and leaves it unusable."""
@@ -82,105 +95,20 @@ def another_loop() -> Iterator[None]:
         asyncio.set_event_loop(_runner.get_loop())
 
 
-def answers(seen: Seen) -> list[str]:
-    """What the model's calls were answered, in the order of the calls."""
-    by_id = {result.id: result.text for result in seen.results}
-    return [by_id[call.id] for call in seen.called]
-
-
-class Loop:
-    """Inherit, and say how the framework is driven."""
-
-    forms: tuple[str, ...] = ("sync", "async", "stream")
-    """The ways in which an agent can be run."""
-    every_form = True
-    """Whether each case is run in all of them; otherwise in one, in turn: where another class has shown the rest."""
-    explains_unknown = True
-    """Whether a call of a tool that only scripts reach is answered in our words."""
+class Loop(Conversations):
+    """The conversations of an agent framework, in its own loop. Inherit, and say how the framework is driven."""
 
     adapter: Callable[..., Any]
+    serve = staticmethod(serve)
 
-    def ask(
-        self, adapter: Any, wire: Wire, prompt: str, *, form: str, conversation: str | None = None, system: str = ""
-    ) -> str:
-        """Run an agent once, with its own system prompt and in a conversation of the framework's; its last words."""
-        raise NotImplementedError
-
-    def heard(self, text: str) -> str:
-        """A failed call's answer as the model gets it from this framework."""
-        return text
-
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        if "form" in metafunc.fixturenames:
-            metafunc.parametrize("form", forms_of(metafunc, type(self).forms, every=type(self).every_form))
-
-    @pytest.fixture
-    def agent(self, mode: CodeMode) -> Any:
-        return type(self).adapter(mode)
-
-    def test_a_question_without_calls(self, agent: Any, form: str) -> None:
-        with serve(Scripted(Say("Hello, Ada."))) as wire:
-            assert self.ask(agent, wire, "Greet Ada.", form=form, system="Be polite.") == "Hello, Ada."
-        seen = wire.seen[0]
-        assert seen.prompts == ("Greet Ada.",)
-        assert "Be polite." in seen.system and seen.system.endswith(agent.system_prompt)
-        assert list(seen.tools) == ["lua_repl", "delete_file", "broken", "meet"]
-        assert seen.tools["lua_repl"]["description"] == agent.mode.description
-        assert seen.tools["lua_repl"]["parameters"]["required"] == ["source_code"]
-        assert seen.tools["delete_file"]["parameters"]["required"] == ["path"]
-
-    def test_three_turns_keep_the_script_state(self, agent: Any, form: str) -> None:
-        with serve(Scripted(SUM, SUM, SUM, lambda seen: Say(f"It is {seen.results[-1].text}."))) as wire:
-            assert self.ask(agent, wire, "Count.", form=form) == "It is 60."
-        assert answers(wire.seen[-1]) == ["20", "40", "60"]
-        assert wire.refused == []
-
-    def test_tools_inside_a_script_and_outside(self, agent: Any, form: str) -> None:
-        turns = [Use("lua_repl", {"source_code": EXPENSES}), Use("delete_file", {"path": "a.txt"}), Say("Done.")]
-        with serve(Scripted(*turns)) as wire:
-            assert self.ask(agent, wire, "Add up, then delete a.txt.", form=form) == "Done."
-        assert answers(wire.seen[-1]) == ["360", "deleted a.txt"]
-
-    def test_parallel_calls(self, agent: Any, form: str) -> None:
-        together = [Use("meet", {"name": "a"}), SUM, Use("meet", {"name": "b"})]
-        with serve(Scripted(together, SUM, Say("ok"))) as wire:
-            self.ask(agent, wire, "Do it all at once.", form=form)
-        assert answers(wire.seen[-1]) == ["a met", "20", "b met", "40"]
-
-    def test_mistakes_are_answered_to_the_model(self, agent: Any, form: str) -> None:
-        wrong = [
-            Use("lua_repl", {}),
-            Use("add", {"a": 1, "b": 2}),
-            Use("delete_fil", {"path": "a"}),
-            Use("delete_file", {"pth": "a"}),
-            Use("broken"),
-            Use("lua_repl", {"source_code": "return 1 +"}),
-        ]
-        with serve(Scripted(wrong, SUM, Say("Sorry."))) as wire:
-            assert self.ask(agent, wire, "Make mistakes.", form=form) == "Sorry."
-        texts = answers(wire.seen[-1])
-        assert texts[0] == self.heard('error: lua_repl takes one argument: {"source_code": "<script>"}, not {}')
-        if self.explains_unknown:
-            assert texts[1] == "error: add is called from a script: use lua_repl and write tools.add{...}"
-        else:
-            assert "add" in texts[1]
-        assert "delete_fil" in texts[2]
-        assert "pth: unknown parameter; did you mean 'path'?" in texts[3]
-        assert texts[4] == self.heard("tool error (broken, tool_error): RuntimeError: no such luck")
-        assert "syntax error on line 1" in texts[5]
-        assert texts[6] == "20"
+    def make(self, *args: Any, **settings: Any) -> Any:
+        return type(self).adapter(*args, **settings)
 
     def test_a_conversation_goes_on(self, agent: Any, form: str) -> None:
         with serve(Scripted(SUM, Say("20"), SUM, Say("40"), SUM, Say("20"))) as wire:
             for name in ("ada", "ada", "bob"):
                 self.ask(agent, wire, "Count.", form=form, conversation=name)
         assert [answers(wire.seen[number])[-1] for number in (1, 3, 5)] == ["20", "40", "20"]
-
-    def test_each_run_has_its_own_state(self, agent: Any, form: str) -> None:
-        with serve(Scripted(SUM, SUM, Say("40"), SUM, SUM, Say("40"))) as wire:
-            self.ask(agent, wire, "Count.", form=form)
-            self.ask(agent, wire, "Count.", form=form)
-        assert [answers(wire.seen[number])[-2:] for number in (2, 5)] == [["20", "40"], ["20", "40"]]
 
     def test_a_conversation_by_your_own_name(self, box: Sandbox, form: str) -> None:
         named: list[Any] = []
@@ -199,12 +127,6 @@ class Loop:
         assert answers(wire.seen[-1])[-1] == "40"
         assert len(named) == 2
 
-    def test_unicode_survives(self, agent: Any, form: str) -> None:
-        text = "Grüße, 世界 🌍 \\n \"quoted\" 'and' \t tabs"
-        script = f"return [==[{text}]==]"
-        with serve(Scripted(Use("lua_repl", {"source_code": script}), lambda seen: Say(seen.results[-1].text))) as wire:
-            assert self.ask(agent, wire, text, form=form) == text
-
     def test_parameters_with_any_name(self, form: str) -> None:
         names = ["self", "cls", "config", "ctx", "context", "input", "args", "kwargs", "name", "run_manager", "state"]
         names += ["callbacks", "tool", "arguments", "tool_call_id", "runtime", "moonbox"]
@@ -219,38 +141,6 @@ class Loop:
             self.ask(agent, wire, "Call it.", form=form)
         assert answers(wire.seen[-1]) == [str(sum(given.values()))]
         assert list(wire.seen[0].tools["odd"]["parameters"]["properties"]) == names
-
-    def test_odd_names_and_schemas_are_acceptable(self, form: str) -> None:
-        uses = [
-            Use("_2fa_code"),
-            Use("either", {"id": 1}),
-            Use("either", {"x": 1}),
-            Use("a__b__ref", {"x": [{"x": []}]}),
-        ]
-        with type(self).adapter(Toolbox(ODD)) as agent, serve(Scripted(uses, Say("ok"))) as wire:
-            self.ask(agent, wire, "Try them.", form=form)
-        assert list(wire.seen[0].tools) == ["lua_repl", "_2fa_code", "either", "a__b__ref"]
-        texts = answers(wire.seen[-1])
-        assert (texts[0], texts[1], texts[3]) == ("ok", '{"id":1}', '{"x":[{"x":[]}]}')
-        assert "invalid arguments for either" in texts[2]
-
-    def test_direct_mode(self, box: Sandbox, form: str) -> None:
-        calls = [Use("add", {"a": 1, "b": 2}), Use("add", {"a": 3, "b": 4})]
-        with type(self).adapter(box, mode="never") as agent, serve(Scripted(calls, Say("3 and 7"))) as wire:
-            self.ask(agent, wire, "Add.", form=form)
-        assert "lua_repl" not in wire.seen[0].tools
-        assert "lua_repl" not in wire.seen[0].system
-        assert answers(wire.seen[-1]) == ["3", "7"]
-        assert box.run("return 1").value == 1
-
-    def test_without_tools_it_is_a_calculator(self, form: str) -> None:
-        calculate = Use("lua_repl", {"source_code": "6 * 7"})
-        with type(self).adapter() as agent, serve(Scripted(calculate, Say("42"))) as wire:
-            assert self.ask(agent, wire, "6 * 7?", form=form) == "42"
-        assert list(wire.seen[0].tools) == ["lua_repl"]
-        assert answers(wire.seen[-1]) == ["42"]
-        with pytest.raises(ClosedError):
-            agent.mode.handle("lua_repl", {"source_code": "1"})
 
     def test_async_tools(self, form: str) -> None:
         @tool

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox.adapters.anthropic import AnthropicMessages
-from moonbox.errors import MissingExtra, MoonboxError
+from moonbox.errors import MoonboxError
 from tests.adapters.conformance import CUT, SUM, Conformance, Provider, Say, Scripted, Turn, Use, serve
 from tests.lazy import lazy
 
@@ -131,6 +130,8 @@ def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
     with served(SUM, Say("")) as (_, opened):
         done = AnthropicMessages(mode).run("hi", model="loopback", client=opened)
     assert (done.text, done.finished, done.messages[-1]["role"]) == ("", True, "user")
+    cut: Any = {"role": "assistant", "content": [], "stop_reason": "max_tokens"}
+    assert AnthropicMessages(mode).turn(cut) == []
 
 
 def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,11 +174,3 @@ def test_an_input_of_any_depth_is_answered(mode: CodeMode, depth: int) -> None:
     answer: Any = {"role": "assistant", "content": [block], "stop_reason": "tool_use"}
     _, told = AnthropicMessages(mode).turn(answer)
     assert told["content"][0]["content"].startswith("error: lua_repl takes one argument")  # type: ignore[index, union-attr, typeddict-item]
-
-
-def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(MissingExtra) as caught:
-        AnthropicMessages()
-    wanted = "AnthropicMessages needs the package 'anthropic'; install it with: pip install 'moonbox[anthropic]'"
-    assert str(caught.value) == wanted

@@ -9,6 +9,7 @@ import pytest
 
 from tests.adapters.venvs import ENGINES, ROOT, check_inside, run_in
 from tests.environments import INSTALL_SECONDS
+from tests.long import LONG
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +18,7 @@ DBOS = "examples/engines/dbos_workflow.py"
 
 
 @pytest.mark.timeout(INSTALL_SECONDS)
-@pytest.mark.parametrize("batch", [1, 2, 3])
+@pytest.mark.parametrize("batch", [1, 2, 3] if LONG else [2])
 def test_a_dbos_workflow_goes_on_after_a_crash(batch: int, tmp_path: Path) -> None:
     payments = tmp_path / "payments.txt"
     done = run_in("engines", ENGINES, "tests/adapters/killed.py", str(batch), str(ROOT / DBOS), cwd=tmp_path)

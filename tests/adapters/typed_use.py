@@ -1,4 +1,4 @@
-"""Code of a user who checks types: what the adapters give is what the clients take. Checked, never run."""
+"""Code of a user who checks types: what the adapters give is what the clients take. `make types` checks it."""
 
 from __future__ import annotations
 

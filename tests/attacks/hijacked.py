@@ -44,6 +44,8 @@ class Peer:
             return kind, (payload[protocol.RUN_HEAD.size :], number, seed)
         if kind == protocol.HALT:
             return kind, payload[0]
+        if kind == protocol.CHECK:
+            return kind, payload
         return kind, marshal.loads(payload) if payload else None
 
     def wait_for(self, kind: int) -> Any:

@@ -62,6 +62,8 @@ def test_nothing_returned_teaches_how_to_return() -> None:
     assert render(Run("a", "x = 1")) == lua
     assert render(Run("a", "print()", output="\n")) == lua
     assert render(Run("a", "let x = 1;", language="rhai")) == rhai
+    python = "ok (no value returned; end the script with an expression, or print, to see a result)"
+    assert render(Run("a", "x = 1", language="python")) == python
 
 
 def test_output_alone_is_shown_as_it_is_and_beside_a_value_under_its_own_label() -> None:
@@ -118,6 +120,9 @@ def test_a_long_string_keeps_head_and_tail_and_says_how_to_read_on() -> None:
         ("rhai", list(range(5000)), "keep it in a variable (let big = …;) and end with a part: big.extract(0, 50)"),
         ("rhai", "é" * 5000, "end with a part: big.sub_string(20000, 20000)"),
         ("rhai", {"rows": ["x" * 9] * 500}, "end with a part: big.rows"),
+        ("python", list(range(5000)), "keep it in a variable (big = …) and end with a part: big[:50]"),
+        ("python", "é" * 5000, "end with a part: big[20000:40000]"),
+        ("python", {"rows": ["x" * 9] * 500}, 'end with a part: big["rows"]'),
     ],
 )
 def test_the_note_speaks_of_the_value_in_the_scripts_language(language: str, value: Any, advice: str) -> None:

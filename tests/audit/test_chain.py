@@ -230,26 +230,26 @@ def test_the_chain_holds_with_several_writers_that_are_pruned_meanwhile(
     path: Path, make_run: Callable[..., Run]
 ) -> None:
     writers = [
-        subprocess.Popen([sys.executable, str(WRITER), str(path), f"p{n}", "40"], stdout=subprocess.PIPE)
+        subprocess.Popen([sys.executable, str(WRITER), str(path), f"p{n}", "20"], stdout=subprocess.PIPE)
         for n in range(2)
     ]
     sink = open_sink(path)
 
     def work(name: str) -> None:
-        for n in range(40):
+        for n in range(20):
             sink.write(make_run(f"{name}-{n}", started=time.time()))
 
     threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(2)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        open_trail(path).prune(keep=20)
+        open_trail(path).prune(keep=10)
     for writer in writers:
         writer.communicate(timeout=60)
     sink.close()
     report = open_trail(path).verify()
     assert report.problem is None
-    assert report.pruned + len(open_trail(path).list(1000)) == 160
+    assert report.pruned + len(open_trail(path).list(1000)) == 80
 
 
 def test_a_sqlite_trail_from_before_the_chain_is_taken_into_it(tmp_path: Path, make_run: Callable[..., Run]) -> None:
@@ -287,19 +287,19 @@ def test_a_trail_of_the_version_before_is_read_verified_and_continued(path: Path
 
 @pytest.mark.parametrize(
     ("retention", "most"),
-    [(Retention(max_bytes=200_000), 40), (Retention(max_bytes=None, max_runs=20), 21), (None, 300)],
+    [(Retention(max_bytes=100_000), 20), (Retention(max_bytes=None, max_runs=20), 21), (None, 80)],
 )
 def test_a_trail_keeps_what_its_retention_says(
     path: Path, make_run: Callable[..., Run], retention: Retention | None, most: int
 ) -> None:
     with contextlib.closing(open_sink(path, retention=retention)) as sink:
-        for n in range(300):
+        for n in range(80):
             sink.write(make_run(f"run-{n:03}", started=float(n), output="x" * 5000))
     trail = open_trail(path)
     kept = [run.id for run in trail.list(1000)]
     assert len(kept) <= most
-    assert kept == [f"run-{n:03}" for n in range(299, 299 - len(kept), -1)]
-    assert (trail.verify().problem, trail.verify().pruned) == (None, 300 - len(kept))
+    assert kept == [f"run-{n:03}" for n in range(79, 79 - len(kept), -1)]
+    assert (trail.verify().problem, trail.verify().pruned) == (None, 80 - len(kept))
     if retention is not None and retention.max_bytes:
         assert path.stat().st_size < 2 * retention.max_bytes
 

@@ -1,4 +1,4 @@
-"""Sinks in memory and in files of JSON lines, and how a sink is named."""
+"""Sinks in memory, in files of JSON lines and in databases, and how a sink is named."""
 
 from __future__ import annotations
 
@@ -13,18 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.audit.jsonlines import JsonLinesSink, LineFile
-from moonbox.audit.sinks import (
-    MemorySink,
-    Sink,
-    default_path,
-    open_sink,
-    open_trail,
-)
+from moonbox.audit.sinks import MemorySink, Sink, default_path, open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import AuditError, ClosedError, ScriptError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from moonbox.audit.records import Run
 
@@ -395,3 +389,37 @@ def test_a_file_of_lines_that_was_removed_is_made_anew(tmp_path: Path, make_run:
     sink.path.unlink()
     sink.write(make_run("b"))
     assert [run.id for run in sink.list()] == ["b"]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteSink]:
+    database = SqliteSink(tmp_path / "trail.db")
+    yield database
+    database.close()
+
+
+def test_the_later_record_of_an_id_counts(database: SqliteSink, make_run: Callable[..., Run]) -> None:
+    database.write(make_run("a"))
+    later = make_run("a", calls=make_run().calls[:1], values=(2,))
+    database.write(later)
+    assert database.get("a") == later
+    assert (database.stats().runs, database.stats().calls) == (1, 1)
+    assert [tool.calls for tool in database.stats().tools] == [1]
+
+
+def test_names_that_are_not_utf8_text_do_not_stop_the_trail(database: SqliteSink, make_run: Callable[..., Run]) -> None:
+    (call, *_) = make_run().calls
+    odd = make_run("a", source="-- \ud800\n\udfff", calls=(type(call)(1, "\ud800\x00", {}),))
+    database.write(odd)
+    assert database.get("a") == odd
+    assert database.list(tool="\\ud800\x00")[0].title == "\\udfff"
+
+
+def test_a_failed_write_leaves_nothing_behind_and_the_next_one_works(
+    database: SqliteSink, make_run: Callable[..., Run]
+) -> None:
+    doubled = make_run().calls[:1] * 2
+    with pytest.raises(AuditError, match=r"^the audit trail .* failed: UNIQUE constraint failed: calls"):
+        database.write(make_run("a", calls=doubled))
+    database.write(make_run("b"))
+    assert [run.id for run in database.list()] == ["b"]

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from moonbox import Run, Sandbox, tool
 from moonbox.audit import writers
+from moonbox.audit.query import RunFilter
 from moonbox.audit.sinks import MemorySink, open_sink, open_trail
 from moonbox.cli.app import app
-from moonbox.errors import AuditError
+from moonbox.errors import AuditError, ScriptError
 from moonbox.http.app import Service, create_app
 from tests.http_api.conftest import serving
 from tests.waiting import wait_until
@@ -57,7 +59,7 @@ if sys.argv[3] == "async":
 else:
     box.run(source)
 '''
-SLOW = "tools.slow()"
+SLOW, LOOP = "tools.slow()", "while true do end"
 FINISHED = [("good", "ok"), ("bad", "error"), ("forbidden", "denied")]
 
 
@@ -76,8 +78,15 @@ def host(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         process.wait()
 
 
-@pytest.mark.parametrize("name", ["trail.db", "trail.jsonl"])
-@pytest.mark.parametrize(("last", "how"), [(SLOW, "sync"), (SLOW, "async"), ("while true do end", "sync")])
+@pytest.mark.parametrize(
+    ("name", "last", "how"),
+    [
+        ("trail.db", SLOW, "async"),
+        ("trail.db", LOOP, "sync"),
+        ("trail.jsonl", SLOW, "sync"),
+        ("trail.jsonl", LOOP, "async"),
+    ],
+)
 def test_a_run_is_running_and_then_interrupted_and_its_calls_are_told_apart(
     tmp_path: Path, host: Callable[..., subprocess.Popen[bytes]], name: str, last: str, how: str
 ) -> None:
@@ -121,24 +130,12 @@ def mixed(request: pytest.FixtureRequest, tmp_path: Path, make_run: Callable[...
     path = tmp_path / str(request.param)
     sink: Any = open_sink(path)
     sink.write(make_run("done", calls=make_run().calls[:2]))
-    sink.write(make_run("failed", started=1001.0, error=_failure()))
+    sink.write(make_run("failed", started=1001.0, error=ScriptError("runtime", "it broke")))
     for n, id in enumerate(("running", "interrupted", "unfinished"), 2):
         _start(sink, make_run(id, started=1000.0 + n, calls=(), values=()), id)
-        sink.start_call(id, _in_flight(make_run()))
+        sink.start_call(id, replace(make_run().calls[0], status="in_flight", packed=None))
     sink.close()
     return path
-
-
-def _failure() -> Any:
-    from moonbox.errors import ScriptError
-
-    return ScriptError("runtime", "it broke")
-
-
-def _in_flight(run: Run) -> Any:
-    from msgspec.structs import replace
-
-    return replace(run.calls[0], status="in_flight", packed=None)
 
 
 def _start(sink: Any, run: Run, state: str) -> None:
@@ -162,7 +159,7 @@ def test_every_reader_shows_the_same_states(mixed: Path) -> None:
     assert {id: trail.get(id).state for id in states} == states
     for state, id in ((state, id) for id, state in states.items()):
         assert [item.id for item in trail.list(state=state)] == [id]
-        assert [item.id for item in trail.page(where=_where(state)).runs] == [id]
+        assert [item.id for item in trail.page(where=RunFilter(state=state)).runs] == [id]
     assert [item.id for item in trail.list(ok=False)] == ["failed"]
     assert [item.id for item in trail.list(ok=True)] == ["done"]
     stats = trail.stats()
@@ -173,12 +170,6 @@ def test_every_reader_shows_the_same_states(mixed: Path) -> None:
     memory = MemorySink()
     memory.write(trail.get("failed"))
     assert memory.stats().states == {"failed": 1}
-
-
-def _where(state: str) -> Any:
-    from moonbox.audit.query import RunFilter
-
-    return RunFilter(state=state)
 
 
 def test_a_run_that_goes_on_has_not_failed(mixed: Path) -> None:

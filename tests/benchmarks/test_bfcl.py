@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 
-def test_positional_arguments_get_their_names() -> None:
+def test_how_a_call_is_read() -> None:
     from tokens.bfcl import _known_call
+    from tokens.conversation import Failed
 
     order = {"sort": ["file_name"], "mv": ["source", "destination"]}
     assert _known_call("sort('a.txt')", order) == ("sort", {"file_name": "a.txt"})
     assert _known_call("mv('a', destination=['b', 1.5])", order) == ("mv", {"source": "a", "destination": ["b", 1.5]})
-
-
-def test_what_is_not_a_plain_call_is_refused() -> None:
-    from tokens.bfcl import _known_call
-    from tokens.conversation import Failed
-
     with pytest.raises(Failed, match="not a plain call"):
         _known_call("a.b()", {})
 
@@ -42,21 +35,14 @@ def test_its_types_become_those_of_json_schema() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [({"a": [1]}, '{"a": [1]}'), ("plain", "plain"), (None, "None"), (2.5, "2.5")]
-)
-def test_results_are_compared_as_the_benchmark_writes_them(value: Any, text: str) -> None:
-    from tokens.bfcl import _comparable, _parsed
+def test_results_are_compared_as_the_benchmark_writes_them() -> None:
+    from tokens.bfcl import _comparable, _parsed, _presentable
 
-    assert _comparable(value) == _comparable(_parsed(text))
-    assert _comparable(value) != _comparable(_parsed("other"))
-
-
-def test_what_json_cannot_hold_goes_as_text() -> None:
-    from tokens.bfcl import _presentable
-
+    for value, text in (({"a": [1]}, '{"a": [1]}'), ("plain", "plain"), (None, "None"), (2.5, "2.5")):
+        assert _comparable(value) == _comparable(_parsed(text))
+        assert _comparable(value) != _comparable(_parsed("other"))
     assert _presentable({"a": 1}) == {"a": 1}
-    assert _presentable([1, ...]) == "[1, Ellipsis]"
+    assert _presentable([1, ...]) == "[1, Ellipsis]", "what JSON cannot hold goes as text"
 
 
 def test_tools_carry_their_own_part_of_the_description() -> None:

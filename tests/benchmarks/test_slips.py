@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import slips  # found only from here on
 from slip_worlds import TASKS
 
+from tests.long import LONG
+
 
 def test_there_are_several_hundred() -> None:
     found = [slip for language in ("lua", "rhai") for slip in slips.read_slips(language)]
@@ -27,7 +29,7 @@ def test_no_wrong_answer_without_a_word(language: str) -> None:
     bench = slips.Bench()
     wrong = [
         f"{slip.task}/{slip.name}"
-        for slip in slips.read_slips(language)
+        for slip in slips.read_slips(language)[:: 1 if LONG else 5]
         if bench.outcome(slip)[0] == "wrong" and slip.allowed != "wrong"
     ]
     assert wrong == []

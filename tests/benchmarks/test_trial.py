@@ -18,6 +18,8 @@ from trials.providers import RECORDED, opened
 from trials.recorded import RecordedModel
 from trials.tasks import TASKS, read_answer, same
 
+from tests.long import LONG
+
 if TYPE_CHECKING:
     from trials.measure import Results
 
@@ -26,6 +28,8 @@ REASONS = "return {['no longer needed'] = 14, ['ordered by mistake'] = 7}"
 
 @pytest.fixture(scope="module")
 def results() -> Results:
+    if not LONG:
+        pytest.skip("the whole trial takes a minute; MOONBOX_LONG=1 runs it")
     return trial.trial("openai", RECORDED, None)
 
 
@@ -65,10 +69,13 @@ def test_a_recorded_model_calls_only_what_it_has_read(monkeypatch: pytest.Monkey
     assert (attempt.verdict, attempt.turns) == (measure.NONE, 2)
 
 
-@pytest.mark.parametrize("provider", ["openai-responses", "anthropic", "google"])
-def test_every_provider(provider: str) -> None:
+@pytest.mark.parametrize(
+    ("provider", "ways"),
+    [("openai", ["direct"]), ("openai-responses", ["lua"]), ("anthropic", ["rhai"]), ("google", ["direct"])],
+)
+def test_every_provider(provider: str, ways: list[str]) -> None:
     with opened(provider, RECORDED, None) as model:
-        for way in measure.WAYS:
+        for way in measure.WAYS if LONG else ways:
             attempts = measure.tasks(model, way, ("reasons", "stale"))
             assert [attempt.verdict for attempt in attempts] == [measure.RIGHT] * 2
             assert all(attempt.turns >= 2 and attempt.tokens.input > 0 for attempt in attempts)

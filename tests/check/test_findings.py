@@ -52,6 +52,21 @@ def test_nothing_to_say_in_rhai(source: str, find: Find) -> None:
     assert [item.message for item in find(source, "rhai") if item.severity == "error" or "escape" in item.message] == []
 
 
+@pytest.mark.parametrize(("source", "message"), CASES["python_errors"])
+def test_an_error_in_python(source: str, message: str, find: Find) -> None:
+    assert [item.message for item in find(source, "python") if item.severity == "error"] == [message]
+
+
+@pytest.mark.parametrize(("source", "message"), CASES["python_notes"])
+def test_a_note_in_python(source: str, message: str, find: Find) -> None:
+    assert [(item.severity, item.message) for item in find(source, "python")] == [("note", message)]
+
+
+@pytest.mark.parametrize("source", CASES["python_nothing"])
+def test_nothing_to_say_in_python(source: str, find: Find) -> None:
+    assert find(source, "python", names=["rows"]) == ()
+
+
 @pytest.mark.parametrize(
     ("source", "language", "severity"),
     [
@@ -64,6 +79,11 @@ def test_nothing_to_say_in_rhai(source: str, find: Find) -> None:
         ("try { nope(1) } catch { 7 }", "rhai", "note"),
         ("fn f() { nope(1) } try { f() } catch { 7 }", "rhai", "note"),
         ("let f = || nope(1); try { f.call() } catch { 7 }", "rhai", "note"),
+        ("try:\n    nope(1)\nexcept Exception:\n    7", "python", "note"),
+        ("def f():\n    return nope(1)\ntry:\n    f()\nexcept Exception:\n    7", "python", "note"),
+        ("f = lambda: nope(1)\ntry:\n    f()\nexcept Exception:\n    7", "python", "note"),
+        ("try:\n    nope(1)\nfinally:\n    7", "python", "error"),
+        ("try:\n    1\nexcept Exception:\n    nope(1)", "python", "error"),
         ("local function f() return tools.nope{} end local ok = pcall(print) return f()", "lua", "error"),
         ("pcall(print) return tools.nope{}", "lua", "error"),
         ("fn f() { nope(1) } try { 1 } catch { 7 } f()", "rhai", "error"),

@@ -40,12 +40,15 @@ def test_notes_count_with_strict(moonbox: Moonbox) -> None:
 def test_a_syntax_error_in_each_language(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "a.lua").write_text("local x = 0\nx += 1\n")
     (tmp_path / "b.rhai").write_text("let x = vec![1];\n")
-    done = moonbox("check", "a.lua", "b.rhai", "--json")
+    (tmp_path / "c.py").write_text("x = 1\ny = (1,\n")
+    (tmp_path / "d.py").write_text('d = {\'a\': 1}\nf"{d["a"]}"\n')  # as newer Pythons allow
+    done = moonbox("check", "a.lua", "b.rhai", "c.py", "d.py", "--json")
     assert done.returncode == 1
     found = [(item["file"], item["line"], item["hint"]) for item in json.loads(done.stdout)]
     assert found == [
         ("a.lua", 2, "Lua has no +=; write: x = x + 1"),
         ("b.rhai", 1, "there are no macros: an array is written [1, 2]"),
+        ("c.py", 3, None),
     ]
 
 

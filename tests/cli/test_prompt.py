@@ -48,6 +48,24 @@ def test_rhai_too(text: str, complete: bool) -> None:
     assert language("rhai").completeness()(text) is complete
 
 
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("1 + 1", True),
+        ("x = 5", True),
+        ("if True:", False),
+        ("if True:\n    x = 1", False),
+        ("if True:\n    x = 1\n", True),
+        ("x = {'a': 1,", False),
+        ("x = = 5", True),
+        ("await add(1)", True),
+        ("'\ud800'", True),
+    ],
+)
+def test_python_too(text: str, complete: bool) -> None:
+    assert language("python").completeness()(text) is complete
+
+
 def test_checking_runs_nothing() -> None:
     assert language("lua").completeness()("while true do end")
 
@@ -118,7 +136,7 @@ def test_methods_are_offered_only_where_a_value_may_have_them(names: Names) -> N
     assert offered(known, "print:gs") == offered(known, "tools.crm:gs") == []
 
 
-@pytest.mark.parametrize("language_name", ["lua", "rhai"])
+@pytest.mark.parametrize("language_name", ["lua", "rhai", "python"])
 def test_every_name_that_is_offered_exists(language_name: Any) -> None:
     def find_customer(name: str) -> str:
         """Find one."""

@@ -89,7 +89,8 @@ def test_byte_for_byte_the_same_in_every_process() -> None:
         "from moonbox import CodeMode, Sandbox, Tool\n"
         "tools = [Tool.from_schema(name=n, description='Does.', call=len, parameters={'type': 'object', 'properties':"
         " {k: {'enum': [{'z': 1, 'a': 2}, k]} for k in 'zyx'}, 'required': ['y']}) for n in ('b', 'a')]\n"
-        "with Sandbox(tools, isolation='inline') as box: print(CodeMode(box).definitions('openai'))"
+        "for each in ('lua', 'python'):\n"
+        "  with Sandbox(tools, language=each, isolation='inline') as box: print(CodeMode(box).definitions('openai'))"
     )
     seeds = ("0", "1")
     texts = {
@@ -306,6 +307,39 @@ def test_rhai_writes_names_its_own_way() -> None:
     with Sandbox([made("list", {}, namespace="git.hub")], language="rhai") as box, CodeMode(box) as mode:
         assert mode.description.endswith("Tools:\n- git::hub::list()")
         assert mode.handle("git__hub__list", {}).endswith("use rhai_repl and write git::hub::list(#{...})")
+
+
+def test_python_writes_types_its_own_way() -> None:
+    line = schema(sku={"type": "string"}, n_={"type": ["integer", "null"]})
+    order = {"title": "Order", **schema(id={"type": "string"}, lines={"type": "array", "items": line})}
+    page = schema(items={"type": "array", "items": order}, more_={"type": "object", "additionalProperties": order})
+    given = schema(
+        kind_={"enum": ["open", None, True]},
+        limit_={"type": "integer", "default": 10},
+        deep_={"type": "boolean", "default": False},
+        text_={"type": "string", "default": "x" * 40},
+    )
+    tools = [
+        made("get_order", schema(id={"type": "string"}), returns=order),
+        made("list_orders", given, namespace="shop", returns=page),
+        made("names", returns={"type": "array", "items": {"type": ["string", "number"]}}),
+        made("odd", returns=schema(**{'a"b': {}, "c\n- d_": {"type": "array"}})),
+    ]
+    listed = (
+        '- shop.list_orders(kind: "open" | None | True = ..., limit: int = 10, deep: bool = False, text: str = ...)'
+    )
+    listed += ' -> {"items": list[Order], "more"?: dict[str, Order]}'
+    with Sandbox(tools, language="python") as box, CodeMode(box) as mode:
+        assert mode.description.partition("Types:\n")[2].splitlines() == [
+            'Order = {"id": str, "lines": list[{"sku": str, "n"?: int | None}]}',
+            "Tools:",
+            "- get_order(id: str) -> Order",
+            "- names() -> list[str | float]",
+            '- odd() -> {"a\\"b": Any, "c\\n- d"?: list}',
+            listed,
+        ]
+        assert box.run('docs.describe("get_order")').unwrap().startswith('get_order(id: str) -> {"id": str, ')
+        assert box.run('docs.search("names")[0]["signature"]').value == "names() -> list[str | float]"
 
 
 # Types that are written once

@@ -88,9 +88,10 @@ def test_auto_takes_the_code_tool_where_it_is_smaller() -> None:
         assert mode.choice.code and not mode.choice.both
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_auto_shows_a_small_toolbox_both_ways(language: str) -> None:
-    call = {"lua": "return tools.tiny{} + tools.tiny{}", "rhai": "tiny(#{}) + tiny(#{})"}[language]
+    calls = {"lua": "return tools.tiny{} + tools.tiny{}", "rhai": "tiny(#{}) + tiny(#{})", "python": "tiny() + tiny()"}
+    call = calls[language]
     with Sandbox([tiny], language=language) as few, CodeMode(few, mode="auto") as mode:
         choice = mode.choice
         assert choice.code and choice.both and choice.direct_tokens < choice.both_tokens < choice.code_tokens
@@ -365,12 +366,23 @@ def test_a_direct_tool_of_a_namespace(mode: CodeMode) -> None:
         assert "call the tool 'db__drop' directly" in other.handle("lua_repl", code("tools.db.drop{}"))
 
 
-@pytest.mark.parametrize("script", ["drop(#{})", "db::drop(#{})", 'docs_describe("db.drop")'])
-def test_the_same_in_rhai(script: str) -> None:
+@pytest.mark.parametrize(
+    ("language", "script"),
+    [
+        ("rhai", "drop(#{})"),
+        ("rhai", "db::drop(#{})"),
+        ("rhai", 'docs_describe("db.drop")'),
+        ("python", "drop()"),
+        ("python", "db.drop()"),
+        ("python", "tools.db.drop()"),
+        ("python", 'docs.describe("db.drop")'),
+    ],
+)
+def test_the_same_in_other_languages(language: str, script: str) -> None:
     only = Tool.from_schema(name="drop", namespace="db", call=lambda args: None, policy="direct")
     tools = [only.with_(namespace=None) if script.startswith("drop") else only, tiny]
-    with Sandbox(tools, language="rhai") as box, CodeMode(box) as mode:
-        text = mode.handle("rhai_repl", code(script))
+    with Sandbox(tools, language=language) as box, CodeMode(box) as mode:
+        text = mode.handle(mode.tool_name, code(script))
     assert "; call the tool '" in text
 
 

@@ -90,7 +90,9 @@ def running_console(
 
     options: Any = {**bench.hooks, "journal": journal}
     with Sandbox(tools, limits=Limits(timeout=20), audit=sink, min_workers=1, **options) as box:
-        bench.attach(box, trail=kept, make=make, languages=("lua", "rhai"), knowledge=knowledge, diagnose=diagnose)
+        bench.attach(
+            box, trail=kept, make=make, languages=("lua", "rhai", "python"), knowledge=knowledge, diagnose=diagnose
+        )
         service = Service(box, trail=kept, workbench=bench, servers=servers)
         browser = BrowserAccess(token, public=public)
         access = Access(token=token, browser=browser, open_paths=OPEN_PATHS)

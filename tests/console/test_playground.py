@@ -349,10 +349,27 @@ def test_the_model_tab_shows_the_answer_and_its_tokens(page: Page) -> None:
     expect(page.locator("#model pre")).to_contain_text('"customer":"ada"')
 
 
-def test_the_other_language_has_its_own_session(page: Page) -> None:
-    page.select_option("#language", "rhai")
-    run(page, "let n = 20; n + 22")
+@pytest.mark.parametrize(("language", "script"), [("rhai", "let n = 20; n + 22"), ("python", "n = 20\nn + 22")])
+def test_the_other_languages_have_their_own_sessions(page: Page, language: str, script: str) -> None:
+    page.select_option("#language", language)
+    run(page, script)
     expect(page.locator("#values")).to_contain_text("42")
+
+
+def test_python_is_checked_and_completed(page: Page) -> None:
+    page.select_option("#language", "python")
+    write(page, "def rows():\n    yield 1")
+    expect(page.locator(".finding.error")).to_contain_text("scripts cannot have generators (yield)")
+    write(page, "")
+    page.locator("#editor textarea").press_sequentially("tools.list_o")
+    expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
+    page.keyboard.press("Tab")
+    expect(page.locator("#editor textarea")).to_have_value("tools.list_orders()")
+    expect(page.locator("#choices li")).to_have_text(["customerstring · required", "limitinteger · optional"])
+    page.keyboard.press("Tab")
+    expect(page.locator("#editor textarea")).to_have_value("tools.list_orders(customer=)")
+    page.locator("#editor textarea").press("Control+/")
+    expect(page.locator("#editor textarea")).to_have_value("# tools.list_orders(customer=)")
 
 
 def test_chosen_limits_hold(page: Page) -> None:
@@ -425,7 +442,7 @@ def test_a_list_that_is_closed_before_the_next_frame_stays_closed(page: Page) ->
     assert page.locator("#choices").is_hidden()
 
 
-def test_code_is_coloured_in_both_languages(page: Page) -> None:
+def test_code_is_coloured_in_every_language(page: Page) -> None:
     write(page, "local name = 'ada' -- who\nreturn tools.list_orders{customer = name}")
     behind = page.locator("#editor .behind")
     for kind, text in (("word", "local"), ("string", "'ada'"), ("comment", "-- who"), ("call", "list_orders")):
@@ -433,6 +450,10 @@ def test_code_is_coloured_in_both_languages(page: Page) -> None:
     page.get_by_label("Language").select_option("rhai")
     write(page, 'let name = "ada"; // who')
     for kind, text in (("word", "let"), ("string", '"ada"'), ("comment", "// who")):
+        expect(behind.locator(f".t-{kind}", has_text=text).first).to_be_visible()
+    page.get_by_label("Language").select_option("python")
+    write(page, 'def f():  # who\n    return """a\nlet"""')
+    for kind, text in (("word", "def"), ("call", "f"), ("comment", "# who"), ("string", '"""a'), ("string", 'let"""')):
         expect(behind.locator(f".t-{kind}", has_text=text).first).to_be_visible()
 
 

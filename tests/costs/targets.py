@@ -64,7 +64,7 @@ def targets() -> tuple[Target, ...]:
 def _host_functions() -> Iterator[Target]:
     api = HostApi(environ={})
     for name, function in sorted(api.functions.items()):
-        if function.blocking:
+        if name.startswith(("fs.", "http.", "sleep")):  # these wait for the disk, the network or the clock
             continue
         for place, parameter in enumerate(function.parameters):
             make: Make = _TEXT if parameter.kind in ("data", "string") else inputs.value

@@ -158,11 +158,15 @@ def _is_target(target: str) -> bool:
     return f"\n{target}:" in (ROOT / "Makefile").read_text("utf-8")
 
 
+@functools.cache
+def _box(language: str) -> Sandbox:
+    box = Sandbox(SAMPLE_TOOLS, language=language, limits=Limits(timeout=60), min_workers=0)
+    atexit.register(box.close)
+    return box
+
+
 def _script(block: Block) -> None:
-    with Sandbox(
-        SAMPLE_TOOLS, language=_SCRIPTS.get(block.language, block.language), limits=Limits(timeout=60), min_workers=0
-    ) as box:
-        run = box.run(block.text)
+    run = _box(_SCRIPTS.get(block.language, block.language)).run(block.text)
     if (fails := _FAILS.search(block.text)) is not None:
         assert run.error is not None, block.where
         assert run.error.message == fails["message"], f"{block.where}: {run.error.message}"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from moonbox import Limits, Run, Sandbox, tool
+from tests.long import times
 
 from .processes import nothing_leaks
 
@@ -47,7 +48,7 @@ def test_cancelled_at_random_moments(isolation: Any) -> None:
         chance = random.Random(seed)
         cancelled = 0
         async with box.repl() as repl:
-            for n in range(25):
+            for n in range(times(25)):
                 assert (await repl.arun(f"n = {n}")).ok
                 task = asyncio.create_task(repl.arun(chance.choice(SCRIPTS)))
                 await asyncio.sleep(chance.random() * 0.02)
@@ -64,7 +65,7 @@ def test_cancelled_at_random_moments(isolation: Any) -> None:
 
     async def main() -> None:
         async with Sandbox([nap, block], isolation=isolation, limits=Limits(timeout=10, max_tool_calls=None)) as box:
-            assert sum(await asyncio.gather(*(worker(box, seed) for seed in range(4)))) > 20
+            assert sum(await asyncio.gather(*(worker(box, seed) for seed in range(4)))) > times(20)
 
     with nothing_leaks():
         asyncio.run(asyncio.wait_for(main(), 120))
@@ -73,7 +74,7 @@ def test_cancelled_at_random_moments(isolation: Any) -> None:
 def test_cancelled_twice() -> None:
     async def main() -> None:
         async with Sandbox(limits=Limits(timeout=60)) as box, box.repl() as repl:
-            for round_ in range(10):
+            for round_ in range(times(10)):
                 assert (await repl.arun("n = 1")).ok
                 begun = asyncio.Event()
                 script = "print('begun') return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"

@@ -10,6 +10,7 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, tool
 from moonbox.errors import ClosedError, MoonboxError
+from tests.long import times
 from tests.waiting import wait_until
 
 from .processes import nothing_leaks
@@ -167,7 +168,7 @@ def test_a_repl_closed_by_another_task() -> None:
 
 def test_opened_and_closed_at_once() -> None:
     with nothing_leaks():
-        for number in range(20):
+        for number in range(times(48)):
             box = Sandbox(min_workers=number % 3)
             if number % 2:
                 box.warm()
@@ -183,7 +184,7 @@ def test_many_threads_open_and_close() -> None:
 
         def many(thread: int) -> None:
             try:
-                for number in range(15):
+                for number in range(times(20)):
                     with box.repl(timeout=30) as repl:
                         assert repl.run(f"return {thread * 100 + number}").value == thread * 100 + number
             except BaseException as problem:  # noqa: BLE001 - told to the test's thread

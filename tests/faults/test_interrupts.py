@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Pause, Sandbox, tool
+from tests.long import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,7 +139,7 @@ def test_interrupt_of_what_cannot_be_stopped() -> None:
 
 def test_two_interrupts() -> None:
     with Sandbox(limits=Limits(timeout=30)) as box, box.repl() as repl:
-        for _ in range(5):
+        for _ in range(times(8)):
             assert repl.run("x = 1").ok
             press(0.02)
             press(0.03)
@@ -155,7 +156,7 @@ def test_interrupt_while_stepping(box: Sandbox) -> None:
         pause = repl.start("tools.blocked() x = 2 while true do end")
         assert isinstance(pause, Pause)
         with pytest.raises(KeyboardInterrupt), keyboard:
-            press(1)
+            press(0.3)
             pause.resume([None])
         assert repl.run("return x").value == 2
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import moonbox.scripts.hostapi
-from moonbox.errors import Denied, ToolError, UsageError
-from moonbox.scripts.hostapi import MODULES, Grants, Host, HostApi, HostFunction, HostLimits, Parameter
-from moonbox.values import plain
+from moonbox.errors import Denied, ToolError
+from moonbox.scripts.hostapi import MODULES, Grants, Host, HostApi, HostFunction, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,27 +50,6 @@ def test_each_grant_brings_its_functions(make_api: MakeApi, grants: dict[str, An
     assert not set(api.functions) & set(api.absent)
 
 
-@pytest.mark.parametrize(
-    ("name", "args"),
-    [
-        ("http.get", ["http://a.example/"]),
-        ("http.request", ["GET", "http://a.example/"]),
-        ("fs.read", ["x"]),
-        ("fs.list", ["x"]),
-        ("fs.write", ["x", "y"]),
-        ("fs.remove", ["x"]),
-        ("env.get", ["A"]),
-        ("secret", ["A"]),
-    ],
-)
-def test_absent_functions_only_say_what_to_grant(make_api: MakeApi, name: str, args: list[Any]) -> None:
-    with pytest.raises(Denied) as caught:
-        make_api(environ={"A": "a value of the host"}).call(name, args)
-    assert "is not granted; add " in str(caught.value)
-    assert str(caught.value).endswith(" under [tools.script.weather]")
-    assert (caught.value.code, caught.value.tool) == ("not_granted", name)
-
-
 def test_every_function_is_documented(make_api: MakeApi) -> None:
     api = make_api({"http": ["a.b"], "read": ["."], "write": ["."], "env": ["A"]})
     assert set(api.docs) == set(api.functions)
@@ -94,23 +69,6 @@ def test_unknown_functions_are_named(make_api: MakeApi) -> None:
         make_api().call("time.formt")
     assert str(caught.value) == "unknown host function 'time.formt'; did you mean 'time.format'?"
     assert caught.value.code == "not_found"
-
-
-def test_results_are_plain_values(make_api: MakeApi, tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("x")
-    api = make_api({"read": ["."], "env": ["A"]}, environ={"A": "abcdef"})
-    for name, args in (
-        ("fs.list", ["."]),
-        ("fs.stat", ["a"]),
-        ("secret", ["A"]),
-        ("time.now", []),
-        ("regex.find_all", ["a", "aa"]),
-        ("url.parse", ["http://a/?x=1"]),
-        ("csv.parse", ["a\n1"]),
-        ("crypto.random_bytes", [4]),
-    ):
-        value = api.call(name, args)
-        assert plain(value) == value
 
 
 class Stranger:
@@ -140,12 +98,6 @@ def test_a_stranger_adds_functions(make_api: MakeApi) -> None:
         'greet.web is not granted; add http = ["api.example.com"] under [tools.script.weather]'
     )
     assert make_api({"http": ["a.b"]}, modules=[Stranger()]).call("greet.web") == "reached"
-
-
-def test_a_function_cannot_need_an_unknown_grant() -> None:
-    with pytest.raises(UsageError) as caught:
-        HostFunction("x", "X.", lambda: None, needs=("disk",))
-    assert str(caught.value) == "x: unknown grant 'disk'; known grants: http, env, read, write, secrets"
 
 
 def test_secrets_are_redacted_from_whatever_a_function_gives(make_api: MakeApi) -> None:
@@ -182,21 +134,6 @@ def test_closed_means_closed(make_api: MakeApi) -> None:
     assert (str(caught.value), caught.value.code) == ("the host is closing", "cancelled")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"max_file": -1}, "HostLimits.max_file must be at least 0, not -1"),
-        ({"max_file": 1.5}, "HostLimits.max_file must be a whole number, not 1.5"),
-        ({"max_sleep": "1"}, "HostLimits.max_sleep must be a number of seconds, not '1'"),
-        ({"http_timeout": float("inf")}, "HostLimits.http_timeout must be at least 0, not inf"),
-    ],
-)
-def test_wrong_limits_raise_at_once(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        HostLimits(**changes)
-    assert str(caught.value) == message
-
-
 def test_the_environment_is_read_when_a_call_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     with HostApi(Grants(env=("MOONBOX_TEST",))) as api:
         monkeypatch.setenv("MOONBOX_TEST", "now")
@@ -226,22 +163,3 @@ def test_a_missing_package_is_named(make_api: MakeApi, monkeypatch: pytest.Monke
             api.call(name, args)
         assert caught.value.code == "missing_package"
         assert f"needs the package '{package}'; install it with: pip install" in str(caught.value)
-
-
-def test_only_lower_layers_are_imported() -> None:
-    allowed = (
-        "moonbox.errors",
-        "moonbox.limits",
-        "moonbox.values",
-        "moonbox._version",
-        "moonbox.net",
-        "moonbox.suggest",
-        "moonbox.scripts.hostapi",
-        "moonbox.audit.records",
-        "moonbox.audit.sinks",
-        "moonbox.secrets",
-    )
-    for file in Path(moonbox.scripts.hostapi.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("moonbox"):
-                assert (node.module or "").startswith(allowed), f"{file.name} imports {node.module}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.errors import ArgumentError, Denied, ToolError
+from moonbox.errors import Denied, ToolError
 from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
 from moonbox.scripts.hostapi import fs as files
 
@@ -44,75 +44,10 @@ def fails(api: HostApi, name: str, *args: Any) -> tuple[type, str, str]:
     return type(caught.value), caught.value.code, str(caught.value)
 
 
-def test_write_read_append_list_stat_remove(make: Make, tmp_path: Path) -> None:
-    api = make()
-    assert api.call("fs.exists", ["box/a.txt"]) is False
-    assert api.call("fs.write", ["box/a.txt", "héllo"]) == 6
-    assert api.call("fs.append", ["box/a.txt", " there"]) == 6
-    assert api.call("fs.append", ["box/new.txt", b"\xff\x00"]) == 2
-    assert api.call("fs.read", ["./box/a.txt"]) == "héllo there"
-    assert api.call("fs.read", [str(tmp_path / "box/new.txt")]) == b"\xff\x00"
-    assert api.call("fs.read", ["box/a.txt", {"offset": 7, "length": 3}]) == "the"
-    assert api.call("fs.mkdir", ["box/x/y/"]) is True
-    assert api.call("fs.mkdir", ["box/x/y"]) is False
-    assert api.call("fs.mkdir", ["box"]) is False
-    entries = api.call("fs.list", ["box"])
-    assert [(entry["name"], entry["type"]) for entry in entries] == [
-        ("a.txt", "file"),
-        ("new.txt", "file"),
-        ("x", "folder"),
-    ]
-    info = api.call("fs.stat", ["box/a.txt"])
-    assert (info["type"], info["size"]) == ("file", 12)
-    assert info["modified"] == (tmp_path / "box/a.txt").stat().st_mtime
-    api.call("fs.remove", ["box/a.txt"])
-    api.call("fs.remove", ["box/x/y/"])
-    assert not (tmp_path / "box/a.txt").exists()
-    assert sorted(path.name for path in (tmp_path / "box").iterdir()) == ["new.txt", "x"]
-
-
-def test_names_that_are_not_utf_8(make: Make) -> None:
-    api = make()
-    api.call("fs.write", [b"box/\xff.bin", "x"])
-    assert api.call("fs.list", ["box"])[0]["name"] == b"\xff.bin"
-    assert api.call("fs.read", [b"box/\xff.bin"]) == "x"
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "code", "message"),
-    [
-        ("fs.read", ["box/none"], "not_found", "box/none does not exist"),
-        ("fs.read", ["box"], "not_a_file", "box is a folder, not a file"),
-        ("fs.read", ["box/file/x"], "not_a_folder", "box/file/x has a part that is not a folder"),
-        ("fs.stat", ["box/none"], "not_found", "box/none does not exist"),
-        ("fs.list", ["box/file"], "not_a_folder", "box/file has a part that is not a folder"),
-        ("fs.write", ["box/no/a.txt", "x"], "not_found", "the folder of box/no/a.txt does not exist"),
-        ("fs.write", ["box/sub", "x"], "not_a_file", "box/sub is a folder, not a file"),
-        ("fs.write", ["box/sub/", "x"], "invalid_path", "box/sub/ ends with a slash, so it names a folder"),
-        ("fs.write", ["box", "x"], "invalid_path", "box is the granted folder itself"),
-        ("fs.append", ["box/sub", "x"], "not_a_file", "box/sub is a folder, not a file"),
-        ("fs.mkdir", ["box/file"], "not_a_folder", "box/file has a part that is not a folder"),
-        ("fs.remove", ["box/sub"], "not_empty", "box/sub is a folder that is not empty"),
-        ("fs.remove", ["box/none"], "not_found", "box/none does not exist"),
-        ("fs.remove", ["box/"], "invalid_path", "box is the granted folder itself"),
-        ("fs.read", ["box/" + "a" * 300], "invalid_path", f"box/{'a' * 300} has a name that is too long"),
-        ("fs.read", ["box/loop"], "invalid_path", "box/loop has too many links in it"),
-    ],
-)
-def test_failures_are_named(make: Make, tmp_path: Path, name: str, args: list[Any], code: str, message: str) -> None:
-    (tmp_path / "box/sub/inner").mkdir(parents=True)
-    (tmp_path / "box/file").write_text("x")
-    (tmp_path / "box/loop").symlink_to("loop")
-    assert fails(make(), name, *args)[1:] == (code, message)
-
-
-def test_nothing_is_left_behind_by_a_failed_write(make: Make, tmp_path: Path) -> None:
+def test_a_write_keeps_permissions_and_replaces_in_one_step(make: Make, tmp_path: Path) -> None:
     (tmp_path / "box/sub").mkdir()
     fails(make(), "fs.write", "box/sub", "x")
-    assert [path.name for path in (tmp_path / "box").iterdir()] == ["sub"]
-
-
-def test_a_write_keeps_permissions_and_replaces_in_one_step(make: Make, tmp_path: Path) -> None:
+    assert [path.name for path in (tmp_path / "box").iterdir()] == ["sub"], "a failed write leaves nothing behind"
     file = tmp_path / "box/run.sh"
     file.write_text("old")
     file.chmod(0o4750)
@@ -123,45 +58,34 @@ def test_a_write_keeps_permissions_and_replaces_in_one_step(make: Make, tmp_path
     assert stat.S_IMODE(file.stat().st_mode) == 0o750
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "outside.txt",
-        "box/../outside.txt",
-        "box/./.././outside.txt",
-        "box/sub/../../outside.txt",
-        "../../../../../../etc/passwd",
-        "/etc/passwd",
-        "//etc/passwd",
-        "boxing/x",
-        "box2",
-        "/proc/self/environ",
-        "/proc/self/fd/0",
-        "/dev/null",
-        "~/.ssh/id_rsa",
-        ".",
-        "/",
-    ],
-)
-@pytest.mark.parametrize(
-    "name", ["fs.read", "fs.list", "fs.exists", "fs.stat", "fs.write", "fs.append", "fs.mkdir", "fs.remove"]
-)
-def test_paths_outside_are_refused(make: Make, tmp_path: Path, name: str, path: str) -> None:
+OUTSIDE = [
+    "outside.txt",
+    "box/../outside.txt",
+    "box/./.././outside.txt",
+    "box/sub/../../outside.txt",
+    "../../../../../../etc/passwd",
+    "/etc/passwd",
+    "//etc/passwd",
+    "boxing/x",
+    "box2",
+    "/proc/self/environ",
+    "/proc/self/fd/0",
+    "/dev/null",
+    "~/.ssh/id_rsa",
+    ".",
+    "/",
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_paths_outside_are_refused(make: Make, tmp_path: Path, path: str) -> None:
     (tmp_path / "boxing").mkdir()
-    args = [path, "x"] if name in ("fs.write", "fs.append") else [path]
-    kind, code, message = fails(make(), name, *args)
-    assert (kind, code) == (Denied, "not_granted")
-    assert " is not granted; add " in message
+    api = make()
+    for name in ("read", "list", "exists", "stat", "write", "append", "mkdir", "remove"):
+        kind, code, message = fails(api, f"fs.{name}", path, *(["x"] if name in ("write", "append") else []))
+        assert (kind, code) == (Denied, "not_granted")
+        assert " is not granted; add " in message
     assert (tmp_path / "outside.txt").read_text() == "private"
-
-
-def test_the_refusal_names_the_line_to_add(make: Make, tmp_path: Path) -> None:
-    assert fails(make({}), "fs.read", "data/deep/x.txt")[2] == (
-        'reading data/deep/x.txt is not granted; add read = ["./data/deep"] under [tools.script.notes]'
-    )
-    assert fails(make(), "fs.write", "/srv/x.txt", "")[2] == (
-        'writing /srv/x.txt is not granted; add "/srv" to write under [tools.script.notes]'
-    )
 
 
 def test_writing_does_not_include_reading(make: Make) -> None:
@@ -225,13 +149,10 @@ def test_links_that_stay_inside_are_followed(make: Make, tmp_path: Path) -> None
     assert (tmp_path / "box/deep/new").read_text() == "x"
 
 
-def test_a_dangling_link_outside_is_not_filled(make: Make, tmp_path: Path) -> None:
+def test_dangling_links_and_links_of_proc_are_not_followed(make: Make, tmp_path: Path) -> None:
     (tmp_path / "box/link").symlink_to("../made.txt")
     assert fails(make(), "fs.append", "box/link", "x")[0] is Denied
     assert not (tmp_path / "made.txt").exists()
-
-
-def test_links_of_proc_are_not_followed(make: Make, tmp_path: Path) -> None:
     with (tmp_path / "outside.txt").open() as held:
         (tmp_path / "box/fd").symlink_to(f"/proc/self/fd/{held.fileno()}")
         assert fails(make(), "fs.read", "box/fd")[0] is Denied
@@ -291,15 +212,6 @@ def test_pipes_devices_and_sockets_are_refused(make: Make, tmp_path: Path, monke
         assert api.call("fs.stat", [f"box/{name}"])["type"] == "other"
 
 
-def test_nul_and_other_bad_paths(make: Make) -> None:
-    api = make()
-    for path in ("box/a\0b", "\0", "", b"box/a\0", "box/" + "a/" * 4000, "box/" + "a/" * 100 + "b"):
-        kind, code, message = fails(api, "fs.read", path)
-        assert kind is ArgumentError
-        assert code == "invalid_path"
-        assert message.startswith("invalid path ")
-
-
 def test_a_hard_link_is_not_appended_to(make: Make, tmp_path: Path) -> None:
     """Its other name may lie outside; a write makes a new file instead, and reading cannot tell them apart."""
     os.link(tmp_path / "outside.txt", tmp_path / "box/hard")
@@ -330,12 +242,6 @@ def test_sizes_are_bounded(make: Make, tmp_path: Path) -> None:
     for name in ("b", "c"):
         (tmp_path / "box" / name).touch()
     assert fails(api, "fs.list", "box")[1:] == ("too_large", "box has more than 3 entries")
-
-
-def test_a_sparse_file_is_no_bomb(make: Make, tmp_path: Path) -> None:
-    with (tmp_path / "box/sparse").open("wb") as file:
-        file.truncate(1 << 40)
-    assert fails(make(), "fs.read", "box/sparse")[1] == "too_large"
 
 
 def test_a_folder_to_write_to_is_made_when_needed(make: Make, tmp_path: Path) -> None:

@@ -19,29 +19,6 @@ def test_health_is_open_and_everything_else_needs_the_token(guarded: str) -> Non
     assert httpx.get(f"{guarded}/tools/list", headers=GOOD).status_code == 200
 
 
-@pytest.mark.parametrize("value", ["Bearer wrong", "Basic s3cret", "s3cret", "Bearer", "Bearer s3cret2", "Bearer \xfc"])
-def test_wrong_tokens(guarded: str, value: str) -> None:
-    answer = httpx.get(f"{guarded}/tools/list", headers={b"authorization": value.encode("latin-1")})
-    assert answer.status_code == 401
-
-
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:80"])
-def test_other_hosts_are_not_answered(address: str, host: str) -> None:
-    assert httpx.get(f"{address}/health", headers={"host": host}).status_code in (400, 421)
-
-
-def test_known_hosts_are_answered_with_any_port(address: str) -> None:
-    for host in ("localhost:1", "127.0.0.1", "[::1]:9", "LOCALHOST"):
-        assert httpx.get(f"{address}/health", headers={"host": host}).status_code == 200
-
-
-def test_pages_of_other_origins_are_refused(guarded: str) -> None:
-    for origin, status in (("https://evil.example", 403), ("null", 403), ("https://good.example", 200)):
-        answer = httpx.get(f"{guarded}/tools/list", headers={**GOOD, "origin": origin})
-        assert answer.status_code == status
-        assert answer.headers.get("access-control-allow-origin") == (origin if status == 200 else None)
-
-
 def preflight(url: str, origin: str, headers: str = "authorization, content-type", **more: str) -> httpx.Response:
     asked = {"access-control-request-method": "POST", "access-control-request-headers": headers}
     return httpx.options(url, headers={"origin": origin, **asked, **more})
@@ -62,6 +39,8 @@ def test_pages_of_configured_origins_may_ask_before_they_send(guarded: str) -> N
     assert "access-control-allow-origin" not in unread.headers
     refused = httpx.get(f"{guarded}/tools/list", headers={"origin": "https://good.example"})
     assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (401, True)
+    read = httpx.get(f"{guarded}/tools/list", headers={**GOOD, "origin": "https://good.example"})
+    assert (read.status_code, read.headers["access-control-allow-origin"]) == (200, "https://good.example")
 
 
 def test_without_configured_origins_no_page_may_ask(address: str) -> None:

@@ -33,7 +33,11 @@ def plan() -> Media:
 def api() -> Iterator[httpx.Client]:
     bench, trail = Workbench(timeout=30), MemorySink()
     with Sandbox([add, risky, plan], limits=Limits(timeout=60), audit=bench.sink(trail), **bench.hooks) as box:
-        bench.attach(box, trail=trail, diagnose=lambda: {"ok": True})
+
+        def make(language: str) -> Sandbox:
+            return Sandbox(box.toolbox, language=language, audit=bench.sink(trail), min_workers=0, **bench.hooks)
+
+        bench.attach(box, trail=trail, make=make, languages=("lua", "python"), diagnose=lambda: {"ok": True})
         app = create_app(Service(box, trail=trail, workbench=bench))
         with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
             try:
@@ -181,6 +185,9 @@ def test_the_check_is_asked_without_a_run(api: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("source", "line", "message", "hint"),
     [
+        ("#python\nx = = 1", 2, "Expected an expression", None),
+        ("#python\nif y", 2, "Expected `:`, found newline", None),
+        ("#python\nadd(a=1, b=2).x", 2, "object of type 'int' has no attribute 'x'", None),
         ("x = = 1", 1, "unexpected symbol near '='", None),
         (
             "for i = 1, 3 do\n  print(i)",
@@ -197,15 +204,18 @@ def test_the_check_says_why_a_script_does_not_compile(
     api: httpx.Client, source: str, line: int, message: str, hint: str | None
 ) -> None:
     before = len(api.get("/runs").json()["runs"])
-    [finding] = api.post("/check", json={"source_code": source}).json()["findings"]
+    language = "python" if source.startswith("#python") else "lua"
+    [finding] = api.post("/check", json={"source_code": source, "language": language}).json()["findings"]
     assert (finding["severity"], finding["line"], finding["message"]) == ("error", line, message)
     assert finding["hint"] == hint
     assert len(api.get("/runs").json()["runs"]) == before, "it is not recorded"
 
 
 def test_the_check_runs_nothing(api: httpx.Client) -> None:
-    for source in ("1 + 1", "return 1", "while true do end", "tools.risky()", ""):
-        answer = api.post("/check", json={"source_code": source}).json()
+    lua = ("1 + 1", "return 1", "while true do end", "tools.risky()", "")
+    python = ("1 + 1", "while True: pass", "risky()", "for x in [1]:\n    tools.risky()", "")
+    for source, language in (*((each, "lua") for each in lua), *((each, "python") for each in python)):
+        answer = api.post("/check", json={"source_code": source, "language": language}).json()
         assert [item for item in answer["findings"] if item["severity"] == "error"] == [], source
     assert api.get("/approvals").json()["pending"] == []
 

@@ -27,31 +27,29 @@ def test_a_short_text_is_one_chunk() -> None:
     assert pieces("") == [("", "")]
 
 
-def test_headings_begin_chunks_and_are_kept_as_context() -> None:
-    text = f"# Guide\n\n{PARAGRAPH}\n\n## Install\n\n{PARAGRAPH}\n\n### Linux\n\n{PARAGRAPH}\n\n## Use\n\n{PARAGRAPH}"
-    assert [heading for heading, _ in pieces(text)] == [
-        "Guide",
-        "Guide > Install",
-        "Guide > Install > Linux",
-        "Guide > Use",
-    ]
-    assert all(part.startswith("#") for _, part in pieces(text))
+CODE = f"```sh\n# not a heading\n{PARAGRAPH}\n```\n~~~\n# neither\n```\n# nor this\n~~~"
 
 
-def test_underlined_headings_count() -> None:
-    text = f"Guide\n=====\n\n{PARAGRAPH}\n\nInstall\n-------\n\n{PARAGRAPH}"
-    assert [heading for heading, _ in pieces(text)] == ["Guide", "Guide > Install"]
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        (
+            f"# Guide\n\n{PARAGRAPH}\n\n## Install\n\n{PARAGRAPH}\n\n### Linux\n\n{PARAGRAPH}\n\n## Use\n\n{PARAGRAPH}",
+            ["Guide", "Guide > Install", "Guide > Install > Linux", "Guide > Use"],
+        ),
+        (f"Guide\n=====\n\n{PARAGRAPH}\n\nInstall\n-------\n\n{PARAGRAPH}", ["Guide", "Guide > Install"]),
+        (f"# Real\n\n{CODE}\n\n# Next\n{PARAGRAPH}", ["Real", "Next"]),
+    ],
+    ids=["marked", "underlined", "code"],
+)
+def test_headings_begin_chunks_and_are_kept_as_context(text: str, headings: list[str]) -> None:
+    assert [heading for heading, _ in pieces(text)] == headings
+    assert all(part.startswith(("#", "Guide", "Install")) for _, part in pieces(text))
 
 
 def test_a_rule_or_a_table_is_no_heading() -> None:
     text = f"{PARAGRAPH}\n\n---\n\n| a | b |\n|---|---|\n- item\n-\n{PARAGRAPH}\nmore\nlines\n---\n"
     assert {heading for heading, _ in pieces(text)} == {""}
-
-
-def test_headings_inside_code_are_code() -> None:
-    code = f"```sh\n# not a heading\n{PARAGRAPH}\n```\n~~~\n# neither\n```\n# nor this\n~~~"
-    text = f"# Real\n\n{code}\n\n# Next\n{PARAGRAPH}"
-    assert [heading for heading, _ in pieces(text)] == ["Real", "Next"]
 
 
 def test_short_sections_stay_together() -> None:

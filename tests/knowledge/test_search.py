@@ -130,6 +130,22 @@ def test_phrases_prefixes_and_exclusions(filled: Filled) -> None:
     assert found(base, "-draft") == []
 
 
+def test_alternatives_and_words_without_meaning(filled: Filled) -> None:
+    base = filled(
+        item("both", "apple pear"), item("apple", "apple"), item("how", "how do I"), item("dash", "well-known")
+    )
+    assert found(base, "apple OR cherry pear")[0] == "both"
+    assert set(found(base, "apple OR cherry")) == set(found(base, "OR apple")) == {"both", "apple"}
+    assert set(found(base, "how do I find the apple?")) == {"both", "apple"}
+    assert found(base, "how") == ["how"]
+    assert found(base, "ap*") == [], "a prefix has three letters"
+    assert found(base, '"apple pe') == [] and found(base, '"apple pear') == ["both"]
+    assert set(found(base, "apple - pear")) == {"both", "apple"}
+    assert found(base, "well-known") == ["dash"]
+    assert found(base, "x" * 1_000_000 + " apple") == [], "what is far too long is cut"
+    assert set(found(base, "apple " * 10_000)) == {"both", "apple"}
+
+
 def test_accents_case_and_endings_do_not_matter(filled: Filled) -> None:
     base = filled(item("a", "Das Café der Übungen; configured connections"))
     for query in ("cafe", "CAFÉ", "ubungen", "configuring connection"):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ACCEPT",
     "HELLO",
+    "HOLD",
+    "SERVE",
     "TOKENS",
     "Driver",
     "Session",
@@ -46,6 +48,32 @@ SECONDS = 100
 """For whatever must happen; a machine may be slow."""
 TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
 """For a server with two clients."""
+SERVE = f'''
+[serve]
+tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
+'''
+"""The beginning of its configuration."""
+HOLD = """
+import asyncio
+import os
+from moonbox import Media, tool
+
+@tool
+async def hold(path: str) -> str:
+    open(path + ".entered", "w").close()
+    try:
+        while not os.path.exists(path):
+            await asyncio.sleep(0.01)
+    except asyncio.CancelledError:
+        open(path + ".cancelled", "w").close()
+        raise
+    return "released"
+
+@tool
+def picture() -> Media:
+    return Media(bytes(6 << 20), "image/png")
+"""
+"""Tools: one waits for a file, and says in others that it was entered or cancelled; one returns much."""
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp_types import ElicitResult
 
-from tests.mcp.mcp_driver import Driver, Session, bearer, http_server, over_http, served, stdio, text
+from tests.mcp.mcp_driver import HOLD, SERVE, Driver, Session, bearer, http_server, over_http, served, stdio, text
 from tests.mcp.test_mcp_tasks import Peer
 from tests.waiting import await_until, wait_until
 
@@ -18,38 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-CONFIG = """
-[serve]
-tokens = { alice = "alices-secret-token", bob = "bobs-own-secret-token" }
+CONFIG = f"""{SERVE}
 answer_within = 0.3
 [limits]
 timeout = 100
 [codemode]
 approvals = true
 """
-TOOLS = """
-import asyncio
-import os
-from moonbox import Media, tool
-
-@tool
-async def hold(path: str) -> str:
-    open(path + ".entered", "w").close()
-    try:
-        while not os.path.exists(path):
-            await asyncio.sleep(0.01)
-    except asyncio.CancelledError:
-        open(path + ".cancelled", "w").close()
-        raise
-    return "released"
-
+TOOLS = f"""{HOLD}
 @tool(policy="approve")
 def delete(name: str) -> str:
-    return f"{name} is gone"
-
-@tool
-def picture() -> Media:
-    return Media(bytes(6 << 20), "image/png")
+    return name + " is gone"
 
 @tool(policy="direct")
 async def slow() -> int:
@@ -261,17 +240,6 @@ def test_tasks_find_it_too(url: str, gate: Gate) -> None:
     result = peer.result("tasks/result", taskId=task["taskId"])
     assert result["structuredContent"]["value"] == "released", "a task waits for its result"
     peer.close()
-
-
-def test_what_is_kept_is_bounded(driver: Driver, url: str, gate: Gate) -> None:
-    """8 MiB each as text, of 32 in all: the oldest results go first."""
-    with client(driver, url, "auto", "bob") as session:
-        script = gate.script.replace("return ", "") + " return tools.picture()"
-        ids = [handle(session.lua(script)) for _ in range(5)]
-        gate.path.touch()
-        wait_until(lambda: all(f"moonbox://runs/{one}" in session.resources() for one in ids))
-        known = [not session.call(WAIT, {"run_id": one}).is_error for one in ids]
-        assert sorted(known) == [False, False, True, True, True]
 
 
 def test_the_tool_is_there_only_with_the_setting(driver: Driver, url: str, tmp_path: Path) -> None:

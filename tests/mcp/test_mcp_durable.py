@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.mcp.mcp_driver import SECONDS, Driver, Session, bearer, over_http, server_process, text
+from tests.mcp.mcp_driver import SECONDS, SERVE, Driver, Session, bearer, over_http, server_process, text
 from tests.mcp.test_mcp_background import WAIT, handle, result_of
 from tests.mcp.test_mcp_tasks import Peer
 from tests.programs import program
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-CONFIG = """
-[serve]
-tokens = { alice = "alices-secret-token", bob = "bobs-own-secret-token" }
+CONFIG = f"""{SERVE}
 answer_within = 0.3
 [codemode]
 approvals = true
@@ -63,8 +61,6 @@ def delete(name: str) -> str:
     note("deleted " + name)
     return "gone"
 """
-MODES = pytest.mark.parametrize("mode", ["auto", "legacy"])
-STOPS = pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGTERM])
 UNKNOWN = "is in the background: its result was given before, or was not asked for in time."
 
 
@@ -113,8 +109,7 @@ def script(tool: str) -> str:
     return f"local first = tools.count{{name = 'once'}} return first, tools.{tool}{{path = 'gate'}}"
 
 
-@MODES
-@STOPS
+@pytest.mark.parametrize(("mode", "stop"), [("auto", signal.SIGKILL), ("legacy", signal.SIGTERM)])
 def test_a_script_continues_after_a_restart(server: Served, mode: str, stop: signal.Signals) -> None:
     with server.client(mode, stop=stop) as session:
         run_id = handle(session.lua(script("hold")))
@@ -134,22 +129,20 @@ def test_a_script_continues_after_a_restart(server: Served, mode: str, stop: sig
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
 
 
-@MODES
-def test_a_result_that_was_not_fetched_is_given_after_a_restart(server: Served, mode: str) -> None:
-    with server.client(mode) as session:
+def test_a_result_that_was_not_fetched_is_given_after_a_restart(server: Served) -> None:
+    with server.client("auto") as session:
         run_id = handle(session.lua(script("hold")))
         (server.folder / "gate").touch()
         wait_until(lambda: [run["state"] for run in json.loads(server.moonbox("runs", "--json"))] == ["ok"])
-    with server.client(mode) as session:
+    with server.client("legacy") as session:
         assert result_of(session, run_id).structured_content["value"] == ["once", "released"]
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
     assert server.notes() == ["once", "entered"]
 
 
-@MODES
-def test_any_front_end_answers_a_handle(server: Served, driver: Driver, mode: str) -> None:
+def test_any_front_end_answers_a_handle(server: Served, driver: Driver) -> None:
     other = Served(server.folder, driver)
-    with server.client(mode) as session, other.client(mode) as elsewhere:
+    with server.client("auto") as session, other.client("auto") as elsewhere:
         run_id = handle(session.lua(script("risky")))
         assert handle(elsewhere.call(WAIT, {"run_id": run_id, "seconds": 0})) == run_id
         (server.folder / "gate").touch()
@@ -166,7 +159,7 @@ def test_the_model_decides_about_calls_in_doubt(server: Served, choice: str, val
     (server.folder / "gate").touch()
     with server.client("auto") as session:
         for _ in range(2):
-            asked = session.call(WAIT, {"run_id": run_id})
+            asked = result_of(session, run_id)
             assert asked.is_error
             assert text(asked) == (
                 "error: the server was restarted while this script made the calls below; whether they took effect is "
@@ -194,13 +187,19 @@ def test_a_script_that_waits_for_a_person_is_killed_answered_and_continued(serve
     assert server.notes() == ["deleted x"]
 
 
-def test_a_handle_that_is_cancelled_after_a_restart_is_gone(server: Served) -> None:
+def test_what_is_cancelled_or_deleted_after_a_restart_is_gone(server: Served) -> None:
     with server.client("auto") as session:
         run_id = handle(session.lua(script("hold")))
         wait_until(lambda: "entered" in server.notes())
     with server.client("auto") as session:
         assert text(session.call(WAIT, {"run_id": run_id, "cancel": True})) == f"The run {run_id} was stopped."
         assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
+        assert session.call(WAIT, {"run_id": "x", "in_flight": "maybe"}).is_error
+        session.lua("return 1")
+        found = json.loads(server.moonbox("repls", "list", "--json", "--label", "client=alice"))
+    assert {repl["language"] for repl in found} == {"lua"}
+    deleted = server.moonbox("repls", "delete", "--label", "client=alice", "--yes")
+    assert deleted == f"deleted {len(found)} Repl{'s' * (len(found) != 1)}\n"
 
 
 def test_a_task_is_found_after_a_restart(server: Served) -> None:
@@ -213,17 +212,3 @@ def test_a_task_is_found_after_a_restart(server: Served) -> None:
         result = peer.result("tasks/result", taskId=run_id)
         peer.close()
         assert result["structuredContent"]["value"] == ["once", "released"]
-
-
-def test_conversations_are_deleted_by_their_client(server: Served) -> None:
-    with server.client("auto") as session:
-        session.lua("return 1")
-        (repl,) = wait_until(lambda: json.loads(server.moonbox("repls", "list", "--json", "--label", "client=alice")))
-    assert repl["language"] == "lua"
-    assert server.moonbox("repls", "delete", "--label", "client=alice", "--yes") == "deleted 1 Repl\n"
-
-
-def test_wrong_choices(server: Served) -> None:
-    with server.client("auto") as session:
-        refused: Any = session.call(WAIT, {"run_id": "x", "in_flight": "maybe"})
-        assert refused.is_error

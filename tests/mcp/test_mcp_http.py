@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from moonbox.audit.sinks import open_trail
-from tests.mcp.mcp_driver import ACCEPT, HELLO, TOKENS, Session, abandoned, bearer, over_http, served, text
+from tests.mcp.mcp_driver import ACCEPT, HELLO, HOLD, SERVE, TOKENS, Session, abandoned, bearer, over_http, served, text
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -21,28 +21,16 @@ if TYPE_CHECKING:
 
     from tests.mcp.mcp_driver import Driver
 
-CONFIG = f"""
-[serve]
-tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
+CONFIG = f"""{SERVE}
 origins = ["https://app.example"]
 max_calls = 4
 max_waiting = 4
 """
-TOOLS = """
-import asyncio
-import os
-from moonbox import tool
-
+TOOLS = f"""{HOLD}
 @tool
 async def wait(seconds: float) -> float:
     await asyncio.sleep(seconds)
     return seconds
-
-@tool
-async def hold(path: str) -> bool:
-    while not os.path.exists(path):
-        await asyncio.sleep(0.01)
-    return True
 
 @tool
 def broken() -> str:
@@ -203,7 +191,7 @@ def test_one_client_has_a_share_and_no_more(as_: Any, tmp_path: Path) -> None:
         refused = [text(result) for result in results if result.is_error]
         assert len(refused) == 2
         assert refused[0] == ("error: this client already has 8 calls running or waiting; try again later")
-        assert [result.structured_content["value"] for result in results if not result.is_error] == [True] * 8
+        assert [result.structured_content["value"] for result in results if not result.is_error] == ["released"] * 8
 
 
 def test_closing_the_request_stops_the_script(as_: Any, folder: Path) -> None:

@@ -45,5 +45,3 @@ def test_over_http_with_a_token(tmp_path: Path, env: dict[str, str]) -> None:
         client = ("--server-url", url, "--transport", "http", "--header", f"Authorization: Bearer {token}")
         call = ("--method", "tools/call", "--tool-name", "lua_repl", "--tool-arg", "source_code=return 6 * 7")
         assert inspect(*client, *call, folder=tmp_path)["content"] == [{"type": "text", "text": "42"}]
-        resources = inspect(*client, "--method", "resources/list", folder=tmp_path)
-        assert resources["resources"][0]["uri"].startswith("moonbox://runs/")

@@ -8,9 +8,8 @@ import os
 import shlex
 import stat
 import subprocess
-import sys
 import urllib.request
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +28,12 @@ from tests.programs import program
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.mcp.mcp_driver import Driver
 
 SERVER = Path(__file__).with_name("login_server.py")
+MODES = pytest.mark.parametrize("mode", ["legacy", "auto"])
 REFUSED = "it requires a login; run `moonbox mcp login acme`"
 BROWSER = """
 import html, re, sys, urllib.request
@@ -44,16 +44,35 @@ print(urllib.request.urlopen(address).read().decode())
 """
 
 
-@contextmanager
-def login_server(seconds: int) -> Iterator[str]:
-    process = subprocess.Popen(program(SERVER, str(seconds)), stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait(30)
-        process.stdout.close()
+@pytest.fixture
+def acme(tmp_path: Path) -> Iterator[Callable[[int], str]]:
+    """Starts a server that requires a login, and adds it to the configuration."""
+    with ExitStack() as stack:
+
+        def start(seconds: int = 3600) -> str:
+            command = program(SERVER, str(seconds))
+            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(process.terminate)
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            (tmp_path / "moonbox.toml").write_text(f'[mcp.servers.acme]\nurl = "{url}"\n')
+            return url
+
+        yield start
+
+
+@pytest.fixture
+def ended(home: Path) -> Callable[..., dict[str, Any]]:
+    """Makes the login one that ended long ago; `renews` leaves what renews it. Returns what it was."""
+
+    def end(*, renews: bool = False) -> dict[str, Any]:
+        [record] = (home / "mcp-logins").iterdir()
+        data: dict[str, Any] = json.loads(record.read_text())
+        tokens = data["tokens"] if renews else {**data["tokens"], "access_token": "ended"}
+        record.write_text(json.dumps({**data, "tokens": tokens, "expires_at": 1.0}))
+        return data
+
+    return end
 
 
 @pytest.fixture
@@ -79,45 +98,38 @@ def states(text: str) -> dict[str, Any]:
     return dict(status)
 
 
-def test_log_in_use_it_and_log_out(run: Any, home: Path) -> None:
-    with login_server(3600) as url:
-        run("add", "acme", "--url", url)
-        assert REFUSED in run("doctor", fails=True)
-        said = run("login", "acme")
-        assert "logged in at 'acme', renewed by itself" in said
-        [record] = (home / "mcp-logins").iterdir()
-        assert stat.S_IMODE(record.stat().st_mode) == 0o600
-        token = json.loads(record.read_text())["tokens"]["access_token"]
-        listed = run("list", "--json")
-        assert token not in said + listed
-        status = states(listed)
-        assert (status["state"], status["login"]["renews"]) == ("ready", True)
-        assert json.loads(run("call", "acme.hello")) == "hello"
-        assert "logged out of 'acme'" in run("logout", "acme")
-        assert not list((home / "mcp-logins").iterdir())
-        assert "there is no login at 'acme'" in run("logout", "acme")
+def test_log_in_use_it_and_log_out(run: Any, home: Path, acme: Any) -> None:
+    acme()
+    assert REFUSED in run("doctor", fails=True)
+    said = run("login", "acme")
+    assert "logged in at 'acme', renewed by itself" in said
+    [record] = (home / "mcp-logins").iterdir()
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    token = json.loads(record.read_text())["tokens"]["access_token"]
+    listed = run("list", "--json")
+    assert token not in said + listed
+    status = states(listed)
+    assert (status["state"], status["login"]["renews"]) == ("ready", True)
+    assert json.loads(run("call", "acme.hello")) == "hello"
+    assert "logged out of 'acme'" in run("logout", "acme")
+    assert not list((home / "mcp-logins").iterdir())
+    assert "there is no login at 'acme'" in run("logout", "acme")
 
 
-def test_a_login_is_renewed_after_a_restart(run: Any, home: Path) -> None:
-    with login_server(3600) as url:
-        run("add", "acme", "--url", url)
-        run("login", "acme")
-        [record] = (home / "mcp-logins").iterdir()
-        data = json.loads(record.read_text())
-        record.write_text(json.dumps({**data, "expires_at": 1.0}))  # long ago
-        assert states(run("list", "--json"))["state"] == "ready"
-        assert json.loads(record.read_text())["tokens"]["access_token"] != data["tokens"]["access_token"]
+def test_a_login_is_renewed_after_a_restart(run: Any, home: Path, acme: Any, ended: Any) -> None:
+    acme()
+    run("login", "acme")
+    before = ended(renews=True)
+    assert states(run("list", "--json"))["state"] == "ready"
+    [record] = (home / "mcp-logins").iterdir()
+    assert json.loads(record.read_text())["tokens"]["access_token"] != before["tokens"]["access_token"]
 
 
-def test_a_login_that_has_ended_says_the_command(run: Any, home: Path) -> None:
-    with login_server(-3600) as url:
-        run("add", "acme", "--url", url)
-        run("login", "acme")
-        [record] = (home / "mcp-logins").iterdir()
-        data = json.loads(record.read_text())
-        data["tokens"]["access_token"] = "ended"
-        record.write_text(json.dumps({**data, "expires_at": 1.0}))
-        assert REFUSED in run("doctor", fails=True)
+def test_a_login_that_has_ended_says_the_command(run: Any, acme: Any, ended: Any) -> None:
+    acme(-3600)
+    run("login", "acme")
+    ended()
+    assert REFUSED in run("doctor", fails=True)
 
 
 @pytest.fixture
@@ -143,66 +155,54 @@ def served(driver: Driver, env: dict[str, str], tmp_path: Path) -> Any:
     return served
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@MODES
 def test_a_client_is_asked_to_log_in_where_a_login_has_ended(
-    mode: str, run: Any, home: Path, served: Any, agreeing: Any
+    mode: str, run: Any, home: Path, served: Any, agreeing: Any, acme: Any, ended: Any
 ) -> None:
     elicit, asked = agreeing
-    with login_server(-3600) as url:
-        run("add", "acme", "--url", url)
-        run("login", "acme")
-        with served(mode, elicit) as session:  # from here on its tools are known
-            wait_until(lambda: not session.lua("return tools.acme.hello()").is_error)
-        assert asked == []
-        [record] = (home / "mcp-logins").iterdir()
-        data = json.loads(record.read_text())
-        data["tokens"]["access_token"] = "ended"
-        record.write_text(json.dumps({**data, "expires_at": 1.0}))
-        with served(mode, elicit) as session:
-            assert session.value("return tools.acme.hello()") == "hello"
-        [params] = asked
-        assert (params.mode, params.message) == ("url", "Log in to use the MCP server 'acme'.")
-        assert params.url.startswith(url.rsplit("/", 1)[0])
-        token = json.loads(record.read_text())["tokens"]["access_token"]
-        assert token != "ended"
+    url = acme(-3600)
+    run("login", "acme")
+    with served(mode, elicit) as session:  # from here on its tools are known
+        wait_until(lambda: not session.lua("return tools.acme.hello()").is_error)
+    assert asked == []
+    ended()
+    with served(mode, elicit) as session:
+        assert session.value("return tools.acme.hello()") == "hello"
+    [params] = asked
+    assert (params.mode, params.message) == ("url", "Log in to use the MCP server 'acme'.")
+    assert params.url.startswith(url.rsplit("/", 1)[0])
+    [record] = (home / "mcp-logins").iterdir()
+    assert json.loads(record.read_text())["tokens"]["access_token"] != "ended"
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_a_client_is_asked_to_log_in_where_nobody_has_yet(mode: str, run: Any, served: Any, agreeing: Any) -> None:
+@MODES
+def test_a_client_is_asked_to_log_in_where_nobody_has_yet(mode: str, served: Any, agreeing: Any, acme: Any) -> None:
     elicit, asked = agreeing
-    with login_server(3600) as url:
-        run("add", "acme", "--url", url)
-        with served(mode, elicit) as session:
-            wait_until(lambda: REFUSED in session.read("moonbox://servers"))
-            available = "the MCP server 'acme' is available now; its tools are: acme.hello"
-            assert session.value("return tools.acme.unavailable()") == available
-            assert session.value("return tools.acme.hello()") == "hello"
-        [params] = asked
-        assert params.message == "Log in to use the MCP server 'acme'."
+    acme()
+    with served(mode, elicit) as session:
+        wait_until(lambda: REFUSED in session.read("moonbox://servers"))
+        available = "the MCP server 'acme' is available now; its tools are: acme.hello"
+        assert session.value("return tools.acme.unavailable()") == available
+        assert session.value("return tools.acme.hello()") == "hello"
+    [params] = asked
+    assert params.message == "Log in to use the MCP server 'acme'."
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_a_client_that_cannot_be_asked_gets_the_command(mode: str, run: Any, served: Any) -> None:
-    with login_server(3600) as url:
-        run("add", "acme", "--url", url)
-        with served(mode) as session:
-            wait_until(lambda: REFUSED in session.read("moonbox://servers"))
-            failed = session.lua("return tools.acme.unavailable()")
-        assert failed.is_error
-        assert f"the MCP server 'acme': {REFUSED}" in text(failed)
-        assert "login_required" in text(failed)
-
-
-def test_a_login_that_is_declined_is_none(run: Any, home: Path, served: Any) -> None:
+@MODES
+@pytest.mark.parametrize("asked", [False, True], ids=["cannot be asked", "declines"])
+def test_a_client_that_does_not_log_in_gets_the_command(
+    mode: str, asked: bool, home: Path, served: Any, acme: Any
+) -> None:
     async def decline(_: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="decline")
 
-    with login_server(3600) as url:
-        run("add", "acme", "--url", url)
-        with served("auto", decline) as session:
-            wait_until(lambda: REFUSED in session.read("moonbox://servers"))
-            failed = session.lua("return tools.acme.unavailable()")
-        assert REFUSED in text(failed)
+    acme()
+    with served(mode, decline if asked else None) as session:
+        wait_until(lambda: REFUSED in session.read("moonbox://servers"))
+        failed = session.lua("return tools.acme.unavailable()")
+    assert failed.is_error
+    assert f"the MCP server 'acme': {REFUSED}" in text(failed)
+    assert "login_required" in text(failed)
     assert not [record for record in (home / "mcp-logins").glob("*") if "tokens" in json.loads(record.read_text())]
 
 
@@ -255,8 +255,8 @@ def test_tokens_are_in_the_keyring_and_in_a_private_file_without_one(
         keyring.set_keyring(before)
 
 
-def test_a_server_without_logins(run: Any) -> None:
-    run("add", "clock", "--", sys.executable, "-c", "pass")
+def test_a_server_without_logins(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "moonbox.toml").write_text('[mcp.servers.clock]\ncommand = "clock"\n')
     assert "only servers with a url have logins" in run("login", "clock", fails=True)
 
 

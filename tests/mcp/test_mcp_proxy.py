@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import httpx2
+import mcp_types as types
 import pytest
 from mcp import MCPError
-from mcp_types import AudioContent, ImageContent, PromptReference, ResourceTemplateReference
 
+from moonbox.config.mcp import ServerSettings
+from moonbox.mcp.server.web import EventLog
+from moonbox.mcp.upstreams.offers import Directory, Offers
 from tests.mcp.everything_server import ICON, PNG, WAV
-from tests.mcp.mcp_driver import Session, http_server, over_http, stdio, text
+from tests.mcp.mcp_driver import ACCEPT, Session, http_server, over_http, stdio, text
 from tests.programs import program
 from tests.waiting import wait_until
 
@@ -31,58 +35,145 @@ def server(name: str, *args: str, more: str = "") -> str:
     return f'[mcp.servers.{name}]\ncommand = "{command}"\nargs = {json.dumps(arguments)}\n{more}\n'
 
 
-@contextmanager
-def connected(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str], config: str, **options: Any
-) -> Iterator[Session]:
-    with driver.session(stdio("--config", configured(config), env=env), **options) as session:
-        yield session
+@pytest.fixture
+def connect(driver: Driver, configured: Callable[..., Path], env: dict[str, str]) -> Callable[..., Any]:
+    """Makes a client of moonbox with this configuration."""
+    return lambda config, **options: driver.session(stdio("--config", configured(config), env=env), **options)
 
 
-@pytest.fixture(params=["auto", "legacy"])
-def mode(request: pytest.FixtureRequest) -> str:
-    """The protocol of the client."""
-    return str(request.param)
+ERAS = pytest.mark.parametrize("era", [(), ("--legacy",)], ids=["current", "earlier"])
+"""The protocol of the server."""
 
 
-@pytest.fixture(params=[(), ("--legacy",)], ids=["current", "earlier"])
-def era(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The protocol of the server."""
-    return tuple(request.param)
+class Every(NamedTuple):
+    """A client, in one of the protocols, and what was logged to it."""
+
+    session: Session
+    logged: list[Any]
 
 
-def test_names_stay_without_a_prefix_and_results_come_as_they_are(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str], mode: str, era: tuple[str, ...]
-) -> None:
-    config = DIRECT + server("everything", *era, more='prefix = ""')
-    with connected(driver, configured, env, config, mode=mode) as session:
-        tools = session.tools()
-        assert {"test_simple_text", "test_weather", "json_schema_2020_12_tool"} <= set(tools)
-        weather = tools["test_weather"]
-        assert (weather.title, weather.annotations.read_only_hint) == ("Weather", True)
-        assert weather.icons[0].mime_type == "image/png"
-        assert tools["json_schema_2020_12_tool"].input_schema["$schema"].endswith("2020-12/schema")
-        [image] = session.call("test_image_content").content
-        assert isinstance(image, ImageContent)
-        assert (image.type, image.data, image.mime_type) == ("image", PNG, "image/png")
-        [audio] = session.call("test_audio_content").content
-        assert isinstance(audio, AudioContent)
-        assert (audio.type, audio.data) == ("audio", WAV)
-        assert [block.type for block in session.call("test_multiple_content_types").content] == [
-            *("text", "image", "resource")
-        ]
-        result = session.call("test_weather", {"city": "Oslo"})
-        assert result.structured_content == {"city": "Oslo", "celsius": 21.5}
-        assert result.meta is not None and result.meta["station"] == "7"
-        failed = session.call("test_error_handling")
-        assert (failed.is_error, text(failed)) == (True, "This tool intentionally returns an error for testing")
+@pytest.fixture(
+    scope="module",
+    params=[(mode, era) for mode in ("auto", "legacy") for era in ((), ("--legacy",))],
+    ids=["auto-current", "auto-earlier", "legacy-current", "legacy-earlier"],
+)
+def every(request: pytest.FixtureRequest, driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Every]:
+    """A client of each protocol, behind which is a server of each."""
+    mode, era = request.param
+    folder = tmp_path_factory.mktemp("every")
+    (folder / "moonbox.toml").write_text(DIRECT + server("every", *era))
+    logged: list[Any] = []
+
+    async def on_log(params: Any) -> None:
+        logged.append((params.level, params.logger, params.data))
+
+    transport = stdio("--config", folder / "moonbox.toml", env={"MOONBOX_HOME": str(folder / "home")})
+    with driver.session(transport, mode=mode, logging_callback=on_log) as session:
+        wait_until(lambda: "every__test_weather" in session.tools())
+        yield Every(session, logged)
 
 
-def test_two_servers_have_names_of_their_own(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str]
-) -> None:
-    config = DIRECT + server("one") + server("two", more='prefix = "second"')
-    with connected(driver, configured, env, config) as session:
+def test_definitions_and_results_come_as_they_are(every: Every) -> None:
+    session, _ = every
+    tools = session.tools()
+    weather = tools["every__test_weather"]
+    assert (weather.title, weather.annotations.read_only_hint) == ("Weather", True)
+    assert tools["every__json_schema_2020_12_tool"].input_schema["$schema"].endswith("2020-12/schema")
+    [image] = session.call("every__test_image_content").content
+    assert isinstance(image, types.ImageContent)
+    assert (image.type, image.data, image.mime_type) == ("image", PNG, "image/png")
+    [audio] = session.call("every__test_audio_content").content
+    assert isinstance(audio, types.AudioContent)
+    assert (audio.type, audio.data) == ("audio", WAV)
+    kinds = [block.type for block in session.call("every__test_multiple_content_types").content]
+    assert kinds == ["text", "image", "resource"]
+    result = session.call("every__test_weather", {"city": "Oslo"})
+    assert result.structured_content == {"city": "Oslo", "celsius": 21.5}
+    assert result.meta is not None and result.meta["station"] == "7"
+    failed = session.call("every__test_error_handling")
+    assert (failed.is_error, text(failed)) == (True, "This tool intentionally returns an error for testing")
+
+
+def test_prompts_templates_and_completions(every: Every, driver: Driver) -> None:
+    session, client = every.session, every.session.client
+    prompts = {item.name: item for item in driver.run(client.list_prompts()).prompts}
+    assert [item.name for item in prompts["every__test_prompt_with_arguments"].arguments] == ["arg1", "arg2"]
+    got = driver.run(client.get_prompt("every__test_prompt_with_arguments", {"arg1": "a", "arg2": "b"}))
+    assert got.messages[0].content.text == "Prompt with arguments: arg1='a', arg2='b'"
+    templates = driver.run(client.list_resource_templates()).resource_templates
+    assert "test://template/{id}/data" in [item.uri_template for item in templates]
+    assert '"id": "7"' in session.read("test://template/7/data")
+    argument = {"name": "arg1", "value": "par"}
+    values = driver.run(client.complete(types.PromptReference(name="every__test_prompt_with_arguments"), argument))
+    assert values.completion.values == ["paris", "park", "party"]
+    template = types.ResourceTemplateReference(uri="test://template/{id}/data")
+    assert driver.run(client.complete(template, argument)).completion.values == ["paris", "park", "party"]
+    with pytest.raises(MCPError, match="unknown prompt 'every__test_simple_promt'; did you mean"):
+        driver.run(client.get_prompt("every__test_simple_promt"))
+    with pytest.raises(MCPError, match="unknown resource test://none"):  # in the server's own words
+        session.read("test://none")
+
+
+def test_icons_reach_the_client(every: Every, driver: Driver) -> None:
+    session, client = every.session, every.session.client
+    offers = {
+        **session.tools(),
+        **{item.name: item for item in driver.run(client.list_prompts()).prompts},
+        **{item.uri: item for item in driver.run(client.list_resources()).resources},
+        **{item.uri_template: item for item in driver.run(client.list_resource_templates()).resource_templates},
+    }
+    with_icons = ("every__test_weather", "every__test_simple_prompt", "test://static-text")
+    for name in (*with_icons, "test://template/{id}/data"):
+        assert offers[name].icons == [ICON], name
+    [status] = json.loads(session.read("moonbox://servers"))["servers"]
+    assert status["icons"] == [ICON.model_dump(mode="json", by_alias=True, exclude_none=True)]
+
+
+def test_log_messages_at_the_level_that_the_client_wants(every: Every, driver: Driver) -> None:
+    session, logged = every
+    if session.version.startswith("2026"):
+        return  # in the current protocol each request says it
+
+    def set_level(level: Any) -> None:
+        request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
+        driver.run(session.client.session.send_request(request, types.EmptyResult))
+        logged.clear()
+
+    set_level("info")
+    session.call("every__test_tool_with_logging")
+    wait_until(lambda: len(logged) == 3)
+    assert logged[0] == ("info", "every.everything", "Tool execution started")
+    set_level("error")
+    session.call("every__test_tool_with_logging")
+    assert logged == []
+
+
+def test_progress_as_the_server_reports_it(every: Every) -> None:
+    steps: list[Any] = []
+
+    async def on_progress(done: float, total: float | None, message: str | None) -> None:
+        steps.append((done, total, message))
+
+    every.session.call("every__test_tool_with_progress", progress_callback=on_progress)
+    wait_until(lambda: len(steps) == 3)
+    assert steps == [(step, 100, f"Completed step {step} of 100") for step in (0, 50, 100)]
+
+
+def test_cancelling_a_call_cancels_it_at_the_server(every: Every, driver: Driver) -> None:
+    client = every.session.client
+
+    async def give_up() -> None:
+        call = asyncio.create_task(client.call_tool("every__test_wait", {}))
+        await client.call_tool("every__test_simple_text", {})  # answered after the other has begun
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    driver.run(give_up())
+    wait_until(lambda: "1 cancelled" in every.session.read("test://watched-resource"))
+
+
+def test_two_servers_have_names_of_their_own(driver: Driver, connect: Any) -> None:
+    with connect(DIRECT + server("one") + server("two", more='prefix = "second"')) as session:
         assert {"one__test_simple_text", "second__test_simple_text"} <= set(session.tools())
         prompts = [item.name for item in driver.run(session.client.list_prompts()).prompts]
         assert {"one__test_simple_prompt", "second__test_simple_prompt"} <= set(prompts)
@@ -93,69 +184,16 @@ def test_two_servers_have_names_of_their_own(
         assert again.contents[0].uri == "moonbox://servers/two/test://static-text"
 
 
-def test_prompts_templates_and_completions(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str], mode: str, era: tuple[str, ...]
+@ERAS
+def test_names_without_a_prefix_lists_that_change_and_resources_that_are_followed(
+    driver: Driver, connect: Any, era: tuple[str, ...]
 ) -> None:
-    with connected(driver, configured, env, server("every", *era), mode=mode) as session:
+    with connect(DIRECT + server("every", *era, more='prefix = ""'), mode="legacy") as session:
         client = session.client
-        prompts = {item.name: item for item in driver.run(client.list_prompts()).prompts}
-        assert [item.name for item in prompts["every__test_prompt_with_arguments"].arguments] == ["arg1", "arg2"]
-        got = driver.run(client.get_prompt("every__test_prompt_with_arguments", {"arg1": "a", "arg2": "b"}))
-        assert got.messages[0].content.text == "Prompt with arguments: arg1='a', arg2='b'"
-        templates = driver.run(client.list_resource_templates()).resource_templates
-        assert "test://template/{id}/data" in [item.uri_template for item in templates]
-        assert '"id": "7"' in session.read("test://template/7/data")
-        argument = {"name": "arg1", "value": "par"}
-        values = driver.run(client.complete(PromptReference(name="every__test_prompt_with_arguments"), argument))
-        assert values.completion.values == ["paris", "park", "party"]
-        template = ResourceTemplateReference(uri="test://template/{id}/data")
-        assert driver.run(client.complete(template, argument)).completion.values == ["paris", "park", "party"]
-        with pytest.raises(MCPError, match="unknown prompt 'every__test_simple_promt'; did you mean"):
-            driver.run(client.get_prompt("every__test_simple_promt"))
-        with pytest.raises(MCPError, match="unknown resource test://none"):  # in the server's own words
-            session.read("test://none")
-
-
-def test_icons_reach_the_client(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str], mode: str, era: tuple[str, ...]
-) -> None:
-    with connected(driver, configured, env, DIRECT + server("every", *era), mode=mode) as session:
-        client = session.client
-        wait_until(lambda: "every__test_weather" in session.tools())
-        offers = {
-            **session.tools(),
-            **{item.name: item for item in driver.run(client.list_prompts()).prompts},
-            **{item.uri: item for item in driver.run(client.list_resources()).resources},
-            **{item.uri_template: item for item in driver.run(client.list_resource_templates()).resource_templates},
-        }
-        with_icons = ("every__test_weather", "every__test_simple_prompt", "test://static-text")
-        for name in (*with_icons, "test://template/{id}/data"):
-            assert offers[name].icons == [ICON], name
-        [status] = json.loads(session.read("moonbox://servers"))["servers"]
-        assert status["icons"] == [ICON.model_dump(mode="json", by_alias=True, exclude_none=True)]
-
-
-def test_what_is_switched_off_is_not_offered(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str]
-) -> None:
-    config = server("every", more="prompts = false\nresources = false")
-    with connected(driver, configured, env, config) as session:
-        assert driver.run(session.client.list_prompts()).prompts == []
-        assert not [uri for uri in session.resources() if uri.startswith("test:")]
-        for uri in ("test://static-text", "moonbox://servers/every/test://static-text"):
-            with pytest.raises(MCPError, match="unknown resource"):
-                session.read(uri)
-
-
-def test_lists_that_change_and_resources_that_are_followed(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str], era: tuple[str, ...]
-) -> None:
-    config = DIRECT + server("every", *era, more='prefix = ""')
-    with connected(driver, configured, env, config, mode="legacy") as session:
-        client = session.client
-        session.tools()
+        assert {"test_simple_text", "test_weather", "json_schema_2020_12_tool"} <= set(session.tools())
         driver.run(client.list_prompts())
-        driver.run(client.session.send_request(_subscribe("test://watched-resource"), _empty()))
+        follow = types.SubscribeRequest(params=types.SubscribeRequestParams(uri="test://watched-resource"))
+        driver.run(client.session.send_request(follow, types.EmptyResult))
         session.call("test_change_lists")
         kinds = {"PromptListChangedNotification", "ResourceListChangedNotification", "ToolListChangedNotification"}
         wait_until(lambda: kinds <= {type(message).__name__ for message in session.messages})
@@ -174,77 +212,24 @@ def test_lists_that_change_and_resources_that_are_followed(
         assert updated() == ["test://watched-resource"] * 2
 
 
-def test_log_messages_at_the_level_that_the_client_wants(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str], era: tuple[str, ...]
-) -> None:
-    logged: list[Any] = []
-
-    async def on_log(params: Any) -> None:
-        logged.append((params.level, params.logger, params.data))
-
-    config = DIRECT + server("every", *era)
-    with connected(driver, configured, env, config, mode="legacy", logging_callback=on_log) as session:
-        driver.run(session.client.session.send_request(_set_level("info"), _empty()))
-        session.call("every__test_tool_with_logging")
-        wait_until(lambda: len(logged) == 3)
-        assert logged[0] == ("info", "every.everything", "Tool execution started")
-        driver.run(session.client.session.send_request(_set_level("error"), _empty()))
-        logged.clear()
-        session.call("every__test_tool_with_logging")
-        assert logged == []
-
-
-def test_progress_as_the_server_reports_it(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str], mode: str
-) -> None:
-    steps: list[Any] = []
-
-    async def on_progress(done: float, total: float | None, message: str | None) -> None:
-        steps.append((done, total, message))
-
-    with connected(driver, configured, env, DIRECT + server("every"), mode=mode) as session:
-        session.call("every__test_tool_with_progress", progress_callback=on_progress)
-        wait_until(lambda: len(steps) == 3)
-    assert steps == [(step, 100, f"Completed step {step} of 100") for step in (0, 50, 100)]
-
-
-def test_cancelling_a_call_cancels_it_at_the_server(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str], era: tuple[str, ...]
-) -> None:
-    config = DIRECT + server("every", *era, more='prefix = ""')
-    with connected(driver, configured, env, config) as session:
-
-        async def give_up() -> None:
-            call = asyncio.create_task(session.client.call_tool("test_wait", {}))
-            await session.client.call_tool("test_simple_text", {})  # answered after the other has begun
-            call.cancel()
-            await asyncio.gather(call, return_exceptions=True)
-
-        driver.run(give_up())
-        wait_until(lambda: "1 cancelled" in session.read("test://watched-resource"))
-
-
-def test_sampling_only_where_the_configuration_allows_it(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str]
-) -> None:
-    from mcp_types import CreateMessageResult, TextContent
-
+def test_what_the_configuration_allows_and_no_more(driver: Driver, connect: Any) -> None:
+    """Of one server sampling, and what scripts read; of another nothing, and neither prompts nor resources."""
     asked: list[Any] = []
 
-    async def sample(_: Any, params: Any) -> CreateMessageResult:
+    async def sample(_: Any, params: Any) -> types.CreateMessageResult:
         asked.append(params)
-        return CreateMessageResult(role="assistant", content=TextContent(text="42"), model="m")
+        return types.CreateMessageResult(role="assistant", content=types.TextContent(text="42"), model="m")
 
-    config = DIRECT + server("open", "--legacy", more="sampling = true") + server("closed", "--legacy")
-    with connected(driver, configured, env, config, sampling_callback=sample) as session:
-        assert text(session.call("open__test_sampling", {"prompt": "6 * 7?"})) == "LLM response: 42"
-        assert session.call("closed__test_sampling", {"prompt": "6 * 7?"}).is_error
-    assert len(asked) == 1
-
-
-def test_scripts_read_what_is_granted(driver: Driver, configured: Callable[..., Path], env: dict[str, str]) -> None:
-    config = server("open", more='scripts = ["resources", "prompts"]') + server("closed")
-    with connected(driver, configured, env, config) as session:
+    config = (
+        server("open", "--legacy", more='sampling = true\nscripts = ["resources", "prompts"]')
+        + server("closed", "--legacy")
+        + server("off", more="prompts = false\nresources = false")
+    )
+    with connect(config, sampling_callback=sample) as session:
+        said = session.value('return tools.open.test_sampling{prompt = "6 * 7?"}')
+        assert said == "LLM response: 42"
+        assert session.lua('return tools.closed.test_sampling{prompt = "6 * 7?"}').is_error
+        assert len(asked) == 1
         assert session.value('return mcp.read("test://static-text")').startswith("This is the content")
         picture = session.value('return mcp.read("test://static-binary")')
         assert (picture["type"], picture["media"][:16]) == ("image/png", "moonbox://media/")
@@ -257,13 +242,36 @@ def test_scripts_read_what_is_granted(driver: Driver, configured: Callable[..., 
             refused = session.lua(source)
             assert refused.is_error
             assert "unknown" in text(refused)
+        prompts = [item.name for item in driver.run(session.client.list_prompts()).prompts]
+        assert not [name for name in prompts if name.startswith("off")]
+        assert not [uri for uri in session.resources() if uri.startswith("moonbox://servers/off")]
+        with pytest.raises(MCPError, match="unknown resource"):
+            session.read("moonbox://servers/off/test://static-text")
 
 
-def test_without_a_grant_scripts_read_nothing(
-    driver: Driver, configured: Callable[..., Path], env: dict[str, str]
-) -> None:
-    with connected(driver, configured, env, server("closed")) as session:
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+def test_scripts_ask_the_model_of_the_client(connect: Any, protocol: str) -> None:
+    asked: list[Any] = []
+
+    async def sample(_: Any, params: Any) -> types.CreateMessageResult:
+        asked.append(params)
+        return types.CreateMessageResult(role="assistant", content=types.TextContent(text='{"sum": 42}'), model="m")
+
+    config = '[llm]\nprovider = "client"\nmax_calls = 2\n'
+    script = "return llm('6 * 7?', {type = 'object', required = {'sum'}}, 'Compute.').sum"
+    with connect(config, sampling_callback=sample, mode=protocol) as session:
+        assert text(session.lua(script)) == "42"
+    assert [(item.messages[0].content.text, item.max_tokens) for item in asked] == [("6 * 7?", 1024)]
+    assert asked[0].system_prompt.startswith("Compute.")
+    with connect(config, mode=protocol) as session:
+        assert "does not support sampling/createMessage" in text(session.lua(script))
+
+
+def test_without_a_grant_scripts_read_nothing_and_what_is_switched_off_is_not_found(connect: Any) -> None:
+    with connect(server("off", more="prompts = false\nresources = false")) as session:
         assert session.value("return mcp == nil") is True
+        with pytest.raises(MCPError, match="unknown resource"):
+            session.read("test://static-text")
 
 
 def test_a_reconnecting_client_gets_what_it_missed_and_nobody_elses(
@@ -274,20 +282,13 @@ def test_a_reconnecting_client_gets_what_it_missed_and_nobody_elses(
         with driver.session(over_http(url), mode="legacy") as one, driver.session(over_http(url), mode="legacy") as two:
             for session, city in ((one, "Oslo"), (two, "Rome")):
                 session.call("test_weather", {"city": city})
-        assert "Oslo" not in _replayed(driver, url, reading="Rome")
+        assert "Oslo" not in _replayed(url, reading="Rome")
 
 
 def test_no_server_passes_for_us_or_learns_of_our_addresses() -> None:
-    from types import SimpleNamespace
-
-    from mcp_types import Resource, ResourceTemplate
-
-    from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.upstreams.offers import Directory, Offers
-
     offers = Offers(
-        resources=(Resource(uri="moonbox://runs/1", name="r"), Resource(uri="MOONBOX://servers", name="s")),
-        templates=(ResourceTemplate(uri_template="moonbox://media/{id}", name="t"),),
+        resources=(types.Resource(uri="moonbox://runs/1", name="r"), types.Resource(uri="MOONBOX://servers", name="s")),
+        templates=(types.ResourceTemplate(uri_template="moonbox://media/{id}", name="t"),),
     )
     catalog = SimpleNamespace(offers=offers, has_resources=True)
     evil: Any = SimpleNamespace(settings=ServerSettings(name="evil", command="x"), catalog=catalog)
@@ -303,14 +304,12 @@ def test_no_server_passes_for_us_or_learns_of_our_addresses() -> None:
 
 
 def test_an_event_log_keeps_the_latest_events_of_each_stream() -> None:
-    from mcp_types.jsonrpc import JSONRPCNotification
-
-    from moonbox.mcp.server.web import EventLog
-
     async def replay() -> tuple[Any, list[str], Any]:
         log = EventLog(max_events=3)
         names = [
-            await log.store_event("a" if number % 2 else "b", JSONRPCNotification(jsonrpc="2.0", method=str(number)))
+            await log.store_event(
+                "a" if number % 2 else "b", types.JSONRPCNotification(jsonrpc="2.0", method=str(number))
+            )
             for number in range(5)
         ]
         seen: list[str] = []
@@ -324,13 +323,9 @@ def test_an_event_log_keeps_the_latest_events_of_each_stream() -> None:
     assert asyncio.run(replay()) == ("b", ["4"], None)
 
 
-def _replayed(driver: Driver, url: str, reading: str) -> str:
+def _replayed(url: str, reading: str) -> str:
     """All that a session is sent when it asks for what came after its first event."""
-    import json
-
-    import httpx2
-
-    head = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    head = {**ACCEPT, "content-type": "application/json"}
 
     def message(method: str, params: Any, number: int | None) -> str:
         return json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **({"id": number} if number else {})})
@@ -356,21 +351,3 @@ def _replayed(driver: Driver, url: str, reading: str) -> str:
             assert next(stream.iter_lines(), "") == ""
     assert reading in seen
     return seen
-
-
-def _subscribe(uri: str) -> Any:
-    from mcp_types import SubscribeRequest, SubscribeRequestParams
-
-    return SubscribeRequest(params=SubscribeRequestParams(uri=uri))
-
-
-def _set_level(level: Any) -> Any:
-    from mcp_types import SetLevelRequest, SetLevelRequestParams
-
-    return SetLevelRequest(params=SetLevelRequestParams(level=level))
-
-
-def _empty() -> Any:
-    from mcp_types import EmptyResult
-
-    return EmptyResult

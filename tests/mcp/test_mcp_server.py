@@ -206,7 +206,7 @@ def test_progress_tells_of_the_calls(session: Session) -> None:
         seen.append((progress, message))
 
     session.lua(
-        "for i = 1, 2 do tools.everything.trigger_long_running_operation{duration = 2, steps = 2} end",
+        "for i = 1, 2 do tools.everything.trigger_long_running_operation{duration = 0.8, steps = 2} end",
         progress_callback=note,
     )
     assert [progress for progress, _ in seen] == sorted({progress for progress, _ in seen}), "it only grows"

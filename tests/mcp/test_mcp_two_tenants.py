@@ -27,7 +27,7 @@ from moonbox.http.browser import BrowserAccess
 from moonbox.http.workbench import Workbench
 from moonbox.mcp.server.server import MoonboxServer
 from moonbox.mcp.server.web import create_app
-from tests.mcp.mcp_driver import ACCEPT, TOKENS, bearer, served
+from tests.mcp.mcp_driver import ACCEPT, SERVE, TOKENS, bearer, server_process
 from tests.programs import program
 from tests.waiting import wait_until
 
@@ -36,11 +36,9 @@ if TYPE_CHECKING:
 
 EARLIER, CURRENT = "2025-11-25", "2026-07-28"
 SERVER = Path(__file__).with_name("shared_server.py")
-CONFIG = f"""
-[serve]
-tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
+CONFIG = f"""{SERVE}
 max_body = 100000
-answer_within = 5
+answer_within = 0.5
 
 [limits]
 timeout = 1000
@@ -126,9 +124,13 @@ class Tenant:
             **({"Mcp-Name": name} if name else {}),
         }
 
-    def script(self, version: str, source: str, **more: Any) -> Any:
+    def script(self, version: str, source: str, *, held: bool = False, **more: Any) -> Any:
+        """The result, however long it takes; of one that is `held`, what is said of it meanwhile."""
         arguments = {"source_code": source, **more.pop("arguments", {})}
-        return self.ask(version, "tools/call", {"name": "lua_repl", "arguments": arguments, **more})
+        result = self.ask(version, "tools/call", {"name": "lua_repl", "arguments": arguments, **more})
+        while not held and ((result or {}).get("structuredContent") or {}).get("running"):
+            result = self.wait(version, result["structuredContent"]["run"], seconds=60)
+        return result
 
     def wait(self, version: str, run_id: str, **more: Any) -> Any:
         arguments = {"run_id": run_id, "seconds": 0, **more}
@@ -173,7 +175,7 @@ def calls(me: Tenant, version: str) -> None:
     ):
         me.script(version, source)
     held = f"progress(1, 2, '{word}') print('{word}') tools.hold() return '{word}'"
-    begun = me.script(version, held, _meta={"moonbox/conversation": word + version})
+    begun = me.script(version, held, held=True, _meta={"moonbox/conversation": word + version})
     me.ids["background"] = begun["structuredContent"]["run"]
     me.wait(version, me.ids["background"])
     picture = me.script(version, f"return tools.shared.picture{{text = '{word}'}}")
@@ -267,8 +269,12 @@ def go_through(me: Tenant, other: Tenant | None = None) -> None:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("tenants"), CONFIG, TOOLS) as address:
-        yield address
+    folder = tmp_path_factory.mktemp("tenants")
+    (folder / "moonbox.toml").write_text(CONFIG)
+    (folder / "kit.py").write_text(TOOLS)
+    home = {"MOONBOX_HOME": str(folder / "home")}
+    with server_process("--tools", "kit.py", env=home, cwd=folder) as (address, _):
+        yield address  # killed then: the streams that are open would keep it from ending at once
 
 
 def has_progress(one: Tenant) -> bool:

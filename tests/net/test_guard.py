@@ -141,8 +141,9 @@ def test_any_host_may_be_answered() -> None:
     "headers",
     [
         [],
-        [(b"authorization", b"Bearer wrong")],
-        [(b"authorization", b"Bearer \xb2")],
+        *([(b"authorization", b"Bearer " + wrong)] for wrong in (b"wrong", b"\xb2", b"", b"a token of its own 2")),
+        [(b"authorization", b"Basic a token of its own")],
+        [(b"authorization", b"a token of its own")],
         [(b"authorization", b"Bearer a token of its own"), (b"authorization", b"Bearer a token of its own")],
     ],
 )

@@ -89,6 +89,25 @@ def test_decisions(
     )
 
 
+OTHER_LANGUAGES = {
+    "rhai": "let r = []; try { r = [true, pay(5)]; } catch (e) { r = [false, e.message]; } r",
+    "python": "try:\n    r = [True, pay(5)]\nexcept ToolError as e:\n    r = [False, e.message]\nr",
+}
+
+
+@pytest.mark.parametrize("language", OTHER_LANGUAGES)
+@pytest.mark.parametrize("decision", range(0, len(DECISIONS), 2))
+def test_decisions_in_other_languages(language: str, decision: int) -> None:
+    decide, expected, approval, status = DECISIONS[decision]
+    run = play("run", OTHER_LANGUAGES[language], decide, language=language, isolation="inline")
+    assert (run.error, tuple(run.value)) == (None, expected)
+    assert [(call.approval, call.status) for call in run.calls] == [(approval, status)]
+    run = play("run", "pay(5)", lambda call: call.deny("no"), language=language)
+    assert run.error is not None
+    assert (run.error.kind, run.error.code) == ("denied", "approval_denied")
+    assert "a person declined this call: no" in run.for_model()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_denied_call_that_nobody_catches(way: str) -> None:
     run = play(way, "tools.pay(5)", lambda call: False)

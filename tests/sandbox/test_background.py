@@ -61,12 +61,13 @@ def test_a_background_run_is_awaited() -> None:
     assert asyncio.run(main()) == 3
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@pytest.mark.parametrize("language", ["lua", "rhai", "python"])
 def test_scripts_say_how_far_they_are(language: str) -> None:
     seen: list[Progress] = []
     scripts = {
         "lua": "progress(1, 3, 'first  step') progress(2)",
         "rhai": "progress(1, 3, `first  step`); progress(2);",
+        "python": "progress(1, 3, 'first  step')\nprogress(2)",
     }
     with Sandbox(language=language) as box, box.repl() as repl:
         handle = repl.submit(scripts[language], on_progress=seen.append)

@@ -49,6 +49,13 @@ def rhai() -> Iterator[Repl]:
         yield repl
 
 
+@pytest.fixture(scope="module")
+def python() -> Iterator[Repl]:
+    with Sandbox([add, hidden], language="python") as box, box.repl() as repl:
+        repl.document("house rules", "Be kind.")
+        yield repl
+
+
 def test_everything_in_the_environment_has_an_entry(lua: Repl) -> None:
     names = lua.run(MEMBERS).unwrap()
     assert {"string.format", "table.sort", "math.pi", "json.null", "coroutine.wrap", "utf8.len", "os.time"} <= set(
@@ -79,7 +86,7 @@ def test_pairs_goes_over_everything(lua: Repl) -> None:
     assert run.calls == ()
 
 
-def test_an_empty_search_lists(lua: Repl, rhai: Repl) -> None:
+def test_an_empty_search_lists(lua: Repl, rhai: Repl, python: Repl) -> None:
     found = lua.run("return docs.search('')").unwrap()
     assert found[0] == {
         "name": "add",
@@ -91,6 +98,7 @@ def test_an_empty_search_lists(lua: Repl, rhai: Repl) -> None:
     assert "string.format" not in names
     assert [item["name"] for item in lua.run("return docs.search(' ', 2)").unwrap()] == names[:2]
     assert [item["name"] for item in rhai.run('docs_search("", 2)').unwrap()] == ["add", "show"]
+    assert [item["name"] for item in python.run('docs.search("", 2)').unwrap()] == ["add", "show"]
 
 
 def test_library_functions_are_found_by_their_name(lua: Repl) -> None:
@@ -104,6 +112,18 @@ def test_rhai_has_entries_for_its_functions(rhai: Repl) -> None:
     missing = rhai.run("docs_names().filter(|name| docs_get(name) == ())").unwrap()
     assert missing == []
     assert rhai.run('docs_get("sub_string")').value == "string.sub_string(start, length) -> that part of it"
+
+
+def test_python_has_entries_for_its_functions(python: Repl) -> None:
+    names = python.run("docs.names()").unwrap()
+    assert names[:4] == ["tools.add", "show", "progress", "house rules"]
+    assert {"parallel_map", "sort_by", "pages", "ToolError"} <= set(names)
+    assert python.run("[name for name in docs.names() if docs.get(name) is None]").unwrap() == []
+    assert python.run('[docs.get("add"), docs.describe("house rules"), docs.get("hidden")]').value == [
+        "add(a: int, b: int) -> int — Add two numbers.",
+        "Be kind.",
+        None,
+    ]
 
 
 def _shop(space: str) -> list[Tool]:
@@ -135,9 +155,9 @@ def test_a_whole_group_is_described_with_its_types_once(shops: Repl) -> None:
     assert text.splitlines() == [
         "acme: 3 tools; a call is tools.acme.cancel{...}",
         ORDER,
-        "- acme.cancel(id: string) -> Order — cancels one order.",
-        "- acme.get(id: string) -> Order — gets one order.",
-        "- acme.pay(id: string) -> Order — pays one order.",
+        "- acme.cancel(id: string) -> Order",
+        "- acme.get(id: string) -> Order",
+        "- acme.pay(id: string) -> Order",
     ]
     assert shops.run("return docs.describe('tools.acme')").value == text
     assert "did you mean" in str(shops.run("return docs.describe('acmee.get')").error)

@@ -107,16 +107,27 @@ def test_what_was_shown_before_a_failure_is_not_lost(box: Sandbox) -> None:
     assert not run.ok and run.media == (PNG,)
 
 
-def test_rhai() -> None:
-    with Sandbox(TOOLS, language="rhai") as box:
-        run = box.run("let c = chart(#{}); show(c); look(#{image: c})")
-        assert (run.value, run.media) == ("chart.png 108", (PNG,))
+OTHERS = {
+    "rhai": "let c = chart(#{}); show(c); send(#{image: c}); [look(#{image: c}), count(c), sounds(#{}).list[0]]",
+    "python": "c = chart()\ns = sounds()\nshow(c)\nsend(image=c)\n[look(image=c), count(c), s['list'][0]]",
+}
 
 
-def test_a_tool_named_show_hides_the_function_in_rhai_only() -> None:
+@pytest.mark.parametrize("language", OTHERS)
+def test_other_languages(language: str) -> None:
+    SEEN.clear()
+    with Sandbox(TOOLS, language=language) as box:
+        run = box.run(OTHERS[language])
+        assert run.error is None
+        assert (run.value[:2], run.media) == (["chart.png 108", 108], (PNG, WAV))
+        assert run.output == "[chart.png: image/png, 108 bytes]\n" and [{"image": PNG.base64}] == SEEN
+
+
+def test_a_tool_named_show_hides_the_function_where_tools_are_functions() -> None:
     own = Tool.from_schema(name="show", call=lambda given: "mine")
-    with Sandbox([own], language="rhai") as box:
-        assert box.run("show(#{})").value == "mine"
+    for language, script in (("rhai", "show(#{})"), ("python", "show()")):
+        with Sandbox([own], language=language) as box:
+            assert box.run(script).value == "mine"
     with Sandbox([own]) as box:
         assert box.run("show(1) return tools.show{}").value == "mine"
 

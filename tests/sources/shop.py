@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import uvicorn
-from fastapi import Body, Depends, FastAPI, File, Form, Header, HTTPException, Query, Response, UploadFile
+from fastapi import Body, Cookie, Depends, FastAPI, File, Form, Header, HTTPException, Query, Response, UploadFile
 from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from pydantic import BaseModel, Field
 
@@ -62,6 +62,15 @@ def application(calls: list[str]) -> FastAPI:
         first = (page - 1) * per_page
         return [Item(id=n, name=f"item {n}") for n in range(first, min(first + per_page, ROWS))]
 
+    @app.get("/events", tags=["rows"])
+    def list_events(response: Response, after: str = "", limit: int = 2) -> list[Item]:
+        """Bare lists: the next page is in the header Link."""
+        first = int(after or 0)
+        if first + limit < 5:
+            links = ['</events?after=0>; rel="first"', f'</events?limit={limit}&after={first + limit}>; rel="next"']
+            response.headers["link"] = ", ".join(links)
+        return [Item(id=n, name=f"event {n}") for n in range(first, min(first + limit, 5))]
+
     @app.get("/items/{item_id}", tags=["items"])
     def get_item(item_id: int, color: Annotated[list[Color] | None, Query()] = None) -> Item:
         """One item."""
@@ -95,7 +104,7 @@ def application(calls: list[str]) -> FastAPI:
         return Response(b"\x89PNG\r\n\x1a\n1234", media_type="image/png")
 
     @app.get("/text", tags=["other"])
-    def text(session: str | None = None) -> Response:
+    def text(session: Annotated[str | None, Cookie()] = None) -> Response:
         return Response(f'{{"session": "{session}"}}', media_type="text/plain")
 
     @app.get("/login", tags=["other"])

@@ -27,7 +27,7 @@ def box(tools: Toolbox) -> Iterator[Sandbox]:
 
 def test_operations_have_names_policies_and_hints(shop: Shop) -> None:
     tools = Toolbox.from_openapi(f"{shop.url}/openapi.json", namespace="shop")
-    assert tools.problems == ("POST /upload: its request body of type multipart/form-data is not supported",)
+    assert tools.problems == ()
     found = {tool.path: (tool.policy, tool.hints.read_only, tool.hints.destructive) for tool in tools}
     assert found["shop.items.get_item"] == ("auto", True, None)
     assert found["shop.items.create_item"] == ("approve", False, None)
@@ -62,6 +62,13 @@ def test_a_script_pages_through_ten_thousand_rows_past_a_rate_limit(box: Sandbox
         ("tools.other.send_list{body = {1, 2, 3}}", 6),
         ("tools.other.picture().type", "image/png"),
         ("tools.other.text{session = 's-1'}.session", "s-1"),
+        ("tools.other.upload{file = 'abc', note = 'ü'}", {"name": "file", "size": 3, "note": "ü"}),
+        ("tools.other.upload{file = tools.other.picture()}.size", 12),
+        ("#pages(tools.rows.list_events)", 5),
+        (
+            "tools.rows.list_events{after = '4'}",
+            {"items": [{"id": 4, "name": "event 4", "color": "red", "part": None}]},
+        ),
     ],
 )
 def test_arguments_and_results_have_the_form_that_the_service_expects(box: Sandbox, script: str, value: object) -> None:

@@ -79,6 +79,18 @@ def test_a_header_cannot_bring_another(echo: Server) -> None:
     assert (run.error.code, echo.requests) == ("invalid", [])
 
 
+def test_a_cookie_or_a_part_cannot_bring_another(echo: Server) -> None:
+    cookie = {"name": "v", "in": "cookie"}
+    body = {"multipart/form-data": {"schema": {"properties": {'x"\r\ny': {"type": "string"}}}}}
+    data = spec({"/a": {"post": operation(operationId="a", parameters=[cookie], requestBody={"content": body})}})
+    auth = {"api_key": SECRET, "api_key_in": "cookie:k"}
+    tools = Toolbox.from_openapi(data, base_url=echo.url, auth=auth, policy={"*": "auto"})
+    call(tools, """return tools.a{v = '1; k=2\\r\\nX: y', ['x"\\r\\ny'] = '--'}""")
+    sent = echo.requests[0]
+    assert sent.headers["cookie"] == f"k={SECRET}; v=1%3B%20k%3D2%0D%0AX%3A%20y"
+    assert b'; name="x%22%0D%0Ay"\r\n\r\n--\r\n--' in sent.body
+
+
 @pytest.mark.parametrize(
     ("options", "names"),
     [

@@ -56,12 +56,14 @@ def literal(value: Any, language: str) -> str:
 
 def called(caller: str, name: str, arguments: dict[str, Any]) -> tuple[Any, str]:
     """The value or the error of a call from there."""
-    with Sandbox(TOOLS, language="rhai" if caller == "rhai" else "lua", isolation="inline") as box:
+    with Sandbox(TOOLS, language=caller if caller in ("rhai", "python") else "lua", isolation="inline") as box:
         match caller:
             case "lua":
                 run = box.run(f"return tools.{name}({literal(arguments, caller)})")
             case "rhai":
                 run = box.run(f"{name}({literal(arguments, caller)})")
+            case "python":
+                run = box.run(f"{name}(**{arguments!r})")
             case "box.call":
                 run = box.call(name, arguments)
             case _:
@@ -72,7 +74,7 @@ def called(caller: str, name: str, arguments: dict[str, Any]) -> tuple[Any, str]
     return run.value, run.error.message if run.error is not None else ""
 
 
-CALLERS = ("lua", "rhai", "box.call", "CodeMode")
+CALLERS = ("lua", "rhai", "python", "box.call", "CodeMode")
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -124,6 +126,10 @@ def test_accepted(caller: str, name: str, arguments: dict[str, Any], expected: A
         ("rhai", 'wipe(#{status: "old"}, true)', {"where": {"status": "old"}, "dry_run": True}),
         ("rhai", "total([1, 2, 3])", 6),
         ("rhai", "add([1, 2])", 3),
+        ("python", "wipe({'status': 'old'}, True)", {"where": {"status": "old"}, "dry_run": True}),
+        ("python", "wipe({'status': 'old'}, dry_run=True)", {"where": {"status": "old"}, "dry_run": True}),
+        ("python", "total([1, 2, 3])", 6),
+        ("python", "add(1, 2)", 3),
     ],
 )
 def test_positional_tables(language: Any, source: str, expected: Any) -> None:

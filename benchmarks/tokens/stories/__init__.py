@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tokens.stories import documents, expenses, logs, lookup
+from tokens.stories import documents, expenses, letters, logs, lookup
 from tokens.stories.story import Story
 
 __all__ = ["STORIES", "Story"]
 
-STORIES = (expenses.STORY, logs.STORY, documents.STORY, lookup.STORY)
+STORIES = (expenses.STORY, logs.STORY, documents.STORY, letters.STORY, lookup.STORY)

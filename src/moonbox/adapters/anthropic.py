@@ -53,7 +53,8 @@ class AnthropicMessages(_Base):
         blocks = message.get("content") or []
         calls = [self.read_call(block) for block in blocks if block.get("type") == "tool_use"]
         # The client makes an object of a call that was cut off all the same.
-        return cut_off(calls, message.get("stop_reason") in _CUT and blocks[-1].get("type") == "tool_use")
+        ends_with_call = any(block.get("type") == "tool_use" for block in blocks[-1:])
+        return cut_off(calls, message.get("stop_reason") in _CUT and ends_with_call)
 
     def to_result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
         result: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}

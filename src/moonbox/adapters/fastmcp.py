@@ -211,10 +211,8 @@ def _dispatcher(name: str) -> Callable[..., Any]:
 
     async def dispatch(*arguments: Any) -> Any:
         if name == _CALL_TOOL and (len(arguments) == 1 or arguments[1:] == ([],)):
-            arguments = (
-                arguments[0],
-                {},
-            )  # an empty table is an empty list as long as nothing says that it is an object
+            # An empty table is an empty list as long as nothing says that it is an object.
+            arguments = (arguments[0], {})
         try:
             result = _functions.get()[name](*arguments)
             return _with_media(await result if inspect.isawaitable(result) else result)

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import ModelCall, media_title, needed
+from moonbox.adapters.base import ModelCall, cut_off, media_title, needed
 from moonbox.adapters.loop import ModelAdapter
 from moonbox.errors import MoonboxError
 
@@ -46,10 +46,8 @@ class GoogleGenAI(_Base):
     def read_calls(self, response: Any) -> list[ModelCall]:
         parts = [part for part in _parts(response) if part.text != ""]
         calls = [self.read_call(part.function_call) for part in parts if part.function_call is not None]
-        if calls and _reason(response) == "MAX_TOKENS" and parts[-1].function_call is not None:
-            last = calls[-1]
-            calls[-1] = ModelCall(last.id, last.name, last.arguments, True, last.origin)
-        return calls
+        ends_with_call = any(part.function_call is not None for part in parts[-1:])
+        return cut_off(calls, _reason(response) == "MAX_TOKENS" and ends_with_call)
 
     def to_result(self, call: ModelCall, reply: Reply) -> Part:
         answer = {"error" if reply.is_error else "output": reply.text}

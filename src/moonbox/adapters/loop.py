@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -25,16 +24,7 @@ from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncIterable,
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Generator,
-        Iterable,
-        Iterator,
-        Sequence,
-    )
+    from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Sequence
 
     from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
@@ -155,14 +145,12 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
     def handle_all(self, response: ResponseT, *, conversation: str = "") -> list[ResultT]:
         """The results of every call in the model's answer, in order; scripts run one after another, tools together."""
         calls = self.read_calls(response)
-        replies = answer_all(self.mode, calls, conversation)
-        return [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
+        return self._results(calls, answer_all(self.mode, calls, conversation))
 
     async def ahandle_all(self, response: ResponseT, *, conversation: str = "") -> list[ResultT]:
         """The same, awaited."""
         calls = self.read_calls(response)
-        replies = await aanswer_all(self.mode, calls, conversation)
-        return [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
+        return self._results(calls, await aanswer_all(self.mode, calls, conversation))
 
     def turn(self, response: ResponseT, *, conversation: str = "") -> list[MessageT]:
         """What to add to the messages: the model's answer and the results of its calls; nothing when it is done."""
@@ -232,19 +220,8 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         on_text        called with the model's text as it comes; the answers are then streamed
         request        anything else for the request; `tools` in it are added to ours
         """
-        steps = self._steps(messages, system, max_turns, {"model": model, **request} if model else request)
-        with self.conversation_key(conversation, "run") as key, self._opened(client) as used:
-            step = next(steps)
-            while True:
-                done: Any
-                if isinstance(step, dict):
-                    done = self._ask(used, step, on_text)
-                else:
-                    done = answer_all(self.mode, step, key)
-                try:
-                    step = steps.send(done)
-                except StopIteration as end:
-                    return end.value  # type: ignore[no-any-return]  # what _steps returns
+        request = {"model": model, **request} if model else request
+        return _result(self._loop(messages, client, system, max_turns, conversation, on_text, request, awaited=False))
 
     async def arun(
         self,
@@ -259,20 +236,8 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
         **request: Any,
     ) -> Outcome[ResponseT, MessageT]:
         """The same, awaited."""
-        steps = self._steps(messages, system, max_turns, {"model": model, **request} if model else request)
-        async with self._aopened(client) as used:
-            with self.conversation_key(conversation, "run") as key:
-                step = next(steps)
-                while True:
-                    done: Any
-                    if isinstance(step, dict):
-                        done = await self._aask(used, step, on_text)
-                    else:
-                        done = await aanswer_all(self.mode, step, key)
-                    try:
-                        step = steps.send(done)
-                    except StopIteration as end:
-                        return end.value  # type: ignore[no-any-return]  # as above
+        request = {"model": model, **request} if model else request
+        return await self._loop(messages, client, system, max_turns, conversation, on_text, request, awaited=True)
 
     # Inside
 
@@ -282,73 +247,81 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     def _call_messages(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
         """What the model is told of its calls."""
-        results = [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
-        return [*self.result_messages(results), *self.media_messages(replies)]
+        return [*self.result_messages(self._results(calls, replies)), *self.media_messages(replies)]
+
+    def _results(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[ResultT]:
+        return [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
 
     def _history_of(self, response: Any) -> list[MessageT]:
         """The model's answer for the next request. JSON can escape half a character, which no client can send back."""
         return [portable_value(message) for message in self.assistant_messages(response)]
 
-    def _steps(
-        self, messages: Any, system: str | None, max_turns: int, request: dict[str, Any]
-    ) -> Generator[dict[str, Any] | list[ModelCall], Any, Outcome[ResponseT, MessageT]]:
-        """The loop without I/O: yields requests to send and calls to answer."""
+    async def _loop(
+        self,
+        messages: Any,
+        client: Any,
+        system: str | None,
+        max_turns: int,
+        conversation: str | None,
+        on_text: Callable[[str], Any] | None,
+        request: dict[str, Any],
+        *,
+        awaited: bool,
+    ) -> Outcome[ResponseT, MessageT]:
+        """The loop in both forms; it waits for nothing unless it is `awaited`."""
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
             raise UsageError(f"max_turns must be a whole number of at least 1, not {max_turns!r}")
-        history, request = self.begin(messages, system, request)
         replies: list[Reply] = []
         finished = False
         tokens = Tokens()
-        for _ in range(max_turns):
-            response = yield self.request_for(history, request)
-            tokens += Tokens.of(response)
-            history = [*history, *self._history_of(response)]
-            if self.is_over(response):
-                finished = True
-                break
-            calls = self.read_calls(response)
-            if not calls:
-                history += self.nudge(response)
-                continue
-            answers = yield calls
-            replies += answers
-            history += self._call_messages(calls, answers)
-        return Outcome(self.text_of(response), response, history, tuple(replies), finished, tokens)
-
-    @contextlib.contextmanager
-    def _opened(self, client: Any) -> Iterator[Any]:
-        used = self.default_client(awaited=False) if client is None else client
+        used = self.default_client(awaited=awaited) if client is None else client
         try:
-            yield used
-        finally:
-            if client is None:
-                _close(used)
-
-    @contextlib.asynccontextmanager
-    async def _aopened(self, client: Any) -> AsyncIterator[Any]:
-        used = self.default_client(awaited=True) if client is None else client
-        try:
-            yield used
+            with self.conversation_key(conversation, "run") as key:
+                history, request = self.begin(messages, system, request)
+                for _ in range(max_turns):
+                    response = await self._ask(used, self.request_for(history, request), on_text, awaited)
+                    tokens += Tokens.of(response)
+                    history = [*history, *self._history_of(response)]
+                    if self.is_over(response):
+                        finished = True
+                        break
+                    calls = self.read_calls(response)
+                    if not calls:
+                        history += self.nudge(response)
+                        continue
+                    if awaited:
+                        answers = await aanswer_all(self.mode, calls, key)
+                    else:
+                        answers = answer_all(self.mode, calls, key)
+                    replies += answers
+                    history += self._call_messages(calls, answers)
         finally:
             closed = _close(used) if client is None else None
-            if inspect.isawaitable(closed):
+            if awaited and inspect.isawaitable(closed):
                 await closed
+        return Outcome(self.text_of(response), response, history, tuple(replies), finished, tokens)
 
-    def _ask(self, client: Any, request: dict[str, Any], on_text: Callable[[str], Any] | None) -> Any:
-        response = self.send(client, request, awaited=False, stream=on_text is not None)
-        if inspect.isawaitable(response):
-            if inspect.iscoroutine(response):
-                response.close()
-            raise UsageError(f"run needs a synchronous client, not {type(client).__name__}; use arun with this one")
-        return response if on_text is None else self.collect(response, on_text)
-
-    async def _aask(self, client: Any, request: dict[str, Any], on_text: Callable[[str], Any] | None) -> Any:
-        response = self.send(client, request, awaited=True, stream=on_text is not None)
-        if not inspect.isawaitable(response):
+    async def _ask(
+        self, client: Any, request: dict[str, Any], on_text: Callable[[str], Any] | None, awaited: bool
+    ) -> Any:
+        response = self.send(client, request, awaited=awaited, stream=on_text is not None)
+        if inspect.isawaitable(response) != awaited:
             _close(response)
-            raise UsageError(f"arun needs an asynchronous client, not {type(client).__name__}; use run with this one")
-        response = await response
-        return response if on_text is None else await self.acollect(response, on_text)
+            name, kind, other = ("arun", "an asynchronous", "run") if awaited else ("run", "a synchronous", "arun")
+            raise UsageError(f"{name} needs {kind} client, not {type(client).__name__}; use {other} with this one")
+        response = await response if awaited else response
+        if on_text is None:
+            return response
+        return await self.acollect(response, on_text) if awaited else self.collect(response, on_text)
+
+
+def _result(blocking: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        blocking.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it waits for something")
 
 
 def _close(opened: Any) -> Awaitable[Any] | None:

@@ -93,7 +93,8 @@ class OpenAIResponses(_Client, _Responses):
         body = as_dict(response)
         items = body.get("output") or []
         calls = [self.read_call(item) for item in items if item.get("type") in _CALLS]
-        return cut_off(calls, body.get("status") == "incomplete" and items[-1].get("type") in _CALLS)
+        ends_with_call = any(item.get("type") in _CALLS for item in items[-1:])
+        return cut_off(calls, body.get("status") == "incomplete" and ends_with_call)
 
     def to_result(self, call: ModelCall, reply: Reply) -> FunctionCallOutput:
         kind = f"{(call.origin or {}).get('type', 'function_call')}_output"

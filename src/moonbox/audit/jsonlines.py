@@ -33,7 +33,7 @@ from moonbox.audit.chain import (
     stub_line,
     verify_lines,
 )
-from moonbox.audit.query import RunReader
+from moonbox.audit.reader import LoadedRuns
 from moonbox.audit.records import Call, Run, cut_off
 from moonbox.audit.retention import Prunable, Pruning, Retention, RetentionClock
 from moonbox.audit.writers import Writer, state_of_start
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-class JsonLinesSink(RunReader, Prunable):
+class JsonLinesSink(LoadedRuns, Prunable):
     """A file to which each run is appended as one line of JSON; any number of threads and processes may share it.
 
     A line is in the operating system's hands when `write` returns, so that it survives the end of this process,

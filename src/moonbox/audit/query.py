@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,9 @@ from moonbox.audit.compact import clean
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from moonbox.audit.records import Call, Run, RunState
-
-TIMED = ("ok", "error", "timeout")
-"""Statuses of calls whose duration says something about the tool."""
+    from moonbox.audit.records import Run, RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +92,10 @@ class RunFilter:
     text: str | None = None
     """Somewhere in the record: the source, arguments, results, output, error. Letter case does not matter."""
 
-    def accepts(self, run: Run) -> bool:
-        """Whether a run at hand is wanted."""
-        return (
-            (self.ok is None or run.state == ("ok" if self.ok else "failed"))
-            and (self.state is None or run.state == self.state)
-            and (self.kind is None or RunSummary.of(run).kind == self.kind)
-            and (self.tool is None or any(call.tool == self.tool for call in run.calls))
-            and (self.repl is None or run.repl == self.repl)
-            and (self.language is None or run.language == self.language)
-            and (self.since is None or run.started >= self.since)
-            and (self.until is None or run.started < self.until)
-            and (self.labels or {}).items() <= run.labels.items()
-            and (self.text is None or written(self.text).lower() in run.to_json().lower())
-        )
+    @property
+    def reads_records(self) -> bool:
+        """Whether it asks for what only the whole record of a run tells."""
+        return bool(self.labels) or self.text is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,70 +151,6 @@ class Stats:
         return asdict(self)
 
 
-class RunReader:
-    """A Trail over runs that are read one after the other, oldest first."""
-
-    def runs(self) -> Iterator[Run]:
-        """Every run, in the order they were written."""
-        raise NotImplementedError
-
-    def list(self, limit: int = 50, offset: int = 0, **where: Any) -> tuple[RunSummary, ...]:
-        """Summaries, the latest run first; `where` are fields of RunFilter."""
-        check_page(limit, offset)
-        wanted = RunFilter(**where)
-        matches = [run for run in self._latest_first() if wanted.accepts(run)]
-        return tuple(RunSummary.of(run) for run in matches[offset : offset + limit])
-
-    def count(self, where: RunFilter) -> int:
-        """How many runs are wanted."""
-        return sum(where.accepts(run) for run in self.runs())
-
-    def get(self, id: str) -> Run:
-        """The run with that id, or with the only id that starts with it; raises UsageError for none or several."""
-        runs = {run.id: run for run in self.runs() if run.id.startswith(id)}
-        return runs[pick(id, tuple(runs))]
-
-    def stats(self, *, since: float | None = None, latest: int | None = None) -> Stats:
-        """How runs and tools did, since a moment or over so many of the latest runs."""
-        return statistics(self.runs(), since=since, latest=latest)
-
-    def page(self, limit: int = 50, *, before: str | None = None, where: RunFilter | None = None) -> RunPage:
-        """Summaries of the runs before the one with that id, the latest first."""
-        check_page(limit, 0)
-        ordered = self._latest_first()
-        if before is not None:
-            places = [place for place, run in enumerate(ordered) if run.id == before]
-            if not places:
-                raise UsageError(f"unknown run {before!r}")
-            ordered = ordered[places[0] + 1 :]
-        wanted = where or RunFilter()
-        matches = [run for run in ordered if wanted.accepts(run)]
-        following = matches[limit - 1].id if limit and len(matches) > limit else None
-        return RunPage(tuple(RunSummary.of(run) for run in matches[:limit]), following)
-
-    def neighbours(self, run: Run) -> tuple[RunSummary | None, RunSummary | None]:
-        """The runs before and after it in the same Repl."""
-        if not run.repl:
-            return None, None
-        same = sorted((other for other in self.runs() if other.repl == run.repl), key=lambda other: other.started)
-        place = next((index for index, other in enumerate(same) if other.id == run.id), None)
-        if place is None:
-            return None, None
-        earlier = RunSummary.of(same[place - 1]) if place else None
-        return earlier, RunSummary.of(same[place + 1]) if place + 1 < len(same) else None
-
-    def _latest_first(self) -> Sequence[Run]:
-        ordered = [*self.runs()]
-        ordered.reverse()  # of runs that started at the same time, the one written last comes first
-        ordered.sort(key=lambda run: run.started, reverse=True)
-        return ordered
-
-
-def check_page(limit: int, offset: int) -> None:
-    if limit < 0 or offset < 0:
-        raise UsageError(f"limit and offset must not be negative: {limit}, {offset}")
-
-
 def pick(prefix: str, ids: Sequence[str]) -> str:
     """The one id that is or starts with `prefix`; raises UsageError for none and for several."""
     if prefix in ids:
@@ -265,30 +187,6 @@ def moment(text: str, now: float) -> float:
         ) from None
 
 
-def statistics(runs: Iterable[Run], *, since: float | None = None, latest: int | None = None) -> Stats:
-    """Statistics over runs at hand: those since a moment, or the latest ones."""
-    kept = [run for run in runs if since is None or run.started >= since]
-    if latest is not None:
-        kept = sorted(kept, key=lambda run: run.started)[-latest:] if latest else []
-    by_tool: dict[str, list[Call]] = defaultdict(list)
-    by_day: dict[str, list[Run]] = defaultdict(list)
-    for run in kept:
-        by_day[dt.datetime.fromtimestamp(run.started, dt.UTC).date().isoformat()].append(run)
-        for call in run.calls:
-            by_tool[call.tool].append(call)
-    tools = [_tool_stats(tool, calls) for tool, calls in by_tool.items()]
-    days = [_day_stats(day, day_runs) for day, day_runs in by_day.items()]
-    return Stats(
-        runs=len(kept),
-        failures=sum(run.state == "failed" for run in kept),
-        calls=sum(len(run.calls) for run in kept),
-        kinds=dict(sorted(Counter(run.error.kind for run in kept if run.error and run.state == "failed").items())),
-        states=dict(sorted(Counter(run.state for run in kept).items())),
-        tools=tuple(sorted(tools, key=lambda item: (-item.calls, item.tool))),
-        days=tuple(sorted(days, key=lambda item: item.day, reverse=True)),
-    )
-
-
 def percentile(ordered: Sequence[float], percent: int) -> float:
     """The smallest element that at least `percent` of them do not exceed; 0 when there are none."""
     return ordered[(len(ordered) * percent + 99) // 100 - 1] if ordered else 0.0
@@ -304,26 +202,3 @@ def title(source: str) -> str:
 def written(text: str) -> str:
     """The text as it stands inside a record, which is JSON."""
     return json.dumps(clean(text), ensure_ascii=False)[1:-1]
-
-
-def _tool_stats(tool: str, calls: Sequence[Call]) -> ToolStats:
-    times = sorted(call.duration for call in calls if call.status in TIMED)
-    return ToolStats(
-        tool=tool,
-        calls=len(calls),
-        failures=sum(call.failed for call in calls),
-        p50=percentile(times, 50),
-        p95=percentile(times, 95),
-        bytes_in=sum(call.bytes_in for call in calls),
-        bytes_out=sum(call.bytes_out for call in calls),
-    )
-
-
-def _day_stats(day: str, runs: Sequence[Run]) -> DayStats:
-    return DayStats(
-        day=day,
-        runs=len(runs),
-        failures=sum(run.state == "failed" for run in runs),
-        calls=sum(len(run.calls) for run in runs),
-        wall=sum(run.usage.wall for run in runs),
-    )

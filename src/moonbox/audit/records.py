@@ -28,29 +28,16 @@ CALL_STATUSES: tuple[str, ...] = get_args(CallStatus)
 RunState = Literal["ok", "failed", "running", "interrupted", "unfinished"]
 RUN_STATES: tuple[str, ...] = get_args(RunState)
 
+# The order in JSON, in every host.
 _CALL_KEYS = (
     *("index", "tool", "arguments", "status", "ok", "result", "error", "started", "queued", "duration"),
     *("bytes_in", "bytes_out", "approval", "approval_by", "approval_reason", "original_arguments"),
     *("retry_of", "batch"),
 )
-_RUN_KEYS = (  # the order in JSON, in every host
-    *(
-        "id",
-        "ok",
-        "state",
-        "language",
-        "source",
-        "values",
-        "output",
-        "output_cut",
-        "calls",
-        "usage",
-        "error",
-        "started",
-        "repl",
-    ),
-    *("number", "parent", "tool", "seed", "observations", "state_lost", "kept", "kept_output", "notes", "limits"),
-    "labels",
+_RUN_KEYS = (
+    *("id", "ok", "state", "language", "source", "values", "output", "output_cut", "calls", "usage", "error"),
+    *("started", "repl", "number", "parent", "tool", "seed", "observations", "state_lost", "kept", "kept_output"),
+    *("notes", "limits", "labels"),
 )
 
 
@@ -97,6 +84,8 @@ class Call(Struct, frozen=True):
     """Why they decided so."""
     original_arguments: Any = None
     """The arguments before the person edited them; None where nobody did."""
+    spent: dict[str, Any] | None = None
+    """What the tool reported that it spent, such as tokens."""
 
     @property
     def ok(self) -> bool:
@@ -117,7 +106,8 @@ class Call(Struct, frozen=True):
         error = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
         names = ("arguments", "result", "original_arguments")
         values = {"error": error, **{name: to_jsonable(getattr(self, name)) for name in names}}
-        return {name: {**data, "ok": self.ok, **values}[name] for name in _CALL_KEYS}
+        ordered = {name: {**data, "ok": self.ok, **values}[name] for name in _CALL_KEYS}
+        return ordered if self.spent is None else {**ordered, "spent": self.spent}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.audit.jsonlines import JsonLinesSink
-from moonbox.audit.query import RunReader
+from moonbox.audit.reader import LoadedRuns, RunReader
 from moonbox.audit.retention import Retention
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import UsageError
@@ -59,13 +59,13 @@ class IntentSink(Sink, Protocol):
         """Called when a call has ended, and before the script gets its answer. A sink may do without this method."""
 
 
-Trail = RunReader | SqliteSink
+Trail = RunReader
 """What can be asked about the runs of a sink; every built-in sink is one."""
 Store = JsonLinesSink | SqliteSink
 """A trail in a file: runs can be removed from it, and its hash chain verified."""
 
 
-class MemorySink(RunReader):
+class MemorySink(LoadedRuns):
     """The latest runs, in memory."""
 
     def __init__(self, capacity: int = 1000) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,7 @@ from moonbox.database import Schema
 from moonbox.errors import AuditError
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from moonbox.audit.records import Call
 
@@ -164,6 +164,30 @@ def call_row(seq: int, call: Call) -> tuple[Any, ...]:
     """The columns of a call."""
     figures = (call.started, call.queued, call.duration, call.bytes_in, call.bytes_out)
     return (seq, call.index, clean(call.tool), call.status, *figures)
+
+
+INSERT_RUN = f"INSERT INTO runs ({COLUMNS}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INTO_CALLS = "INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+def insert_run(db: sqlite3.Connection, run: RunSummary, record: str, calls: Iterable[Call]) -> None:
+    """Add a run, in place of what was written of it before."""
+    row = summary_row(run)
+    try:
+        seq = db.execute(INSERT_RUN, (*row, record)).lastrowid
+    except sqlite3.IntegrityError:  # written before: the later record is the one that counts
+        delete_runs(db, [run.id])
+        seq = db.execute(INSERT_RUN, (*row, record)).lastrowid
+    if calls:
+        db.executemany(f"INSERT {INTO_CALLS}", [call_row(seq or 0, call) for call in calls])
+
+
+def delete_runs(db: sqlite3.Connection, ids: Iterable[str]) -> None:
+    """Remove runs and all of their calls."""
+    rows = [(id,) for id in ids]
+    db.executemany("DELETE FROM calls WHERE run = (SELECT seq FROM runs WHERE id = ?)", rows)
+    db.executemany("DELETE FROM runs WHERE id = ?", rows)
+    db.executemany("DELETE FROM intents WHERE run = ?", rows)
 
 
 def verify_tables(db: sqlite3.Connection, expect: str | None) -> Verification:

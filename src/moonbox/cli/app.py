@@ -32,6 +32,7 @@ COMMANDS = (
     Entry("init", "moonbox.cli.tool", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
     Entry("trust", "moonbox.cli.trust", "Agree to what a project's moonbox.toml starts and reaches.", "Tool scripts"),
     Entry("tool", "moonbox.cli.tool", "Create and test tool scripts.", "Tool scripts"),
+    Entry("script", "moonbox.cli.saved", "Save runs as tools, and remove them.", "Tool scripts"),
     Entry("catalog", "moonbox.cli.catalog", "Show what the model sees of your tools, and its size."),
     Entry("audit", "moonbox.cli.audit", "Show what scripts did."),
     Entry("runs", "moonbox.cli.durable", "List the runs of a journal, and those that a crash cut off.", "Durable runs"),

@@ -67,8 +67,7 @@ def show_run(
     as_json: Json = False,
 ) -> None:
     """Show one run: its source, its result, and its calls on a timeline."""
-    trail = _trail(db)
-    run = trail.get(_chosen(trail, id, last=last))
+    run, trail = chosen_run(db, id, last=last), _trail(db)
     if as_json:
         print_json(run.to_dict())
         return
@@ -77,6 +76,12 @@ def show_run(
         screen.print(part, soft_wrap=isinstance(part, str))
     for line in _tree(trail, run):
         screen.print(line, no_wrap=True, overflow="ellipsis")
+
+
+def chosen_run(db: Path | None, id: str | None, *, last: bool) -> Run:
+    """The run of a trail that a command names."""
+    trail = _trail(db)
+    return trail.get(_chosen(trail, id, last=last))
 
 
 def _tree(trail: Store, run: Run) -> Iterator[Text]:

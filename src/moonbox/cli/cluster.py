@@ -30,10 +30,10 @@ def status(
     """
     from moonbox.cluster.registry import cluster_status
     from moonbox.config import Config
-    from moonbox.project.sections import read_cluster
+    from moonbox.config.sections import ClusterSettings
 
     found = Config.load(config) if address is None else Config()
-    result = cluster_status(address or read_cluster(found).address or "auto")
+    result = cluster_status(address or found.read(ClusterSettings, "cluster").address or "auto")
     if as_json:
         print_json(result)
         return

@@ -229,7 +229,7 @@ class ScriptCompleter(Completer):
             return self._of_command(text)
         line = document.current_line_before_cursor
         key = _DOCS_KEY.search(line)
-        if key is not None and "docs" in self.names.members.get("", {}):
+        if key is not None and "docs" in self.names.members.get("", {}) and "get" not in self.names.members["docs"]:
             ending = f"{key[1]}]"
             return _matching(dict.fromkeys(self.names.documented, ""), key[2], ending)
         word = _PATH.search(line)

@@ -129,9 +129,9 @@ class Session:
 
 
 def _redacted_fields(config: Config) -> Sequence[str] | None:
-    from moonbox.project.sections import read_audit
+    from moonbox.config.sections import AuditSettings
 
-    return read_audit(config).redact or None
+    return config.read(AuditSettings, "audit").redact or None
 
 
 class _LatestRun:

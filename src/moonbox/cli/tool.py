@@ -22,6 +22,7 @@ from moonbox.cli.output import (
     show_output,
     show_values,
 )
+from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.config import Config
     from moonbox.scripts.configured import ToolsSettings
-    from moonbox.scripts.library import LoadedScript
+    from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
 app = typer.Typer(name="tool", help="Create and test tool scripts.", no_args_is_help=True)
 
@@ -134,15 +135,14 @@ def test(
 
 def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_json: bool = False) -> bool:
     """Run the script or its examples. Returns whether all succeeded."""
-    from moonbox.project.assembly import script_library
     from moonbox.scripts.authoring import examples_of, run_example
 
     settings = _all_with_examples(config) if path is None else _settings_for(path, config)
     if path is not None and (params or not examples_of(settings.scripts[0].path)):
         return _show_test(_test(settings, params, config), settings.scripts[0].path, as_json=as_json)
     failed = total = 0
-    with script_library(config, settings=settings) as library:
-        for script in library.scripts:
+    with _opened(settings, config) as (library, scripts):
+        for script in scripts:
             if script.problem is not None:
                 _show_broken(script)
                 failed += 1
@@ -199,10 +199,8 @@ _POLL_SECONDS = 0.2
 
 def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run:
     from moonbox.errors import ArgumentError
-    from moonbox.project.assembly import script_library
 
-    with script_library(config, settings=settings) as library:
-        script = library.scripts[0]
+    with _opened(settings, config, START_SECONDS) as (library, (script, *_)):
         if script.tool is None:
             _show_broken(script)
             raise typer.Exit(1)
@@ -210,7 +208,7 @@ def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run
             bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
         except ArgumentError as problem:
             raise UsageError(problem.message) from None
-        return library.execute(script.settings.name, bound)
+        return library.execute(script, bound)
 
 
 def _show_broken(script: LoadedScript) -> None:
@@ -244,6 +242,27 @@ def _shown_logs() -> Iterator[None]:
         logger.propagate = True
 
 
+@contextlib.contextmanager
+def _opened(
+    settings: ToolsSettings, config: Config, start: float = 0.0
+) -> Iterator[tuple[ScriptLibrary, list[LoadedScript]]]:
+    """These scripts and their library, with the context of their project.
+
+    Where they may call its tools, the whole project is opened, and MCP servers have `start` seconds to start.
+    """
+    from moonbox.project.assembly import assemble, script_library
+
+    with contextlib.ExitStack() as closing:
+        library: Any
+        if any(item.tools for item in settings.scripts):
+            project = closing.enter_context(assemble(config.with_changes(audit={"enabled": False})))
+            library = (project.start(start) if start else project).scripts
+        else:
+            library = closing.enter_context(script_library(config, settings=settings))
+        wanted = [item.path for item in settings.scripts]
+        yield library, [script for script in library.scripts if script.settings.path in wanted]
+
+
 def _all_with_examples(config: Config) -> ToolsSettings:
     from moonbox.scripts.authoring import examples_of
     from moonbox.scripts.configured import ToolsSettings
@@ -265,7 +284,8 @@ def _settings_for(path: Path, config: Config) -> ToolsSettings:
     if path.is_file():
         if path.suffix != ".lua":
             raise UsageError(f"'{path}' is not a tool script, which ends in .lua")
-        return ToolsSettings((ScriptSettings(path.stem, path.resolve()),))
+        tools = ("*",) if read_tools(config).saved == path.resolve().parent else ()
+        return ToolsSettings((ScriptSettings(path.stem, path.resolve(), tools=tools),))
     scripts = [script.settings for script in _library(config)]
     for item in scripts:
         if item.name == str(path):

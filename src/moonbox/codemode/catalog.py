@@ -140,7 +140,8 @@ class _Writer:
             return []
         shown = tools if step == "signatures" else _without_shared_openings(tools)
         groups, shared = self._groups(shown, _fingerprint), shared_words(shown)
-        signatures = Signatures([tool for group in groups for tool in group.tools], facts=step == "full")
+        members = [tool for group in groups for tool in group.tools]
+        signatures = Signatures(members, notation=self._texts.types, facts=step == "full")
         lines = [
             _line(step, tool, self._texts.written(f"{group.place}{_place(tool, self._toolbox)[1]}"), signatures, shared)
             for group in groups

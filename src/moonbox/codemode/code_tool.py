@@ -219,7 +219,7 @@ def with_results(
     described = definition
     for tool in tools:
         schema = with_shape(tool, shapes.get(tool.path)).returns
-        text = "" if schema is None else type_text(schema, Document(schema), nested=2)
+        text = "" if schema is None else type_text(schema, Document(schema), nested=2, notation=texts.types)
         if "{" not in text:
             continue  # no field to know
         results.append(visible(f"{tool.path} {text}"))

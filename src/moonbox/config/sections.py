@@ -112,6 +112,48 @@ class JournalSettings:
             raise ConfigError("url must begin with postgresql://")
 
 
+@dataclass(frozen=True, kw_only=True)
+class LlmSettings:
+    """The section [llm]: the model that scripts ask with `llm`. The budget is that of the process."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    provider: Literal["openai", "anthropic", "google", "litellm", "local", "client"]
+    """Who answers: a provider, a local server, or, in `moonbox serve`, the MCP client's own model (`client`)."""
+    model: str = ""
+    """The model's name."""
+    url: str | None = None
+    """Another address of the provider; of a local server also its name, such as `ollama`."""
+    key_env: str | None = None
+    """The environment variable that holds the key; by default the one that the provider's package reads."""
+    policy: Literal["auto", "approve"] = "auto"
+    """`approve`: a person must agree to each call."""
+    max_calls: Annotated[int, Field(ge=1)] = 100
+    """Requests to the model, repairs included."""
+    max_tokens: Annotated[int, Field(ge=1)] = 200_000
+    """Tokens, read and written. A request begins only if the rest is enough for its longest possible answer."""
+    max_cost: float | None = None
+    """Money, in the currency of the price."""
+    price: tuple[float, float] | None = None
+    """The price of a million tokens that the model reads, and of a million that it writes."""
+    max_answer: Annotated[int, Field(ge=1)] = 1_024
+    """Tokens of one answer."""
+    timeout: float = 60.0
+    """Seconds for one call."""
+
+    def __post_init__(self) -> None:
+        positive("timeout", self.timeout)
+        if not self.model and self.provider != "client":
+            raise ConfigError("model must name the model")
+        if self.max_cost is not None and self.price is None:
+            raise ConfigError("max_cost needs the price: price = [0.15, 0.6], for a million tokens read and written")
+
+    def cost(self, read: int, written: int) -> float:
+        """What so many tokens cost; 0 without a price."""
+        prices = self.price or (0.0, 0.0)
+        return (read * prices[0] + written * prices[1]) / 1_000_000
+
+
 def read_limits(config: Config) -> Limits:
     """The section [limits]: a preset, and single limits that differ from it."""
     section = config.section("limits", ["preset", *(item.name for item in fields(Limits))])
@@ -149,6 +191,8 @@ class ScriptTable:
     secrets: Any = ()
     """Environment variables that it may use but not read: a list of names, or a table
     `NAME = { hosts = […], places = ["header"] }`; the places are header, body and query."""
+    tools: tuple[str, ...] = ()
+    """Tools of the project that it may call, of those in its `tool.uses`: names, or patterns such as `crm.*`."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every other key of the table; the script finds it as context.config."""
 
@@ -182,6 +226,10 @@ class ToolsTable:
 
     folders: tuple[str, ...] = ()
     """Every `.lua` file in these folders is a tool script."""
+    saved: str | None = None
+    """The folder of saved scripts: tool scripts that may call the tools of the project."""
+    model_saves: bool = False
+    """Offer scripts the tool `save`, with which a model saves a script after a person's approval."""
     python: tuple[str, ...] = ()
     """Python tools: `module:name`, `module`, or `file.py:name`, relative to the configuration file."""
     disabled: tuple[str, ...] = ()
@@ -190,6 +238,10 @@ class ToolsTable:
     """Tools of a higher risk cannot be used; those that do not state their risk can."""
     script: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """One table for each tool script with settings of its own: `[tools.script.<name>]`."""
+
+    def __post_init__(self) -> None:
+        if self.model_saves and self.saved is None:
+            raise ConfigError('model_saves needs a folder for the scripts: saved = "saved"')
 
 
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

@@ -17,6 +17,7 @@ from moonbox.console.pages import PAGES
 from moonbox.console.rendering import Renderer
 from moonbox.errors import AuditError, MoonboxError, UsageError
 from moonbox.http.browser import cookie_name
+from moonbox.scripts.saving import save_run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,6 +66,7 @@ def console_routes(service: Service, browser: BrowserAccess, *, script: str = ""
                 Route("/renew", console.renew, methods=["POST"]),
                 Route("/sign-out", console.sign_out, methods=["POST"]),
                 Route("/durable/{run}", console.resume, methods=["POST"]),
+                Route("/runs/{run}", console.save, methods=["POST"]),
                 Mount("/static/{version}", static),
                 *(Route(path, console.page(page), methods=["GET"]) for path, page in PAGES.items()),
                 Route("/{rest:path}", console.missing, methods=["GET"]),
@@ -114,21 +116,42 @@ class _Console:
 
     async def resume(self, request: Request) -> Response:
         """Continue a run that a crash cut off. What takes long goes on; its run is among the others when it ends."""
-        form, run = _form(await request.body()), request.path_params["run"]
-        key = self._browser.page_key(request.scope)
-        known = self._browser.knows(request.scope) and _is_own_form(request)
-        if not known or not hmac.compare_digest(form.get("key", "").encode(), key.encode()):
+        form, bench = await self._page_form(request), self._service.workbench
+        if form is None:
             return self._sign_in_page("Resume runs from the page that lists them.", status=403)
-        bench = self._service.workbench
         if bench is None:
             return self._problem(request, 404, "This server has no workbench.")
-        task = asyncio.create_task(asyncio.to_thread(bench.resume, run, form.get("in_flight") or None))
+        run, in_flight = request.path_params["run"], form.get("in_flight") or None
+        task = asyncio.create_task(asyncio.to_thread(bench.resume, run, in_flight))
         self._resumed.add(task)
         task.add_done_callback(self._resumed.discard)
         await asyncio.wait({task}, timeout=_RESUME_SECONDS)
         if task.done() and isinstance(problem := task.exception(), MoonboxError):
             return self._problem(request, 409, str(problem))
         return RedirectResponse(f"{PREFIX}/durable", 303)
+
+    async def save(self, request: Request) -> Response:
+        """Make a tool script of a run."""
+        form = await self._page_form(request)
+        if form is None:
+            return self._sign_in_page("Save a run from its page.", status=403)
+        run = await asyncio.to_thread(self._service.find, request.path_params["run"])
+        if run is None:
+            return self._problem(request, 404, "There is no run with this id.")
+        parameters = [{"name": name, "required": True} for name in form.get("parameters", "").split()]
+        name, description = form.get("name", ""), form.get("description", "")
+        options: Any = {"name": name, "description": description, "parameters": parameters}
+        try:
+            await asyncio.to_thread(save_run, self._service.scripts, run, **options)
+        except MoonboxError as problem:
+            return self._problem(request, 409, str(problem))
+        return RedirectResponse(f"{PREFIX}/tools/{name}", 303)
+
+    async def _page_form(self, request: Request) -> dict[str, str] | None:
+        """The form that a page sent; None where it was not a page of whoever is signed in."""
+        form, key = _form(await request.body()), self._browser.page_key(request.scope)
+        known = self._browser.knows(request.scope) and _is_own_form(request)
+        return form if known and hmac.compare_digest(form.get("key", "").encode(), key.encode()) else None
 
     def page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         """The handler of a page: who may not see it is asked to sign in."""

@@ -19,6 +19,7 @@ from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_
 from moonbox.console.rendering import as_json, sample
 from moonbox.errors import MoonboxError
 from moonbox.http.playground import run_report, timeline_of
+from moonbox.scripts.saving import can_save
 from moonbox.wording import seconds, size
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ async def run(service: Service, request: Request, _: str) -> dict[str, Any]:
     return {
         "title": f"Run {record.id[:8]}",
         "run": record,
+        "savable": can_save(service.scripts, record),
         "summary": RunSummary.of(record),
         "neighbours": {"earlier": earlier, "later": later},
         "timeline": as_json({"run": record.id, **report["timeline"]}),

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
-from moonbox.audit.query import RunFilter, RunSummary, labels_of, moment
+from moonbox.audit.query import RunFilter, labels_of, moment
 from moonbox.audit.records import RUN_STATES
 from moonbox.audit.reports import compare, economy_of
 from moonbox.audit.sinks import MemorySink
@@ -63,6 +63,8 @@ class Service:
     """The `Upstreams` whose tools there are, if any."""
     workbench: Workbench | None = None
     """Sessions, approvals and live events, for a person at a screen."""
+    scripts: Any = None
+    """The `ScriptLibrary` among whose scripts runs are saved, if any."""
 
     def tools(self) -> list[dict[str, Any]]:
         self.refresh()
@@ -100,8 +102,10 @@ class Service:
         """A page of runs; UsageError when `before` is not the id of a run."""
         page: RunPage = self.readable.page(limit, before=before, where=where)
         known = {run.id for run in page.runs}
-        going = [RunSummary.of(run) for run in self.going() if before is None and where.accepts(run)]
-        return replace(page, runs=(*(run for run in going if run.id not in known), *page.runs))
+        going = MemorySink()
+        for run in self.going() if before is None else ():
+            going.write(run)
+        return replace(page, runs=(*(run for run in going.page(where=where).runs if run.id not in known), *page.runs))
 
     def going(self) -> list[Run]:
         """Runs of the playground that are not in the trail yet."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moonbox._version import __version__
 from moonbox.audit.records import RUN_STATES
 from moonbox.tools.closing import close
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _ERROR: dict[str, Any] = {
     "type": "object",
@@ -39,9 +42,7 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[st
         schema = _optional_may_be_null(json.loads(text))
         schemas.update({f"{key}.{name}": part for name, part in schema.pop("$defs", {}).items()})
         fields = {"result": {}, "run": {"type": "string"}}
-        paths[f"/tools/{tool['name']}"] = {
-            "post": _post(f"call.{key}", tool["description"] or tool["name"], schema, fields)
-        }
+        paths[f"/tools/{tool['name']}"] = _post(f"call.{key}", tool["description"] or tool["name"], schema, fields)
     return {
         "openapi": "3.1.0",
         "info": {"title": "moonbox", "version": __version__},
@@ -54,30 +55,28 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False) -> dict[st
 def _api() -> dict[str, Any]:
     filters = [_text(name) for name in ("kind", "tool", "repl", "language", "q", "before")]
     label = {"type": "string", "pattern": "^[A-Za-z0-9_./-]{1,64}=", "examples": ["user=ann"]}
-    filters.append({"name": "label", "in": "query", "required": False, "schema": label})
     age = {"type": "string", "pattern": "^([0-9]{1,4}[smhdw])?$", "examples": ["45m", "7d"]}  # or a date in ISO 8601
-    filters += [{"name": name, "in": "query", "required": False, "schema": age} for name in ("since", "until")]
-    states = {"name": "state", "in": "query", "required": False, "schema": {"enum": list(RUN_STATES)}}
-    flags = [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "boolean"}} for name in ("ok", "details")
-    ]
+    filters += [_query("label", label), _query("since", age), _query("until", age)]
+    flags = [_query(name, {"type": "boolean"}) for name in ("ok", "details")]
+    states = _query("state", {"enum": list(RUN_STATES)})
     index = {"name": "index", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}
+    script = {**_object({"source_code": _STRING}, "source_code"), "additionalProperties": False}
     report = {"timeline": _OBJECT, "model": _OBJECT, "economy": _OBJECT}
     sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": {"type": "boolean"}}
     return {
         "/health": _get("health", "Whether the server is up", {"status": {"const": "ok"}}),
-        "/metrics": _stream("metrics", "Metrics as Prometheus reads them", "text/plain", []),
+        "/metrics": {"get": _operation("metrics", "Metrics as Prometheus reads them", (), {"text/plain": {}})},
         "/openapi.json": _get("openapi", "This document", {"openapi": _STRING}),
         "/tools/list": _get("listTools", "All tools", {"tools": _OBJECTS}),
         "/tools/search": _get(
-            "searchTools", "Tools as scripts find them", {"tools": _OBJECTS}, [_text("q", True), _query("limit", 50)]
+            "searchTools", "Tools as scripts find them", {"tools": _OBJECTS}, [_text("q", True), _number("limit", 50)]
         ),
-        "/run": {"post": _post("run", "Run a script", _script(), {"result": {}, "run": _STRING})},
+        "/run": _post("run", "Run a script", script, {"result": {}, "run": _STRING}),
         "/runs": _get(
             "listRuns",
             "The latest runs",
             {"runs": _OBJECTS},
-            [_query("limit", 500), _query("offset", 10**9), *flags, states, *filters],
+            [_number("limit", 500), _number("offset", 10**9), *flags, states, *filters],
         ),
         "/runs/{id}": _get("getRun", "The complete record of a run", {"id": _STRING}, [_ID]),
         "/runs/{id}/report": _get("getReport", "What a page shows of a run", report, [_ID]),
@@ -96,44 +95,38 @@ def _workbench() -> dict[str, Any]:
         "arguments": _OBJECT,
     }
     step = {**source, "step": {"type": "boolean"}, "limits": _OBJECT}
-    search = [_text("q", True), _text("mode"), _query("limit", 50), _text("source")]
-    delete = {
-        "operationId": "closeSession",
-        "summary": "End a session",
-        "parameters": [_ID],
-        "responses": _no_content(),
-    }
+    search = [_text("q", True), _text("mode"), _number("limit", 50), _text("source")]
+    look = {**source, "language": _STRING, "session": _STRING}
+    after = [_text("session"), _number("after", 10**9)]
     return {
-        "/events": _stream(
-            "events", "Server-sent events", "text/event-stream", [_text("session"), _query("after", 10**9)]
+        "/events": {"get": _operation("events", "Server-sent events", after, {"text/event-stream": {}})},
+        "/sessions": _post(
+            "openSession", "Open a session: one Repl", _object({"language": _STRING}), session, status="201"
         ),
-        "/sessions": {
-            "post": _post("openSession", "Open a session: one Repl", _body({"language": _STRING}), session, "201")
+        "/sessions/{id}": {
+            **_get("getSession", "The state of a session", session, [_ID]),
+            "delete": _operation("closeSession", "End a session", [_ID], None, status="204"),
         },
-        "/sessions/{id}": {**_get("getSession", "The state of a session", session, [_ID]), "delete": delete},
-        "/sessions/{id}/run": _on(
-            _post("runInSession", "Run a script in a session", _body(step, "source_code"), session, "202")
+        "/sessions/{id}/run": _post(
+            "runInSession", "Run a script in a session", _object(step, "source_code"), session, [_ID], "202"
         ),
-        "/sessions/{id}/resume": _on(
-            _post("resume", "Go on from a pause", _body({"answers": _OBJECTS}), session, "202")
+        "/sessions/{id}/resume": _post(
+            "resume", "Go on from a pause", _object({"answers": _OBJECTS}), session, [_ID], "202"
         ),
-        "/sessions/{id}/stop": _on(_post("stop", "Stop the script", _body({}), session)),
+        "/sessions/{id}/stop": _post("stop", "Stop the script", _object({}), session, [_ID]),
         "/sessions/{id}/globals": _get("globals", "What scripts have set", {"globals": _OBJECT}, [_ID]),
-        "/check": {
-            "post": _post(
-                "check",
-                "Look at a script without running it",
-                _body({**source, "language": _STRING, "session": _STRING}, "source_code"),
-                {"findings": _OBJECTS},
-            )
-        },
+        "/check": _post(
+            "check", "Look at a script without running it", _object(look, "source_code"), {"findings": _OBJECTS}
+        ),
         "/approvals": _get("listApprovals", "What waits for a person", {"pending": _OBJECTS, "answered": _OBJECTS}),
-        "/approvals/{id}": _on(
-            _post("answerApproval", "Answer a question", _body(decision, "decision"), {"ok": {"const": True}})
+        "/approvals/{id}": _post(
+            "answerApproval", "Answer a question", _object(decision, "decision"), {"ok": {"const": True}}, [_ID]
         ),
         "/knowledge/search": _get("searchKnowledge", "Documents", {"hits": _OBJECTS, "mode": _STRING}, search),
         "/knowledge/sources": _get("listSources", "Where documents come from", {"sources": _OBJECTS}),
-        "/media/{id}": _stream("getMedium", "An image, sound or file that a tool returned", "*/*", [_ID]),
+        "/media/{id}": {
+            "get": _operation("getMedium", "An image, sound or file that a tool returned", [_ID], {"*/*": {}})
+        },
         "/doctor": _get("doctor", "What protects this machine", {"ok": {"type": "boolean"}}),
     }
 
@@ -155,74 +148,54 @@ def _optional_may_be_null(schema: Any) -> Any:
     return changed
 
 
-def _get(name: str, summary: str, fields: dict[str, Any], parameters: list[dict[str, Any]] | None = None) -> Any:
-    operation = {"operationId": name, "summary": summary, "responses": _responses(fields)}
-    return {"get": {**operation, "parameters": parameters} if parameters else operation}
+def _get(name: str, summary: str, fields: dict[str, Any], parameters: Sequence[Any] = ()) -> dict[str, Any]:
+    return {"get": _operation(name, summary, parameters, _json(_object(fields, *fields)))}
 
 
-def _on(operation: dict[str, Any]) -> dict[str, Any]:
-    """A path for one thing, named by its id."""
-    return {"post": {**operation, "parameters": [_ID]}}
+def _post(
+    name: str,
+    summary: str,
+    body: dict[str, Any],
+    fields: dict[str, Any],
+    parameters: Sequence[Any] = (),
+    status: str = "200",
+) -> dict[str, Any]:
+    operation = _operation(name, summary, parameters, _json(_object(fields, *fields)), status)
+    return {"post": {**operation, "requestBody": {"required": True, "content": _json(body)}}}
 
 
-def _stream(name: str, summary: str, kind: str, parameters: list[dict[str, Any]]) -> dict[str, Any]:
-    """A path whose answer is not JSON."""
-    answer = {"200": {"description": "success", "content": {kind: {}}}}
-    return {
-        "get": {
-            "operationId": name,
-            "summary": summary,
-            "parameters": parameters,
-            "responses": {**answer, **_failures()},
-        }
-    }
-
-
-def _post(name: str, summary: str, body: dict[str, Any], fields: dict[str, Any], status: str = "200") -> dict[str, Any]:
+def _operation(
+    name: str, summary: str, parameters: Sequence[Any], content: dict[str, Any] | None, status: str = "200"
+) -> dict[str, Any]:
+    answer = {"description": "success", **({} if content is None else {"content": content})}
+    failed = {"description": "error", "content": _json({"$ref": "#/components/schemas/Error"})}
     return {
         "operationId": name,
         "summary": summary.splitlines()[0],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-        "responses": _responses(fields, status),
+        **({"parameters": list(parameters)} if parameters else {}),
+        "responses": {status: answer, **dict.fromkeys(_ERROR_STATUSES, failed)},
     }
-
-
-def _responses(fields: dict[str, Any], status: str = "200") -> dict[str, Any]:
-    schema = {"type": "object", "properties": fields, "required": list(fields)}
-    return {status: {"description": "success", "content": _json(schema)}, **_failures()}
-
-
-def _no_content() -> dict[str, Any]:
-    return {"204": {"description": "success"}, **_failures()}
-
-
-def _failures() -> dict[str, Any]:
-    failed = {"description": "error", "content": _json({"$ref": "#/components/schemas/Error"})}
-    return dict.fromkeys(_ERROR_STATUSES, failed)
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def _body(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
-def _script() -> dict[str, Any]:
-    return {**_body({"source_code": _STRING}, "source_code"), "additionalProperties": False}
-
-
-def _text(name: str, required: bool = False) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "string", "maxLength": 1000}
-    if required:
-        schema["minLength"] = 1
+def _query(name: str, schema: dict[str, Any], required: bool = False) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": required, "schema": schema}
 
 
-def _query(name: str, maximum: int) -> dict[str, Any]:
-    schema = {"type": "integer", "minimum": 0, "maximum": maximum}
-    return {"name": name, "in": "query", "required": False, "schema": schema}
+def _text(name: str, required: bool = False) -> dict[str, Any]:
+    least = {"minLength": 1} if required else {}
+    return _query(name, {"type": "string", "maxLength": 1000, **least}, required)
+
+
+def _number(name: str, maximum: int) -> dict[str, Any]:
+    return _query(name, {"type": "integer", "minimum": 0, "maximum": maximum})
 
 
 def _key(name: str) -> str:

@@ -295,7 +295,12 @@ def _findings(repl: Repl, source: str) -> list[dict[str, Any]]:
 
 
 def _syntax_error(sandbox: Sandbox, source: str) -> list[dict[str, Any]]:
-    """Why a script does not compile: asked of a worker, where it is compiled but not run, and not recorded."""
+    """Why a script does not compile: asked of a worker, where it is compiled but not run, and not recorded.
+
+    A language whose engine checks has said it before, and has no text that would keep a script from running.
+    """
+    if LANGUAGES[sandbox.language].engine_checks:
+        return []
     with sandbox.repl(limits=_COMPILING, check=False, before_write=lambda _: None) as repl:
         for prefix in LANGUAGES[sandbox.language].unrun:
             run = repl.run(prefix + source)
@@ -343,21 +348,15 @@ def timeline_of(run: Run) -> dict[str, Any]:
     return {"started": run.started, "wall": run.usage.wall, "running": run.running, "calls": calls}
 
 
+_TIMELINE = (
+    *("index", "tool", "status", "started", "queued", "duration", "batch", "retry_of"),
+    *("approval", "approval_by", "approval_reason"),
+)
+
+
 def call_dict(call: Call) -> dict[str, Any]:
     """A call as the timeline needs it: without its arguments and result."""
-    return {
-        "index": call.index,
-        "tool": call.tool,
-        "status": call.status,
-        "started": call.started,
-        "queued": call.queued,
-        "duration": call.duration,
-        "batch": call.batch,
-        "retry_of": call.retry_of,
-        "approval": call.approval,
-        "approval_by": call.approval_by,
-        "approval_reason": call.approval_reason,
-    }
+    return {name: getattr(call, name) for name in _TIMELINE}
 
 
 def run_dict(run: Run) -> dict[str, Any]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         def set_inputs(self, inputs: list[tuple[str, Any]]) -> None: ...
         def run(self, source: bytes, number: int, seed: int) -> EngineReport: ...
         def check(self, source: bytes) -> EngineReport:
-            """Compile a script without running it."""
+            """Compile a script, and check its types where the language has them, without running it."""
 
         def interrupt(self, number: int, reason: int) -> bool:
             """From another thread: stop that run."""

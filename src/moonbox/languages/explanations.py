@@ -26,6 +26,7 @@ WIDEST = 100
 """Characters of a source line that are shown."""
 LONGEST_MESSAGE = 4_000
 LONGEST_NAME = 200
+_MEMORY_TO_COMPILE = 64 << 20
 
 
 _MESSAGES = {
@@ -130,6 +131,9 @@ def syntax_error(source: str, language: Language) -> EngineError | None:
     if language.runtime is not None:
         environment["runtime"] = language.runtime().encode()
     engine.configure(environment)
+    if language.binary is not None:
+        engine.set_limits({"timeout": None, "max_memory": _MEMORY_TO_COMPILE})
+        engine.start(language.binary())
     report = engine.check(source.encode("utf-8", "replace"))
     if report.kind != "syntax":
         return None

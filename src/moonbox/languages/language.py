@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.languages.engine import DEFAULT_ENGINE
+from moonbox.languages.notation import SHORT, Notation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -95,6 +96,8 @@ class Texts(Struct, frozen=True, kw_only=True):
     """How a script writes a tool."""
     separator: str = "."
     """Between a namespace and a tool's name."""
+    types: Notation = SHORT
+    """How signatures of tools write types."""
 
     def written(self, alias: str) -> str:
         """A tool's name as scripts write it behind `tools`, or alone where there is no such table."""
@@ -195,6 +198,8 @@ class Language(Struct, frozen=True, kw_only=True):
     look: Callable[..., tuple[tuple[Finding, ...], frozenset[str] | None]] | None = None
     """(source, view, names, open_names): checks a script instead of `program`; the findings, and the globals that it
     sets, None where these are not known. `names` are globals that exist; with `open_names` there may be more."""
+    engine_checks: bool = False
+    """Whether its engine finds more than the checker, such as wrong types; `Repl.check` asks a worker then."""
     runtime: Callable[[], str] | None = None
     """The Lua chunk with its compiler to Lua and its runtime; None where the engine runs the language as it is."""
     engine: str = DEFAULT_ENGINE
@@ -248,14 +253,15 @@ class Language(Struct, frozen=True, kw_only=True):
 
 @cache
 def _texts(module_file: str) -> Texts:
-    return Texts(**_docs(module_file, "texts.toml"))
+    texts = _docs(module_file, "texts.toml")
+    return Texts(**{**texts, "types": Notation(**texts.get("types", {}))})
 
 
 @cache
-def _docs(module_file: str, name: str) -> dict[str, str]:
+def _docs(module_file: str, name: str) -> dict[str, Any]:
     """The texts in a file beside that one."""
     import tomllib  # for a run that is explained, or described to a model
     from pathlib import Path  # slow to load
 
     texts = tomllib.loads(Path(module_file).with_name(name).read_text(encoding="utf-8"))
-    return {key: text.strip() for key, text in texts.items()}
+    return {key: text.strip() if isinstance(text, str) else text for key, text in texts.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.media import MediaStore
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult, ErrorData, InputRequest, InputResponse, LoggingMessageNotificationParams
+    import mcp_types as types
 
     from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry
@@ -44,10 +44,10 @@ class Caller(Protocol):
     def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         """Report the progress of a server's tool to the client."""
 
-    def log(self, params: LoggingMessageNotificationParams) -> None:
+    def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass a log message of a server on to the client."""
 
-    def received(self, result: CallToolResult) -> None:
+    def received(self, result: types.CallToolResult) -> None:
         """A server's result as it came, for a client that called the tool itself."""
 
     def call_changed(self, entry: CallEntry) -> None:
@@ -56,7 +56,7 @@ class Caller(Protocol):
     async def approve(self, call: ToolCall) -> Decision:
         """Ask the person behind the client; raises Denied if that is impossible."""
 
-    async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
+    async def forward(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Forward a request of an upstream server to the client."""
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 import time
 import zlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import MissingExtra
 from moonbox.net.addresses import InvalidURL, NameLookup, NetError, Target, follow, why_refused
+from moonbox.values import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     import ssl
@@ -25,6 +28,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent", "content-type"})
 ACCEPT_ENCODING = "gzip, deflate"
 _STEP = 65_536
+_MOST_VALUES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,3 +330,30 @@ def _window_bits(encoding: str, start: bytes) -> int:
         return 31
     # Some servers send "deflate" with the zlib header that the standard asks for, some without.
     return 15 if start[0] & 0x0F == 8 and (len(start) < 2 or (start[0] << 8 | start[1]) % 31 == 0) else -15
+
+
+def parse_json(data: bytes) -> Any:
+    """The value, or None when the body is not JSON, is nested too deeply or contains too many values."""
+    if sum(map(data.count, (b"[", b"{", b","))) > _MOST_VALUES:  # each would take far more memory than it has bytes
+        return None
+    try:
+        return json.loads(data, parse_int=_whole, parse_float=_fraction, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _whole(digits: str) -> int | float | str:
+    """Scripts have 64-bit integers; larger ones become floats, as most JSON readers do."""
+    if len(digits) <= 20 and INT64_MIN <= int(digits) <= INT64_MAX:
+        return int(digits)
+    return _fraction(digits)
+
+
+def _fraction(digits: str) -> float | str:
+    """What no float can hold stays text, because infinity is not a JSON value."""
+    value = float(digits)
+    return value if math.isfinite(value) else digits
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

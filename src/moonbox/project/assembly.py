@@ -3,6 +3,7 @@
 [sandbox]  [limits]  [audit]     the Sandbox and its trail
 [journal]                        where its runs are taken down
 [tools]                          tool scripts
+[llm]                            the tool llm
 [knowledge]                      the tools search, get and sources
 [mcp.servers.<name>]             MCP servers
 [cluster]                        the Ray cluster whose nodes run the workers
@@ -21,23 +22,19 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
-from moonbox.config.sections import read_limits
+from moonbox.config.sections import AuditSettings, ClusterSettings, CodeModeSettings, SandboxSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
     journal_options,
     open_metrics,
-    read_audit,
-    read_cluster,
-    read_codemode,
     read_knowledge,
-    read_sandbox,
     read_secrets,
     read_servers,
     read_tools,
     used_servers,
 )
-from moonbox.project.sources import add_sources
+from moonbox.project.sources import add_model, add_sources
 from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.mcp import ServerSettings
-    from moonbox.config.sections import CodeModeSettings
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.media import MediaStore
@@ -133,12 +129,12 @@ def assemble(
         if wrap_sink is not None:
             trail_sink = sink or MemorySink()
             sink = wrap_sink(trail_sink)
-        settings, servers = read_codemode(config), read_servers(config, mcp_config)
+        settings, servers = config.read(CodeModeSettings, "codemode"), read_servers(config, mcp_config)
         secrets = read_secrets(config, mcp_config)
         hooks: dict[str, Any] = {"secrets": secrets, "metrics": open_metrics()}
         hooks |= {"approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
-        knowledge, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
+        knowledge, scripts = _add_own_tools(config, sandbox, sink, closing)
         if sources is not None:
             servers = used_servers(servers, sources, sandbox.toolbox)
         upstreams, media = _add_upstreams(config, sandbox.toolbox, servers, secrets, closing)
@@ -171,7 +167,7 @@ def add_project_tools(
     `sink` records the runs of tool scripts. `wait` is how many seconds the servers have to start; with `sources`, all
     scripts there will be, only those that they use. What is opened is closed with `closing`.
     """
-    _, scripts = _add_own_tools(config, sandbox.toolbox, sink, closing)
+    _, scripts = _add_own_tools(config, sandbox, sink, closing)
     _report_broken(scripts, sources)
     servers = read_servers(config)
     if sources is not None:
@@ -192,19 +188,27 @@ def _report_broken(library: ScriptLibrary | None, sources: Sequence[str] | None 
 
 
 def _add_own_tools(
-    config: Config, toolbox: Toolbox, sink: Sink | None, closing: contextlib.ExitStack
+    config: Config, sandbox: Sandbox, sink: Sink | None, closing: contextlib.ExitStack
 ) -> tuple[KnowledgeBase | None, ScriptLibrary | None]:
     """Everything but the MCP servers."""
+    toolbox = sandbox.toolbox
     _gate(config, toolbox)
     _add_python_tools(config, toolbox)
+    add_model(config, toolbox)
     add_sources(config, toolbox)
     knowledge, built_in = _open_knowledge(config, closing)
     with in_section(config, "knowledge"):
         toolbox.add(built_in)
-    scripts = _open_scripts(config, sink, built_in, closing)
+    scripts = _open_scripts(config, sandbox, sink, built_in, closing)
     if scripts is not None:
         with in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
+            if scripts.settings.model_saves:
+                from moonbox.scripts.saving import saving
+
+                tool, layer = saving(scripts, sink if hasattr(sink, "list") else None)
+                toolbox.add(tool)
+                sandbox.add_middleware(layer)
     return knowledge, scripts
 
 
@@ -220,14 +224,14 @@ def _open_sandbox(
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
-    settings, limits, audit = read_sandbox(config), read_limits(config), read_audit(config)
-    cluster = read_cluster(config)
+    settings, audit = config.read(SandboxSettings, "sandbox"), config.read(AuditSettings, "audit")
+    cluster = config.read(ClusterSettings, "cluster")
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
-            limits=limits,
+            limits=read_limits(config),
             language=language or settings.language or DEFAULT_LANGUAGE,
             isolation=settings.isolation,
             lua_features=settings.lua_features if language in (None, DEFAULT_LANGUAGE) else (),
@@ -250,7 +254,7 @@ def _open_sink(config: Config) -> Sink | None:
     from moonbox.audit.retention import Retention
     from moonbox.audit.sinks import default_path, open_sink
 
-    settings = read_audit(config)
+    settings = config.read(AuditSettings, "audit")
     if not settings.enabled:
         return None
     retention = Retention(
@@ -309,18 +313,18 @@ def _open_knowledge(config: Config, closing: contextlib.ExitStack) -> tuple[Know
 
 
 def _open_scripts(
-    config: Config, sink: Sink | None, built_in: list[Tool], closing: contextlib.ExitStack
+    config: Config, sandbox: Sandbox, sink: Sink | None, built_in: list[Tool], closing: contextlib.ExitStack
 ) -> ScriptLibrary | None:
     from moonbox.scripts.library import ScriptLibrary
 
     settings = read_tools(config)
-    if not settings.scripts and not settings.folders:
+    if not settings.scripts and not settings.folders and settings.saved is None:
         return None
     # Workers of their own: scripts that wait for tool scripts must not hold the workers that these need.
-    audit = None if sink is None else SharedSink(sink)
+    own = closing.enter_context(sandbox.sibling(None if sink is None else SharedSink(sink)))
     with config.naming_file():
-        redact, context = read_audit(config).redact or None, _script_context(built_in)
-        return closing.enter_context(ScriptLibrary(settings, audit=audit, redact=redact, context=context))
+        library = ScriptLibrary(settings, sandbox=own, tools=sandbox.toolbox, context=_script_context(built_in))
+        return closing.enter_context(library)
 
 
 def script_library(config: Any, **options: Any) -> ScriptLibrary:

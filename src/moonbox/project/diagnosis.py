@@ -79,7 +79,7 @@ def diagnose(config: Path | None = None) -> Diagnosis:
         isolation=isolation,
         native=native,
         interrupt=_interrupt(),
-        fork=_fork(),
+        fork=_FORK if hasattr(os, "fork") else Check("fork", False, f"{sys.platform} has no fork, which workers need"),
         layers=_layers(worker_layers),
         configuration=_configuration(config),
         packages=_packages(),
@@ -118,18 +118,13 @@ def _isolation() -> tuple[Check, Check, dict[str, Check]]:
     if run.error is not None or run.value != 42 or pid in (None, os.getpid()):
         return Check("process", False, f"a worker returned a wrong result: {run.error or run.value}"), unknown, {}
     spent = (time.perf_counter() - began) * 1000
-    layers = {layer.name: Check(layer.name, layer.active, layer.detail) for layer in jail}
-    return (
-        Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms in all)"),
-        _loop(native),
-        layers,
-    )
+    process = Check("process", True, f"a script ran in a process of its own ({spent:.0f} ms in all)")
+    how = "workers run scripts and calls in compiled code" if native else f"workers run in Python: {why_missing()}"
+    return process, Check("native", native, how), {layer.name: _checked(layer) for layer in jail}
 
 
-def _loop(native: bool) -> Check:
-    if native:
-        return Check("native", True, "workers run scripts and calls in compiled code")
-    return Check("native", False, f"workers run in Python: {why_missing()}")
+def _checked(layer: Any) -> Check:
+    return Check(layer.name, layer.active, layer.detail)
 
 
 def _interrupt() -> Check:
@@ -145,10 +140,7 @@ def _interrupt() -> Check:
     return Check("interrupt", True, "running code is interrupted from outside, at no cost while it runs")
 
 
-def _fork() -> Check:
-    if not hasattr(os, "fork"):
-        return Check("fork", False, f"{sys.platform} has no fork, which workers need")
-    return Check("fork", True, "workers are forked from a process that has everything loaded")
+_FORK = Check("fork", True, "workers are forked from a process that has everything loaded")
 
 
 def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
@@ -156,7 +148,7 @@ def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
     from moonbox.worker import jail
 
     try:
-        tried = [Check(layer.name, layer.active, layer.detail) for layer in jail.report()]
+        tried = [_checked(layer) for layer in jail.report()]
     except OSError as problem:
         return (Check("jail", False, f"the layers could not be tested: {problem}"),)
     return tuple(reported.get(check.name, check) if check.active else check for check in tried)

@@ -67,7 +67,9 @@ def _check_place(place: str) -> None:
 
 
 def _module(place: str) -> ModuleType:
-    file = next((path for path in _files_of(place) if path.is_file()), None)
+    base = Path(*place.split("."))
+    places = [Path(place)] if place.endswith(".py") else [base.with_suffix(".py"), base / "__init__.py"]
+    file = next((path for path in places if path.is_file()), None)
     if file is not None and (problem := ownership_problem(file)) is not None:
         raise UsageError(f"{problem}; it was not loaded")
     try:
@@ -84,14 +86,6 @@ def _module(place: str) -> ModuleType:
     except Exception as problem:
         where = _line_in(place, problem)
         raise UsageError(f"'{place}' cannot be loaded: {type(problem).__name__}: {problem}{where}") from problem
-
-
-def _files_of(place: str) -> list[Path]:
-    """Where a module of the working folder would be."""
-    if place.endswith(".py"):
-        return [Path(place)]
-    base = Path(*place.split("."))
-    return [base.with_suffix(".py"), base / "__init__.py"]
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -148,26 +142,26 @@ def _line_in(place: str, problem: BaseException) -> str:
 
 
 def _modules_beside(name: str) -> list[str]:
-    package, _, _ = name.rpartition(".")
-    if package:
-        parent = sys.modules.get(package)
-        return [f"{package}.{info.name}" for info in pkgutil.iter_modules(getattr(parent, "__path__", []))]
-    return [info.name for info in pkgutil.iter_modules([str(Path.cwd())])]
+    package, dot, _ = name.rpartition(".")
+    places = getattr(sys.modules.get(package), "__path__", []) if package else [str(Path.cwd())]
+    return [f"{package}{dot}{info.name}" for info in pkgutil.iter_modules(places)]
 
 
 def _entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _candidates(owner: Any) -> list[str]:
+def _candidates(module: ModuleType) -> list[str]:
     """Names of what may be a tool."""
-    return [name for name, item in vars(owner).items() if not name.startswith("_") and _may_be_tools(item, owner)]
-
-
-def _may_be_tools(item: Any, owner: Any) -> bool:
-    if isinstance(item, Tool | Toolbox | list | tuple):
-        return True
-    return inspect.isfunction(item) and item.__module__ == getattr(owner, "__name__", None)
+    return [
+        name
+        for name, item in vars(module).items()
+        if not name.startswith("_")
+        and (
+            isinstance(item, Tool | Toolbox | list | tuple)
+            or (inspect.isfunction(item) and item.__module__ == module.__name__)
+        )
+    ]
 
 
 def _listed(names: Sequence[str], what: str) -> str:

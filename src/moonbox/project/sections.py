@@ -14,6 +14,7 @@ from moonbox.config.sections import (
     ClusterSettings,
     CodeModeSettings,
     JournalSettings,
+    LlmSettings,
     SandboxSettings,
     ServeSettings,
     read_limits,
@@ -31,13 +32,8 @@ if TYPE_CHECKING:
     from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
     from moonbox.scripts.configured import ToolsSettings
 
-
-def read_sandbox(config: Config) -> SandboxSettings:
-    return config.read(SandboxSettings, "sandbox")
-
-
-def read_cluster(config: Config) -> ClusterSettings:
-    return config.read(ClusterSettings, "cluster")
+    McpConfig = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
+    """Files with the `mcpServers` of other clients."""
 
 
 def open_metrics() -> Metrics | None:
@@ -50,17 +46,9 @@ def open_metrics() -> Metrics | None:
         return None
 
 
-def read_audit(config: Config) -> AuditSettings:
-    return config.read(AuditSettings, "audit")
-
-
-def read_journal(config: Config) -> JournalSettings:
-    return config.read(JournalSettings, "journal")
-
-
 def open_journal(config: Config, *, create: bool = True) -> Journal | None:
     """The journal of a configuration, with its retention; None where the configuration has none."""
-    settings = read_journal(config)
+    settings = config.read(JournalSettings, "journal")
     place = settings.url or (settings.path and str(config.folder / Path(settings.path).expanduser()))
     if not place:
         return None
@@ -74,7 +62,8 @@ def open_journal(config: Config, *, create: bool = True) -> Journal | None:
 
 def journal_options(config: Config) -> dict[str, Any]:
     """The arguments of a Sandbox that the section [journal] describes."""
-    return {"journal": open_journal(config), "approval_seconds": read_journal(config).approval_seconds}
+    settings = config.read(JournalSettings, "journal")
+    return {"journal": open_journal(config), "approval_seconds": settings.approval_seconds}
 
 
 def with_journal(config: Config, place: str | None) -> Config:
@@ -84,10 +73,6 @@ def with_journal(config: Config, place: str | None) -> Config:
     if "://" in place:
         return config.with_changes(journal={"url": place, "path": None})
     return config.with_changes(journal={"url": None, "path": os.path.relpath(place, config.folder)})
-
-
-def read_codemode(config: Config) -> CodeModeSettings:
-    return config.read(CodeModeSettings, "codemode")
 
 
 def read_tools(config: Config) -> ToolsSettings:
@@ -114,11 +99,9 @@ def connector_kinds(config: Config | None = None) -> dict[str, ConnectorKind]:
     return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind(protected=protected, hidden=hidden)}
 
 
-def read_servers(
-    config: Config, mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None
-) -> list[ServerSettings]:
+def read_servers(config: Config, mcp_config: McpConfig = None) -> list[ServerSettings]:
     """The MCP servers of the configuration, then those of files that other clients keep."""
-    files = [mcp_config] if isinstance(mcp_config, str | os.PathLike) else list(mcp_config or ())
+    files = _files(mcp_config)
     if not config.section("mcp") and not files:
         return []
     need_mcp()
@@ -137,17 +120,18 @@ def read_servers(
     return list(servers.values())
 
 
-def read_secrets(
-    config: Config, mcp_config: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None
-) -> dict[str, str]:
+def read_secrets(config: Config, mcp_config: McpConfig = None) -> dict[str, str]:
     """Secret values of variables, of the configuration and of files that other clients keep."""
     secrets = dict(config.secrets)
-    if mcp_config:
+    for file in _files(mcp_config):
         from moonbox.mcp.imports import secrets_in_file
 
-        for file in [mcp_config] if isinstance(mcp_config, str | os.PathLike) else mcp_config:
-            secrets.update(secrets_in_file(file))
+        secrets.update(secrets_in_file(file))
     return secrets
+
+
+def _files(mcp_config: McpConfig) -> list[str | os.PathLike[str]]:
+    return [mcp_config] if isinstance(mcp_config, str | os.PathLike) else list(mcp_config or ())
 
 
 def used_servers(servers: list[ServerSettings], sources: Iterable[str], known: Container[str]) -> list[ServerSettings]:
@@ -200,15 +184,16 @@ def problems(config: Config) -> dict[str, str]:
 
 
 READERS: dict[str, Callable[[Config], Any]] = {
-    "audit": read_audit,
-    "cluster": read_cluster,
-    "codemode": read_codemode,
-    "journal": read_journal,
+    "audit": lambda config: config.read(AuditSettings, "audit"),
+    "cluster": lambda config: config.read(ClusterSettings, "cluster"),
+    "codemode": lambda config: config.read(CodeModeSettings, "codemode"),
+    "journal": lambda config: config.read(JournalSettings, "journal"),
     "knowledge": read_knowledge,
     "limits": read_limits,
+    "llm": lambda config: config.read(LlmSettings, "llm"),
     "mcp": read_servers,
     "openapi": lambda config: read_sources(config, "openapi"),
-    "sandbox": read_sandbox,
+    "sandbox": lambda config: config.read(SandboxSettings, "sandbox"),
     "serve": lambda config: config.read(ServeSettings, "serve"),
     "sql": lambda config: read_sources(config, "sql"),
     "tools": read_tools,

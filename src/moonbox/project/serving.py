@@ -174,12 +174,9 @@ class _LoggedRequests:
         try:
             await self._app(scope, receive, watched)
         finally:
-            fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": _ms(began)}
+            ms = round((time.monotonic() - began) * 1000)
+            fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": ms}
             _HTTP.info("request", extra={"fields": fields})
-
-
-def _ms(began: float) -> int:
-    return round((time.monotonic() - began) * 1000)
 
 
 def _written(host: str) -> str:
@@ -189,7 +186,7 @@ def _written(host: str) -> str:
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens on this address; UsageError says which part of the address is wrong."""
     host = host.strip("[]")
-    name = f"[{host}]" if ":" in host else host
+    name = _written(host)
     try:
         [family, kind, protocol, _, address] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -233,10 +230,8 @@ def http_app(assembly: Assembly, settings: ServeSettings, bench: Workbench | Non
     """The ASGI application: MCP, and the HTTP API unless clients have tokens of their own, with the console's pages."""
     from moonbox.mcp.server.web import create_app
 
-    other = None
-    if not settings.tokens and settings.oauth is None:
-        other = _api(assembly, settings, bench)
-    return create_app(mcp_server(assembly, settings), other=other)
+    alone = bool(settings.tokens) or settings.oauth is not None
+    return create_app(mcp_server(assembly, settings), other=None if alone else _api(assembly, settings, bench))
 
 
 def _api(assembly: Assembly, settings: ServeSettings, bench: Workbench | None) -> Any:
@@ -247,16 +242,14 @@ def _api(assembly: Assembly, settings: ServeSettings, bench: Workbench | None) -
     if not names:
         return None  # the API answers only to names that it was told
     service = service_of(assembly, bench)
-    hosts, origins = tuple(sorted(names)), settings.origins
+    known: Any = {"token": settings.token, "hosts": tuple(sorted(names)), "origins": settings.origins}
     if bench is None:
-        return create_app(service, Access(token=settings.token, hosts=hosts, origins=origins))
+        return create_app(service, Access(**known))
     from moonbox.console.app import OPEN_PATHS, console_routes
     from moonbox.http.browser import BrowserAccess
 
     browser = BrowserAccess(settings.token, public=settings.token is None)
-    access = Access(
-        token=settings.token, hosts=hosts, origins=origins, browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY
-    )
+    access = Access(**known, browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
     return create_app(service, access, more=console_routes(service, browser))
 
 
@@ -271,6 +264,7 @@ def service_of(assembly: Assembly, bench: Workbench | None = None) -> Service:
         refresh=assembly.refresh,
         servers=assembly.upstreams,
         workbench=bench,
+        scripts=assembly.scripts,
     )
 
 
@@ -284,97 +278,64 @@ def _assembled(
     console: bool = False,
 ) -> Iterator[tuple[Assembly, Workbench | None]]:
     from moonbox.mcp import caller
-
-    if not console or settings is None:
-        watch = _watcher(caller.watch)
-        hooks: dict[str, Any] = {"approve": caller.approve, "on_call": watch, "wrap_sink": _LoggedSink}
-        with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly:
-            _keep_shapes(assembly)
-            _warm_in_background(assembly)
-            yield assembly, None
-        return
     from moonbox.project.console import assembled_with_workbench
 
-    # A client that can show a question is asked beside the console's inbox; the first answer counts.
-    with assembled_with_workbench(
-        config,
-        load_tools,
-        mcp_config,
-        others=(caller.approve,),
-        watchers=(_watcher(caller.watch),),
-        wrap_sink=_LoggedSink,
-        timeout=settings.answer_seconds,
-    ) as pair:
-        _keep_shapes(pair[0])
-        _warm_in_background(pair[0])
-        yield pair
+    bench: Workbench | None = None
+    watch = _watcher(caller.watch)
+    with contextlib.ExitStack() as stack:
+        if console and settings is not None:
+            # A client that can show a question is asked beside the console's inbox; the first answer counts.
+            others: Any = {"others": (caller.approve,), "watchers": (watch,), "timeout": settings.answer_seconds}
+            opened = assembled_with_workbench(config, load_tools, mcp_config, wrap_sink=_LoggedSink, **others)
+            assembly, bench = stack.enter_context(opened)
+        else:
+            hooks: Any = {"approve": caller.approve, "on_call": watch, "wrap_sink": _LoggedSink}
+            assembly = stack.enter_context(assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks))
+        if config.path is not None:  # what results look like is known again after the next start
+            assembly.sandbox.toolbox.learned.keep_in(config.folder / STATE_FOLDER / "shapes.json")
+        assembly.report_broken()
+        if assembly.knowledge is not None:  # beside the start: the first search of a client finds the model loaded
+            threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
+        yield assembly, bench
 
 
 def _watcher(inform: Callable[[CallEntry], None]) -> Callable[[CallEntry], None]:
     """Logs calls, and informs the client."""
 
     def watch(entry: CallEntry) -> None:
-        if not entry.open:
-            level = logging.INFO if entry.status == "ok" else logging.WARNING
-            if _CALLS.isEnabledFor(level):
-                _log_call(entry, level)
+        level = logging.INFO if entry.status == "ok" else logging.WARNING
+        if not entry.open and _CALLS.isEnabledFor(level):
+            ended = time.monotonic() if entry.ended is None else entry.ended
+            ms = round((ended - entry.received) * 1000)
+            # The message of an error is in the record, where fields are redacted.
+            error = {} if entry.error is None else {"error": entry.error.code}
+            fields = {"run": entry.run_id, "tool": entry.tool, "status": entry.status, "ms": ms, **error}
+            _CALLS.log(level, "call", extra={"fields": fields})
         inform(entry)
 
     return watch
 
 
-def _log_call(entry: CallEntry, level: int) -> None:
-    ended = time.monotonic() if entry.ended is None else entry.ended
-    ms = round((ended - entry.received) * 1000)
-    fields = {"run": entry.run_id, "tool": entry.tool, "status": entry.status, "ms": ms}
-    if entry.error is not None:
-        fields["error"] = entry.error.code  # the message is in the record, where fields are redacted
-    _CALLS.log(level, "call", extra={"fields": fields})
-
-
 class _LoggedSink(SinkAround):
-    """A sink that logs each run before it passes it on."""
+    """A sink that logs each run, and the tracebacks of its tools, before it passes it on. The records are redacted."""
 
     def write(self, run: Run) -> None:
-        level = logging.INFO if run.error is None else logging.WARNING
-        if _RUNS.isEnabledFor(level):
-            _log_run(run, level)
-        if _CALLS.isEnabledFor(logging.DEBUG):
-            _log_tracebacks(run)
+        fields: dict[str, Any] = {
+            "id": run.id,
+            "result": "ok" if run.error is None else run.error.kind,
+            "calls": len(run.calls),
+            "ms": round(run.usage.wall * 1000),
+            "tool": run.tool,
+            "parent": run.parent,
+            "error": "" if run.error is None else run.error.message[:500],
+        }
+        optional = ("tool", "parent", "error")
+        fields = {key: value for key, value in fields.items() if value or key not in optional}
+        _RUNS.log(logging.INFO if run.error is None else logging.WARNING, "run", extra={"fields": fields})
+        for call, text in tracebacks(run) if _CALLS.isEnabledFor(logging.DEBUG) else ():
+            about = {"run": run.id, "call": call.index, "tool": call.tool, "traceback": text}
+            _CALLS.debug("traceback", extra={"fields": about})
         super().write(run)
-
-
-def _log_tracebacks(run: Run) -> None:
-    """From the record, where fields are redacted."""
-    for call, text in tracebacks(run):
-        fields = {"run": run.id, "call": call.index, "tool": call.tool, "traceback": text}
-        _CALLS.debug("traceback", extra={"fields": fields})
-
-
-def _log_run(run: Run, level: int) -> None:
-    fields = {
-        "id": run.id,
-        "result": "ok" if run.error is None else run.error.kind,
-        "calls": len(run.calls),
-        "ms": round(run.usage.wall * 1000),
-        **({"tool": run.tool} if run.tool else {}),
-        **({"parent": run.parent} if run.parent else {}),
-        **({"error": run.error.message[:500]} if run.error is not None else {}),
-    }
-    _RUNS.log(level, "run", extra={"fields": fields})
-
-
-def _keep_shapes(assembly: Assembly) -> None:
-    """What results look like is known again after the next start."""
-    if assembly.config.path is not None:
-        assembly.sandbox.toolbox.learned.keep_in(assembly.config.folder / STATE_FOLDER / "shapes.json")
-
-
-def _warm_in_background(assembly: Assembly) -> None:
-    """Beside the start: a client connects at once, and its first search finds the model loaded."""
-    assembly.report_broken()
-    if assembly.knowledge is not None:
-        threading.Thread(target=_warm, args=(assembly.knowledge,), name="moonbox-warm", daemon=True).start()
 
 
 def _warm(knowledge: KnowledgeBase) -> None:

@@ -1,11 +1,13 @@
-"""The sources of a configuration: each table [openapi.<name>] and [sql.<name>] is a namespace of tools."""
+"""The sources of a configuration: [openapi.<name>] and [sql.<name>] are namespaces of tools, [llm] is one tool."""
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moonbox.config.reader import read
+from moonbox.config.sections import LlmSettings
 from moonbox.config.sources import OpenApiSettings, SqlSettings, tables_of
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, MoonboxError, ToolError
@@ -35,6 +37,23 @@ def add_sources(config: Config, toolbox: Toolbox) -> None:
             for problem in source.problems:
                 _LOG.warning("[%s.%s] %s", section, name, problem)
             toolbox.merge(source, namespace=name)
+
+
+def add_model(config: Config, toolbox: Toolbox) -> None:
+    """Add the tool `llm`, if the configuration has a model."""
+    if not config.section("llm"):
+        return
+    from moonbox.adapters.llm import model_tool
+    from moonbox.project.sections import in_section, need_mcp
+
+    settings, ask = config.read(LlmSettings, "llm"), None
+    if settings.provider == "client":
+        need_mcp()
+        from moonbox.mcp.sampling import sample
+
+        ask = partial(sample, max_tokens=settings.max_answer)
+    with in_section(config, "llm"):
+        toolbox.add(model_tool(settings, ask=ask, secrets=config.secrets))
 
 
 def open_source(config: Config, section: str, name: str) -> Toolbox:

@@ -11,13 +11,13 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ConfigError
+from moonbox.mcp import files
 from moonbox.tools.results import scrub
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def powers(config: Config) -> tuple[str, ...]:
 def trust_hash(config: Config) -> str:
     """A hash of the parts that need agreement, as they are written: values of variables do not count."""
     parts = {name: config.written.get(name) for name in _SECTIONS}
-    if "journal" in config.written:  # which configurations that were trusted before it existed do not have
-        parts["journal"] = config.written["journal"]
+    # Configurations that were trusted before these sections existed do not have them.
+    parts |= {name: config.written[name] for name in ("journal", "llm") if name in config.written}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -58,9 +58,14 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
     tools = _table(data.get("tools"))
     for reference in _texts(tools.get("python")):
         yield f"run the Python code of {reference}"
+    if isinstance(saved := tools.get("saved"), str):
+        who = " and let a model add to them, with approval" if tools.get("model_saves") else ""
+        yield f"let the scripts in {saved} call the tools of the project{who}"
     for name, script in _table(tools.get("script")).items():
         table = _table(script)
-        granted = [f"{key} {table[key]}" for key in ("http", "env", "secrets", "read", "write") if table.get(key)]
+        granted = [
+            f"{key} {table[key]}" for key in ("http", "env", "secrets", "read", "write", "tools") if table.get(key)
+        ]
         if granted:
             yield f"give the tool script {name}: {', '.join(granted)}"
     knowledge = _table(data.get("knowledge"))
@@ -69,6 +74,8 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
     embeddings = _table(knowledge.get("embeddings"))
     if embeddings and embeddings.get("provider") != "local":
         yield f"send texts of the knowledge base to {embeddings.get('url', 'an embedding service')}"
+    if llm := _table(data.get("llm")):
+        yield f"send prompts of scripts to {llm.get('url') or llm.get('provider')} (the model {llm.get('model', '')})"
     for what, path in (
         ("audit trail", _table(data.get("audit")).get("path")),
         ("journal", _table(data.get("journal")).get("path")),
@@ -144,21 +151,10 @@ class TrustStore:
         return {path: hash for path, hash in entries.items() if isinstance(hash, str)}
 
     def _write(self, entries: Mapping[str, str]) -> None:
-        """In one step, so that another process never reads half of it."""
         text = json.dumps({"version": 1, "trusted": dict(sorted(entries.items()))}, indent=2) + "\n"
-        try:
+        with contextlib.suppress(OSError):  # the attempt to write says what is wrong
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fd, draft = tempfile.mkstemp(dir=self.path.parent, prefix=".trust-")
-            try:
-                with os.fdopen(fd, "w", encoding="utf-8") as file:
-                    file.write(text)
-                Path(draft).replace(self.path)
-            except BaseException:
-                with contextlib.suppress(FileNotFoundError):
-                    Path(draft).unlink()
-                raise
-        except OSError as problem:
-            raise ConfigError(f"'{self.path}' cannot be written: {problem.strerror}") from None
+        files.write(self.path, text)
 
 
 def _key(path: Path) -> str:

@@ -9,7 +9,7 @@ from moonbox.audit.records import Call, CallError, CallStatus
 from moonbox.errors import Denied, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from moonbox.audit.telemetry import CallSpan
     from moonbox.sandbox.decisions import Decision
@@ -55,6 +55,8 @@ class CallEntry:
     running: RunningCall | None = None
     """Held by what performs it, until that has ended."""
     span: CallSpan | None = None
+    spent: dict[str, Any] | None = None
+    """What the tool reported that it spent."""
 
     def __init__(
         self,
@@ -108,6 +110,10 @@ class CallEntry:
         self.approval = _APPROVALS[decision.kind]
         self.approval_by, self.approval_reason = decision.by[:_LONGEST_NAME], decision.reason[:_LONGEST_REASON]
 
+    def report(self, spent: Mapping[str, Any]) -> None:
+        """The tool says what it spent."""
+        self.spent = dict(spent)
+
     def leave(self) -> None:
         """The run no longer waits for it."""
         self.left = True
@@ -145,6 +151,7 @@ class CallEntry:
             original_arguments=self.original_arguments,
             retry_of=self.retry_of,
             batch=self.batch,
+            spent=self.spent,
         )
 
 

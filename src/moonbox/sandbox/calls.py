@@ -140,7 +140,8 @@ class CallPath:
                 else:
                     packed = await self._call_tool(target, entry, run, executor)
                 entry.ended = monotonic()
-                result: CallResult = "ok", self._setup.clean_result(packed), None
+                cleaned = not isinstance(target, HostFunction) or target.cleaned
+                result: CallResult = "ok", self._setup.clean_result(packed) if cleaned else packed, None
             except BaseException as problem:
                 entry.ended = monotonic()
                 if type(problem).__name__ == "CancelledError" and executor.cancelling:
@@ -266,6 +267,7 @@ class CallPath:
                 extra=run.context,
                 cancelled=lambda: entry.left,
                 labels=run.labels,
+                report=entry.report,
             )
         arguments, first = entry.arguments, self._first
         if self.media.kept:

@@ -29,12 +29,13 @@ class RunClock:
     """
 
     __slots__ = (
-        "_began", "_cpu_before", "_lock", "_paused_at", "_pauses", "_timeout", "changed", "deadline", "worker"
+        "_began", "_cpu_before", "_lock", "_outer", "_paused_at", "_pauses", "_timeout", "changed", "deadline", "worker"
     )  # fmt: skip
 
     def __init__(self, timeout: float | None, worker: Metered | None = None) -> None:
         self._began = monotonic()
         self._timeout = timeout
+        self._outer = CLOCK.get()  # of the run for whose call this run is made: it pauses together with this one
         self.worker = worker
         """Gives the processor time that is spent for the run; not to be changed while the clock is paused."""
         self._cpu_before = 0.0
@@ -68,6 +69,8 @@ class RunClock:
         return None if cpu is None else cpu()
 
     def pause(self) -> None:
+        if self._outer is not None:
+            self._outer.pause()
         with self._lock:
             if self._pauses == 0:
                 self._paused_at = monotonic()
@@ -76,6 +79,8 @@ class RunClock:
             self._look_ahead(self._paused_at)
 
     def go_on(self) -> None:
+        if self._outer is not None:
+            self._outer.go_on()
         with self._lock:
             if self._pauses == 1:
                 now = monotonic()

@@ -16,6 +16,7 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from moonbox.languages.notation import Notation
     from moonbox.tools.learned import LearnedShapes
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
@@ -84,7 +85,7 @@ class Docs:
         """What there is, tools first, in the order in which they were added."""
         most = min(limit, _MOST_NAMES)
         texts = {**self._entries, **self._builtins()}
-        found = _found([tool for tool in self._toolbox if tool.policy != "direct"], most)
+        found = _found([tool for tool in self._toolbox if tool.policy != "direct"], most, self._notation)
         return [*found, *(_of_entry(name, text) for name, text in texts.items())][:most]
 
     def added(self) -> dict[str, str]:
@@ -118,7 +119,7 @@ class Docs:
         if not members:
             return None
         members = [with_shape(tool, self._learned.schema(tool.path)) for tool in members]
-        signatures = Signatures(members, facts=True)
+        signatures = Signatures(members, notation=texts.types, facts=True)
         written = {path: texts.written(alias) for path, alias in names.items()}
         lines = [
             f"- {signatures.signature(tool, written[tool.path])}{worth_saying(tool, facts=True)}" for tool in members
@@ -134,7 +135,7 @@ class Docs:
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """Tools and entries that fit the words, best first."""
         ranked = self.find_tools(words, limit * _MOST_LOOKED_AT)
-        matches = _found([tool for tool in ranked if tool.policy != "direct"], limit)
+        matches = _found([tool for tool in ranked if tool.policy != "direct"], limit, self._notation)
         if len(matches) < limit:
             wanted = words.lower().split()
             for name, text in {**self._builtins(), **self._entries}.items():
@@ -155,24 +156,29 @@ class Docs:
         """One tool, with the shape of what it has returned where it does not say what it returns."""
         shape = self._learned.schema(tool.path)
         if tool.returns is not None or not shape:
-            return render(with_shape(tool, shape), "full")
-        return f"{render(tool, 'full')}\nreturned so far: {type_text(shape, Document(shape), nested=_DEPTH)}"
+            return render(with_shape(tool, shape), "full", notation=self._notation)
+        returned = type_text(shape, Document(shape), nested=_DEPTH, notation=self._notation)
+        return f"{render(tool, 'full', notation=self._notation)}\nreturned so far: {returned}"
 
     def _tool(self, path: str) -> Any:
         tool = self._toolbox.get(path)
         return tool if tool is not None and tool.policy != "direct" else None
 
+    @property
+    def _notation(self) -> Notation:
+        return language_named(self._language).texts.types
+
     def _builtins(self) -> Mapping[str, str]:
         return builtin_docs(self._language)
 
 
-def _found(tools: list[Tool], most: int) -> list[dict[str, Any]]:
+def _found(tools: list[Tool], most: int, notation: Notation) -> list[dict[str, Any]]:
     """The tools as search results. The same tool of several groups is one, and a type is in the first that names it."""
     alike: dict[str, list[Tool]] = {}
     for tool in tools:
         alike.setdefault(minified([tool.name, tool.parameters, tool.returns]), []).append(tool)
     firsts = list(alike.values())[:most]
-    signatures = Signatures([same[0] for same in firsts])
+    signatures = Signatures([same[0] for same in firsts], notation=notation)
     results = []
     for tool, *others in firsts:
         result: dict[str, Any] = {"name": tool.path, "signature": signatures.signature(tool, tool.path)}

@@ -22,6 +22,8 @@ _SHOW_DOC = (
     "`media`) it sees as such. A medium that the script returns is shown too. Pass one to another tool as it is."
 )
 _PROGRESS_DOC = "progress(done, total, text): tells the client how far the script is; total and text may be left out."
+GLOBAL_TOOLS = ("llm",)
+"""Tools that scripts call also by their bare names."""
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
 
@@ -34,6 +36,8 @@ class HostFunction:
     doc: str = ""
     counted: bool = True
     """Whether it is spent from `max_tool_calls`."""
+    cleaned: bool = True
+    """Whether the secrets of the Sandbox are replaced in its results."""
 
 
 def _show(*_: Any) -> None:
@@ -64,13 +68,13 @@ class Additions:
         own = (SHOW, PROGRESS)
         return cls(functions={each.name: each for each in own}, docs={each.name: each.doc for each in own})
 
-    def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True) -> Additions:
+    def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True, cleaned: bool = True) -> Additions:
         """With a value, or a function that scripts call with positional arguments."""
         check_name(name)
         functions = {key: item for key, item in self.functions.items() if key != name}
         values = {key: item for key, item in self.values.items() if key != name}
         if callable(value):
-            functions[name] = HostFunction(name, value, doc, counted)
+            functions[name] = HostFunction(name, value, doc, counted, cleaned)
         else:
             values[name] = _lowered(name, value)
         docs = {**self.docs, name: doc} if doc else self.docs
@@ -121,7 +125,10 @@ def describe_environment(
         tools += [[each, *about] for each in dict.fromkeys((name, alias))]
     environment: dict[str, Any] = {
         "tools": tools,
-        "functions": [[name.replace(".", _PART), f"fn.{name}"] for name in additions.functions],
+        "functions": [
+            *([name, f"tools.{name}"] for name in GLOBAL_TOOLS if name in toolbox),
+            *([name.replace(".", _PART), f"fn.{name}"] for name in additions.functions),
+        ],
         "values": [[name.replace(".", _PART), value] for name, value in additions.values.items()],
         "features": sorted(features),
     }

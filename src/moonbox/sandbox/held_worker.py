@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, WorkerError
 from moonbox.sandbox.environment import describe_environment
+from moonbox.sandbox.messages import read_done
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.limits import Limits
     from moonbox.sandbox.environment import Additions
+    from moonbox.sandbox.messages import RunReport
     from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link
     from moonbox.worker.pool import Pool
 
+_Answer = TypeVar("_Answer")
 _FRAME_SLACK = 1 << 20
 _ANSWER_SECONDS = 10.0
+_MOST_FINDINGS, _DEEPEST_FINDING = 10_000, 8  # elements of the answer; levels of them
 _MOST_GLOBALS = 200_000  # elements of the answer; the engine names at most 10 000 globals
 
 
@@ -80,16 +86,24 @@ class HeldWorker:
 
     def read_globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined, as the worker reports them."""
+        return self._ask(lambda _: protocol.frame(protocol.GLOBALS, b""), _globals_of)
+
+    def check(self, source: bytes, toolbox: Toolbox, additions: Additions, limits: Limits) -> RunReport:
+        """What the engine says of a script that it does not run."""
+        script = protocol.frame(protocol.CHECK, source)
+        return self._ask(lambda link: self.update(link, toolbox, additions, limits) + script, _checked)
+
+    def _ask(self, request: Callable[[Link], bytes], read: Callable[[tuple[int, bytes]], _Answer]) -> _Answer:
         deadline = monotonic() + _ANSWER_SECONDS
         link = self.acquire()
         try:
             with link:
-                frame = link.exchange(protocol.frame(protocol.GLOBALS, b""), deadline, deadline)
+                frame = link.exchange(request(link), deadline, deadline)
                 while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
                     frame = link.receive(deadline)
             if frame is None:
                 raise WorkerError("the worker did not answer")
-            return _globals_of(frame)
+            return read(frame)
         except (WorkerError, ValueError, TypeError) as problem:
             self._bury(link)
             raise WorkerError(f"the worker was lost: {problem}") from None
@@ -137,6 +151,12 @@ class HeldWorker:
             self.drop()
             raise ClosedError("the Repl is closed")
         return link
+
+
+def _checked(frame: tuple[int, bytes]) -> RunReport:
+    if frame[0] != protocol.CHECKED:
+        raise WorkerError("the worker sent an unexpected frame")
+    return read_done(frame[1], Decoder(_MOST_FINDINGS, max_depth=_DEEPEST_FINDING))
 
 
 def _globals_of(frame: tuple[int, bytes]) -> dict[str, str]:

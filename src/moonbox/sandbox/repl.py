@@ -18,7 +18,7 @@ from moonbox.sandbox.held_worker import HeldWorker
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
-from moonbox.sandbox.script_check import ScriptCheck
+from moonbox.sandbox.script_check import ScriptCheck, engine_findings
 from moonbox.sandbox.slots import Turns
 from moonbox.wording import counted
 from moonbox.worker import protocol
@@ -158,21 +158,28 @@ class Repl(DurableRepl):
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.
 
-        Globals that earlier runs of this Repl have set count as known. Empty for a script that does not compile, and
-        for one that is too long or too deep to follow.
+        Globals that earlier runs of this Repl have set count as known. Empty for a script that is too long or too deep
+        to follow, and for one that does not compile, unless the language's engine checks types too: then a worker is
+        asked what the engine finds, if the Repl has no run under way.
         """
         _require_text(source)
-        return self._check.findings(source, self._additions)
+        findings = self._check.findings(source, self._additions)
+        is_refused = any(finding.severity == "error" for finding in findings)
+        if is_refused or not self._setup.language.engine_checks or self.paused or not self._turns.idle:
+            return findings
+        calls = self._call_path(self._options.get("limits") or self._setup.limits)
+        with self._turns.taken():
+            return (*findings, *engine_findings(source, self._worker, calls, self._additions))
 
     # The environment
 
-    def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
+    def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True, cleaned: bool = True) -> None:
         """Add a global: a value, or a function that scripts call by name with positional arguments.
 
         `space.name` puts it into a table. Calls of a function are recorded; `counted` says whether they are spent from
-        `max_tool_calls`.
+        `max_tool_calls`, and `cleaned` whether the Sandbox's secrets are replaced in what it returns.
         """
-        self._additions = self._additions.define(name, value, doc, counted=counted)
+        self._additions = self._additions.define(name, value, doc, counted=counted, cleaned=cleaned)
         self._calls = None
 
     def document(self, name: str, text: str) -> None:

@@ -356,6 +356,16 @@ class Sandbox(DurableRuns):
 
         return await DirectCall(self._setup, tool, arguments, toolbox, options).arun()
 
+    def sibling(self, audit: Sink | None = None) -> Sandbox:
+        """A Sandbox without tools, with workers of its own; its calls have the approver, middleware and slots of this.
+
+        For tool scripts: a script that waits for one must not hold the worker that it needs.
+        """
+        twin = Sandbox(limits=self.limits, audit=audit)
+        for part in ("approve", "middleware", "failures", "secrets", "redactor", "context", "slots", "running_calls"):
+            setattr(twin._setup, part, getattr(self._setup, part))
+        return twin
+
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
@@ -368,6 +378,10 @@ class Sandbox(DurableRuns):
     def document(self, name: str, text: str) -> None:
         """Add an entry that scripts read as docs[name]."""
         self._setup.additions = self._setup.additions.document(name, text)
+
+    def add_middleware(self, layer: Middleware) -> None:
+        """Put a layer around every tool call from now on, inside those that there are."""
+        self._setup.middleware = (*self._setup.middleware, *check_middleware([layer]))
 
     def warm(self) -> None:
         """Start workers now, in the background, instead of at the first use."""

@@ -6,15 +6,19 @@ import re
 from typing import TYPE_CHECKING
 
 from moonbox.check.checker import Checker, refusal
+from moonbox.findings import Finding
 from moonbox.languages.registry import EngineError
+from moonbox.sandbox.environment import GLOBAL_TOOLS
+from moonbox.worker.protocol import chunk_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from moonbox.errors import ScriptError
-    from moonbox.findings import Finding
+    from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.execution import Execution
+    from moonbox.sandbox.held_worker import HeldWorker
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 
@@ -35,7 +39,7 @@ class ScriptCheck:
 
     def findings(self, source: str, additions: Additions, inputs: Sequence[str] = ()) -> tuple[Finding, ...]:
         """What a look at the script shows; `inputs` are globals that this run has besides."""
-        names = self._added_names(additions)
+        names = self._added_names(additions) | {name for name in GLOBAL_TOOLS if name in self._toolbox}
         if inputs or self._kept:
             names = names | self._kept_in(source) | set(inputs)
         return self._checker.check(source, self._setup.tool_view(self._toolbox), names)
@@ -94,3 +98,17 @@ class ScriptCheck:
             names = frozenset((*opened, *added))
             setup.added_names = additions, names  # in one step: threads that come between do no harm
         return names
+
+
+def engine_findings(source: str, worker: HeldWorker, calls: CallPath, additions: Additions) -> tuple[Finding, ...]:
+    """What the engine finds in a script without running it."""
+    data, limits = source.encode("utf-8", "replace"), calls.limits
+    if len(data) > limits.max_source:
+        return ()
+    report = worker.check(data, calls.toolbox, additions, limits)
+    if report.kind == "ok":
+        return ()
+    problem = EngineError.from_report(report.kind, report.message, limit=report.limit, extra=report.extra)
+    tools = calls.toolbox.paths()
+    error = calls.language.explain(problem, sources={chunk_name(1): source}, tools=tools, limits=limits)
+    return (Finding("error", error.message, error.line or 1, error.column, error.hint, error.code),)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.compact import short
 from moonbox.config import FILE_NAME
-from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, UsageError
+from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, ToolError, UsageError
 from moonbox.scripts.definition import read_source
 from moonbox.suggest import unknown
+from moonbox.tools.tool import Tool
+from moonbox.tools.toolbox import Toolbox
+from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
 
-_KEYS = ("name", "params", "result", "error")
 _SHOWN = 200
 _FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 
@@ -28,12 +33,12 @@ def write_tool(name: str, folder: Path) -> Path:
     """Write a commented tool script. Never replaces a file."""
     if not re.fullmatch(_FILE_NAME, name):
         raise UsageError(f"invalid tool name {name!r}; use letters, digits, - and _")
-    return _write(folder / f"{name}.lua", _template("tool.lua").replace("@NAME@", name))
+    return write_new(folder / f"{name}.lua", _template("tool.lua").replace("@NAME@", name))
 
 
 def write_config(folder: Path) -> Path:
     """Write a commented moonbox.toml and create the folder for tools. Never replaces a file."""
-    path = _write(folder / FILE_NAME, _template(FILE_NAME))
+    path = write_new(folder / FILE_NAME, _template(FILE_NAME))
     (folder / "tools").mkdir(exist_ok=True)
     return path
 
@@ -42,7 +47,8 @@ def _template(name: str) -> str:
     return resources.files("moonbox.scripts").joinpath("files", name).read_text(encoding="utf-8")
 
 
-def _write(path: Path, text: str) -> Path:
+def write_new(path: Path, text: str) -> Path:
+    """Write a file and the folders that it needs. Never replaces a file."""
     if path.parent.exists() and not path.parent.is_dir():
         raise UsageError(f"{path.parent} is a file, not a folder; nothing was changed")
     try:
@@ -51,19 +57,29 @@ def _write(path: Path, text: str) -> Path:
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{path} exists already; nothing was changed") from None
-    except OSError as problem:
-        raise UsageError(f"{path} cannot be written: {problem.strerror or problem}") from None
+    except (OSError, UnicodeEncodeError) as problem:  # half of a surrogate pair cannot be encoded
+        raise UsageError(f"{path} cannot be written: {getattr(problem, 'strerror', problem)}") from None
     return path
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One call: its parameters, and the expected result or a part of the expected error message."""
+    """One call: its parameters, and the expected result or a part of the expected error message.
+
+    With `calls`, the tools that the script calls are not run: each call gets the recorded answer.
+    """
 
     title: str
     params: dict[str, Any]
     result: Any = None
     error: str | None = None
+    calls: tuple[dict[str, Any], ...] | None = None
+    """Of each call: tool and arguments, and result, or error and code."""
+
+    def to_text(self) -> str:
+        """What a file with this example contains."""
+        item = {"name": self.title, "params": self.params, "result": self.result, "calls": list(self.calls or ())}
+        return json.dumps([to_jsonable(item)], ensure_ascii=False, indent=2) + "\n"
 
 
 def examples_file(script: Path) -> Path:
@@ -92,7 +108,8 @@ def run_example(library: ScriptLibrary, script: LoadedScript, example: Example) 
     assert script.tool is not None
     message: str | None
     try:
-        run = library.execute(script.settings.name, script.tool.bind(example.params))
+        tools = None if example.calls is None else _recorded_tools(library, example.calls)
+        run = library.execute(script, script.tool.bind(example.params), tools=tools)
         message, value = (None if run.error is None else str(run.error)), run.value
     except ArgumentError as problem:
         message, value = problem.message, None
@@ -107,17 +124,56 @@ def run_example(library: ScriptLibrary, script: LoadedScript, example: Example) 
     return f"expected {short(example.result, _SHOWN)}, not {short(value, _SHOWN)}"
 
 
+def _recorded_tools(library: ScriptLibrary, calls: Sequence[dict[str, Any]]) -> Toolbox:
+    """Tools that give the recorded answers, each once. They have the schemas of the project's tools of these names."""
+    unanswered, lock = list(calls), threading.Lock()
+
+    def answer(path: str, arguments: dict[str, Any]) -> Any:
+        def fits(call: dict[str, Any]) -> bool:
+            return call["tool"] == path and bool(arguments.items() <= call.get("arguments", {}).items())
+
+        with lock:
+            call = next(filter(fits, unanswered), None)
+            if call is None:
+                raise ToolError(f"the example has no answer for this call: {path} {short(arguments, _SHOWN)}")
+            unanswered.remove(call)
+        if "error" in call:
+            raise ToolError(call["error"], code=call.get("code", "tool_error"))
+        return call.get("result")
+
+    def stand_in(path: str) -> Tool:
+        real = library.tools.get(path)
+        parameters = {"type": "object"} if real is None else real.parameters
+        space, _, name = path.rpartition(".")
+        call = partial(answer, path)
+        return Tool.from_schema(name=name, namespace=space or None, parameters=parameters, call=call, parse_json=False)
+
+    return Toolbox([stand_in(path) for path in dict.fromkeys(call["tool"] for call in calls)])
+
+
 def _example(item: Any, where: str) -> Example:
-    if not isinstance(item, dict):
-        raise ConfigError(f"{where} must be an object with params, and result or error")
-    for key in item:
-        if key not in _KEYS:
-            raise ConfigError(f"{where}: {unknown('key', key, _KEYS)}")
-    params, error = item.get("params", {}), item.get("error")
-    if not isinstance(params, dict):
-        raise ConfigError(f"{where}: params must be an object")
+    _check_fields(item, {"name": object, "params": dict, "result": object, "error": str, "calls": list}, where)
     if ("result" in item) == ("error" in item):
         raise ConfigError(f"{where}: give either result or error")
-    if error is not None and not isinstance(error, str):
-        raise ConfigError(f"{where}: error must be text")
-    return Example(str(item.get("name") or short(params, 60)), params, item.get("result"), error)
+    params, calls = item.get("params", {}), item.get("calls")
+    for call in calls or ():
+        _check_fields(call, _CALL_FIELDS, f"{where}.calls")
+        if "tool" not in call:
+            raise ConfigError(f"{where}.calls: the tool is missing")
+    recorded = None if calls is None else tuple(map(from_jsonable, calls))
+    title = str(item.get("name") or short(params, 60))
+    return Example(title, params, from_jsonable(item.get("result")), item.get("error"), recorded)
+
+
+_CALL_FIELDS = {"tool": str, "arguments": dict, "result": object, "error": str, "code": str}
+_JSON_NAMES: dict[type, str] = {dict: "an object", list: "a list", str: "text"}
+
+
+def _check_fields(item: Any, fields: Mapping[str, type], where: str) -> None:
+    if not isinstance(item, dict):
+        raise ConfigError(f"{where} must be an object with {', '.join(fields)}")
+    for key, value in item.items():
+        if key not in fields:
+            raise ConfigError(f"{where}: {unknown('key', key, fields)}")
+        if not isinstance(value, fields[key]):
+            raise ConfigError(f"{where}: {key} must be {_JSON_NAMES[fields[key]]}")

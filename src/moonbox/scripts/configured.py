@@ -29,6 +29,8 @@ class ScriptSettings:
     grants: Grants = field(default_factory=Grants)
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every further key of its table; scripts find it as context.config."""
+    tools: tuple[str, ...] = ()
+    """Tools of the project that it may call, of those in its `tool.uses`: names and patterns."""
     configured: bool = False
     """It has a table of its own, which has the tool's name."""
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -53,7 +55,8 @@ class ScriptSettings:
             grants = Grants.from_dict(table.grants, folder, protected=(*protected, str(folder / table.path)))
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None
-        return cls(name, (folder / table.path).resolve(), table.timeout, grants, table.config, True, hidden or {})
+        path = (folder / table.path).resolve()
+        return cls(name, path, table.timeout, grants, table.config, table.tools, True, hidden or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ class ToolsSettings:
 
     scripts: tuple[ScriptSettings, ...] = ()
     folders: tuple[Path, ...] = ()
+    saved: Path | None = None
+    """The folder of saved scripts, which need not exist."""
+    model_saves: bool = False
     python: tuple[str, ...] = ()
     """Python tools by reference, as `--tools` takes them."""
     disabled: tuple[str, ...] = ()
@@ -87,7 +93,7 @@ class ToolsSettings:
         unusable = _unusable(data, folder)
         scripts = {name: item for name, item in _table(data.get("script")).items() if name not in unusable}
         table = read(ToolsTable, {**data, "script": scripts} if unusable else data, "tools")
-        unwritable = (*protected, *_script_paths(table, folder))
+        unwritable = (*protected, *_script_paths(data, folder))
         return cls(
             (
                 *(
@@ -97,6 +103,8 @@ class ToolsSettings:
                 *unusable.values(),
             ),
             tuple((folder / item).resolve() for item in table.folders),
+            None if table.saved is None else (folder / table.saved).resolve(),
+            table.model_saves,
             table.python,
             table.disabled,
             table.max_risk,
@@ -130,20 +138,15 @@ def protected_paths(config: Config) -> tuple[str, ...]:
         paths += _programs(_table(server), folder)
     for api in _table(config.data.get("openapi")).values():
         paths.append(str(folder / str(_table(api).get("spec"))))
-    tools = _table(config.data.get("tools"))
+    return tuple(dict.fromkeys([*paths, *_script_paths(_table(config.data.get("tools")), folder)]))
+
+
+def _script_paths(tools: Mapping[str, Any], folder: Path) -> list[str]:
+    """The scripts and folders of [tools]."""
     folders = tools.get("folders")
-    paths += [str(folder / item) for item in (folders if isinstance(folders, list) else ()) if isinstance(item, str)]
-    paths += [
-        str(folder / path)
-        for script in _table(tools.get("script")).values()
-        if isinstance(path := _table(script).get("path"), str)
-    ]
-    return tuple(dict.fromkeys(paths))
-
-
-def _script_paths(table: ToolsTable, folder: Path) -> list[str]:
-    paths = [str(folder / item) for item in table.folders]
-    return paths + [str(folder / path) for item in table.script.values() if isinstance(path := item.get("path"), str)]
+    scripts = [_table(script).get("path") for script in _table(tools.get("script")).values()]
+    places = [*(folders if isinstance(folders, list | tuple) else ()), tools.get("saved"), *scripts]
+    return [str(folder / item) for item in places if isinstance(item, str)]
 
 
 def _programs(server: Mapping[str, Any], folder: Path) -> list[str]:

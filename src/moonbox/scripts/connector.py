@@ -11,12 +11,11 @@ from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.definition import read_source, script_repl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from moonbox.knowledge.records import Scanned
     from moonbox.sandbox.repl import Repl
-    from moonbox.scripts.hostapi.api import HostApi
 
 _CHECK = """
 if type(connector) ~= "table" or type(connector.scan) ~= "function" then
@@ -36,7 +35,6 @@ class ScriptConnector:
 
     settings: ScriptSettings
     section: str
-    make_api: Callable[..., HostApi] | None = None
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         from moonbox.sandbox.sandbox import Sandbox
@@ -44,7 +42,7 @@ class ScriptConnector:
         source = read_source(self.settings.path)
         with (
             Sandbox(min_workers=0) as sandbox,
-            script_repl(sandbox, self.settings, section=self.section, make_api=self.make_api) as repl,
+            script_repl(sandbox, self.settings, section=self.section) as repl,
         ):
             repl.define("config", dict(self.settings.config))
             self._run(repl, source)
@@ -58,7 +56,8 @@ class ScriptConnector:
         for _ in range(_MOST_PAGES):
             repl.define("cursor", cursor)
             page = self._run(repl, _SCAN)
-            items, cursor = (page.get("items"), page.get("next")) if _is_page(page) else (page, None)
+            is_page = isinstance(page, dict) and "items" in page
+            items, cursor = (page["items"], page.get("next")) if is_page else (page, None)
             if items == {}:
                 items = []
             if not isinstance(items, list):
@@ -79,7 +78,6 @@ class ScriptConnector:
 class ScriptConnectorKind:
     """A connector that is a script: path, timeout, grants; every further key is the script's own configuration."""
 
-    make_api: Callable[..., HostApi] | None = None
     protected: tuple[str, ...] = ()
     """Paths that the script cannot write, whatever its grants are."""
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -93,7 +91,7 @@ class ScriptConnectorKind:
             )
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
-        return ScriptConnector(settings, where, self.make_api)
+        return ScriptConnector(settings, where)
 
     def schema(self) -> dict[str, Any]:
         return {
@@ -101,7 +99,3 @@ class ScriptConnectorKind:
             "properties": {"path": {"type": "string"}, "timeout": {"type": "number", "exclusiveMinimum": 0}},
             "required": ["path"],
         }
-
-
-def _is_page(page: Any) -> bool:
-    return isinstance(page, dict) and "items" in page

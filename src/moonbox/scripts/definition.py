@@ -30,7 +30,7 @@ if type(tool) ~= "table" then return { problem = "the global table `tool` is mis
 if type(tool.execute) ~= "function" then return { problem = "tool.execute is not a function" } end
 return {
   name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
-  returns = tool.returns, hints = tool.hints, policy = tool.policy,
+  returns = tool.returns, hints = tool.hints, policy = tool.policy, uses = tool.uses,
 }
 """
 
@@ -52,6 +52,8 @@ class ScriptDefinition:
     returns: dict[str, Any] | None
     hints: dict[str, Any]
     policy: Any
+    uses: tuple[str, ...] = ()
+    """The tools of the project that it calls."""
 
     @classmethod
     def from_value(cls, value: Any, settings: ScriptSettings) -> ScriptDefinition:
@@ -70,6 +72,7 @@ class ScriptDefinition:
             returns=value.get("returns") if isinstance(value.get("returns"), dict) else None,
             hints=dict(value.get("hints") or {}),
             policy=value.get("policy") or "auto",
+            uses=_uses(value.get("uses")),
         )
 
 
@@ -84,6 +87,14 @@ def _name(value: Mapping[str, Any], settings: ScriptSettings) -> str:
             f"rename the table to [tools.script.{name}], or change or remove tool.name"
         )
     return check_name(name)
+
+
+def _uses(given: Any) -> tuple[str, ...]:
+    if given is None or given == {}:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        raise ToolDefinitionError(f"tool.uses must be a list of tool names, not {given!r}")
+    return tuple(given)
 
 
 def parameters_schema(given: Any) -> dict[str, Any]:
@@ -176,32 +187,34 @@ def file_stamp(path: Path) -> tuple[int, int]:
 def script_repl(
     sandbox: Sandbox,
     settings: ScriptSettings,
-    *,
-    section: str,
-    make_api: Callable[..., HostApi] | None = None,
-    before_write: Callable[[Run], Run] | None = None,
+    before_write: Callable[[Run], Run] = lambda run: run,
+    tools: Toolbox | None = None,
+    section: str = "",
 ) -> Iterator[Repl]:
     """A fresh Repl for one execution of one script; the records of its runs contain no secrets.
 
-    `before_write` may add to each record.
+    `before_write` may add to each record. `tools` are those that the script may call, as often as a script of the
+    Sandbox.
     """
-    api = (make_api or HostApi)(settings.grants, name=settings.name, section=section)
+    api = HostApi(settings.grants, name=settings.name, section=section)
     api.hide(settings.hidden)
 
-    def finish(run: Run) -> Run:
-        redacted = api.redact_run(run)
-        return redacted if before_write is None else before_write(redacted)
-
     try:
-        limits = Limits(timeout=settings.timeout, max_tool_calls=_MOST_HOST_CALLS)
-        with sandbox.repl(limits=limits, toolbox=Toolbox(), before_write=finish, check=False) as repl:
+        most = sandbox.limits.max_tool_calls if tools else _MOST_HOST_CALLS
+        limits = Limits(timeout=settings.timeout, max_tool_calls=most)
+        with sandbox.repl(
+            limits=limits,
+            toolbox=tools or Toolbox(),
+            before_write=lambda run: before_write(api.redact_run(run)),
+            check=False,
+        ) as repl:
             define_host_functions(repl, api)
             yield repl
     finally:
         api.close()
 
 
-def define_host_functions(target: Repl | Sandbox, api: HostApi) -> None:
+def define_host_functions(repl: Repl, api: HostApi) -> None:
     """Define every host function. A function that is not granted raises an error that names the grant to add."""
     for name, function in {**api.absent, **api.functions}.items():
-        target.define(name, function, doc=function.doc)
+        repl.define(name, function, doc=function.doc, cleaned=False)  # a granted variable may be a secret elsewhere

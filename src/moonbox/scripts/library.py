@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +21,6 @@ from moonbox.languages.explanations import without_line
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
-from moonbox.suggest import unknown
 from moonbox.tools.coercion import compile_coercion
 from moonbox.tools.document import Document
 from moonbox.tools.function import Context
@@ -27,14 +29,12 @@ from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
     from moonbox.errors import ScriptError
     from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.scripts.hostapi.api import HostApi
 
 _LOAD_LIMITS = Limits(timeout=5.0, max_operations=5_000_000, max_tool_calls=0)
 _EXECUTE = "return tool.execute(params, context)"
@@ -42,6 +42,10 @@ _ENCLOSED = "do local load = function(...) {source}\nend load(...) end"
 """The script inside a function, which limits the scope of its locals and its return. No line is added before it."""
 _SHADOWED = re.compile(r"^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
 """A local variable that would hide an argument of the call."""
+
+_DEPTH: ContextVar[int] = ContextVar("moonbox_tool_script_depth", default=0)
+"""How many tool scripts wait for each other."""
+_MOST_DEEP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,9 @@ class LoadedScript:
 class ScriptLibrary:
     """Tool scripts as tools. A broken, endless or hostile script affects only its own tool.
 
-    `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `audit` and
-    `redact` are those of a Sandbox.
+    `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `tools` are
+    those that scripts may call: each the ones in its `tool.uses` that it is granted. `audit` and `redact` are those of
+    a Sandbox.
     """
 
     def __init__(
@@ -76,17 +81,17 @@ class ScriptLibrary:
         audit: Sink | None = None,
         redact: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
-        make_api: Callable[..., HostApi] | None = None,
+        tools: Toolbox | None = None,
     ) -> None:
         from moonbox.sandbox.sandbox import Sandbox
 
         self.settings = settings
         self.toolbox = Toolbox()
-        self._own = sandbox is None
         self._closing = contextlib.ExitStack()
-        self._sandbox = sandbox or Sandbox(audit=audit, redact=redact)
-        self._context = {name: _needs_knowledge(name) for name in ("search", "get", "sources")} | dict(context or {})
-        self._make_api = make_api
+        self._sandbox = sandbox or self._closing.enter_context(Sandbox(audit=audit, redact=redact))
+        self.tools = Toolbox() if tools is None else tools
+        self._context = {name: partial(_needs_knowledge, name) for name in ("search", "get", "sources")}
+        self._context |= context or {}
         self._lock = threading.Lock()
         self._loaded: dict[str, LoadedScript] = {}  # by `_key`
         self._scripts: tuple[LoadedScript, ...] = ()
@@ -94,20 +99,14 @@ class ScriptLibrary:
 
     @classmethod
     def from_config(
-        cls,
-        config: Config | str | os.PathLike[str] | Mapping[str, Any],
-        *,
-        settings: ToolsSettings | None = None,
-        **options: Any,
+        cls, config: Config | Mapping[str, Any], *, settings: ToolsSettings | None = None, **options: Any
     ) -> ScriptLibrary:
-        """From moonbox.toml, its path, or the [tools] table as a dict; `settings` replaces what is in there."""
+        """From a Config, or the [tools] table as a dict; `settings` replaces what is in there."""
         if settings is not None:
             return cls(settings, **options)
-        if isinstance(config, dict):
-            return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
-        if not isinstance(config, Config):
-            config = Config.load(config)  # type: ignore[arg-type]  # the dict was handled above
-        return cls(ToolsSettings.from_config(config), **options)
+        if isinstance(config, Config):
+            return cls(ToolsSettings.from_config(config), **options)
+        return cls(ToolsSettings.from_dict(config, Path.cwd()), **options)
 
     @property
     def scripts(self) -> tuple[LoadedScript, ...]:
@@ -121,35 +120,19 @@ class ScriptLibrary:
             for key, settings in self._wanted().items():
                 known = before.get(key)
                 unchanged = known is not None and known.stamp == file_stamp(settings.path)
-                loaded[key] = known if known is not None and unchanged else self._load(key, settings, known)
+                loaded[key] = known if known is not None and unchanged else self.load(settings, key, known)
             if loaded.keys() == before.keys() and all(before[key] is script for key, script in loaded.items()):
                 return False
             self._loaded = loaded
             self._publish()
             return True
 
-    def execute(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        *,
-        parent: str = "",
-        labels: Mapping[str, str] | None = None,
-    ) -> Run:
-        """Run the tool of this name with validated arguments; the whole Run.
-
-        `parent` is the run that called it, and `labels` are that run's.
-        """
-        script = next((script for script in self._scripts if script.settings.name == name), None)
-        if script is None:
-            raise ToolError(
-                unknown("tool script", name, [item.settings.name for item in self._scripts]), code="not_found"
-            )
-        return self._execute(script, arguments, parent, labels)
+    def compiles(self, source: str) -> bool:
+        """Whether a script has correct syntax. It is not run."""
+        with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=lambda _: None) as repl:
+            return repl.run(f"do return end {source}").error is None
 
     def close(self) -> None:
-        if self._own:
-            self._sandbox.close()
         self._closing.close()
 
     def closing(self, part: Any) -> None:
@@ -171,19 +154,25 @@ class ScriptLibrary:
         for folder in self.settings.folders:
             if not folder.is_dir():
                 raise ConfigError(f"[tools] folders: {folder} does not exist or is not a folder")
+        saved = self.settings.saved
+        for folder in (*self.settings.folders, *([] if saved is None else [saved])):
             for file in sorted(folder.glob("*.lua")):
                 if (path := file.resolve()) not in configured:
-                    wanted[str(file)] = ScriptSettings(file.stem, path)
+                    wanted[str(file)] = ScriptSettings(file.stem, path, tools=("*",) if folder == saved else ())
         return wanted
 
-    def _load(self, key: str, settings: ScriptSettings, before: LoadedScript | None) -> LoadedScript:
-        """Load a script. If it is broken, it keeps the tool that it was `before`, whose calls report the problem."""
-        stamp = file_stamp(settings.path)
-        error, source = None, ""
+    def load(
+        self, settings: ScriptSettings, key: str = "", before: LoadedScript | None = None, *, source: str = ""
+    ) -> LoadedScript:
+        """Load a script, by default from its file.
+
+        If it is broken, it keeps the tool that it was `before`, whose calls report the problem.
+        """
+        stamp, error = file_stamp(settings.path), None
         try:
             if settings.problem is not None:
                 raise ToolDefinitionError(settings.problem)
-            source = read_source(settings.path)
+            source = source or read_source(settings.path)
             definition, enclosed = self._define(settings, source)
             named = replace(settings, name=definition.name)
             tool = self._make_tool(key, named, definition, source)
@@ -226,7 +215,8 @@ class ScriptLibrary:
             hints=Hints.of(definition.hints),
             policy=definition.policy,
             call=call,
-            timeout=settings.timeout + 1.0,  # longer than the script's own limit, whose error says more
+            # Longer than the script's own limit, whose error says more. None while it may wait for a person.
+            timeout=None if definition.uses else settings.timeout + 1.0,
             meta={"version": definition.version, "script": str(settings.path), "source": digest(source.encode())},
         )
 
@@ -254,49 +244,72 @@ class ScriptLibrary:
         """The tool's result; a failed run becomes a ToolError."""
         if script is None:
             raise ToolError("the file of this tool was removed", code="unavailable")
-        run = self._execute(script, arguments, context.run_id, context.labels)
+        run = self.execute(script, arguments, context)
         if run.error is None:
             return run.value
         raise _tool_error(run.error, script.settings.name, script.settings.path.name)
 
-    def _execute(
-        self, script: LoadedScript, arguments: Mapping[str, Any], parent: str, labels: Mapping[str, str] | None
+    def execute(
+        self,
+        script: LoadedScript,
+        arguments: Mapping[str, Any],
+        context: Context | None = None,
+        tools: Toolbox | None = None,
     ) -> Run:
-        """Load the script in a new environment and call tool.execute.
+        """Load the script in a new environment and call tool.execute; `tools` stand in for those that it may call.
 
         One run does both, so that errors have the lines of the file and the trail has one row.
         """
+        context = context or Context()
         settings = script.settings
         if script.tool is None or script.problem is not None:
             raise ToolError(f"the tool script {settings.name} cannot be used: {script.problem}", code="unavailable")
-        section = f"tools.script.{settings.name}"
 
         def described(run: Run) -> Run:
             # The line that calls tool.execute is not in the file.
             error = None if run.error is None else without_line(run.error, script.source.count("\n") + 2)
-            return structs.replace(run, parent=parent, tool=settings.name, error=error)
+            return structs.replace(run, parent=context.run_id, tool=settings.name, error=error)
 
-        with script_repl(
-            self._sandbox, settings, section=section, make_api=self._make_api, before_write=described
-        ) as repl:
+        with (
+            _one_deeper(settings.name),
+            script_repl(self._sandbox, settings, described, self._granted(script) if tools is None else tools) as repl,
+        ):
             repl.define("params", dict(arguments))
             repl.define("context.config", dict(settings.config))
             repl.define("context.tool", settings.name)
             for key, value in self._context.items():
                 repl.define(f"context.{key}", value)
-            if not script.enclosed:
-                return repl.run(f"{script.source}\n{_EXECUTE}", labels=labels)
-            return repl.run(f"{_ENCLOSED.replace('{source}', script.source)} {_EXECUTE}", labels=labels)
+            form = f"{_ENCLOSED} {_EXECUTE}" if script.enclosed else f"{{source}}\n{_EXECUTE}"
+            return repl.run(form.replace("{source}", script.source), labels=context.labels, context=context.extra)
+
+    def _granted(self, script: LoadedScript) -> Toolbox:
+        """The tools that a script uses and is granted, as they are now."""
+        uses = script.definition.uses if script.definition is not None else ()
+
+        def granted(tool: Tool) -> bool:
+            patterns = script.settings.tools if tool.path in uses and not tool.execution else ()
+            return any(fnmatchcase(tool.path, pattern) for pattern in patterns)
+
+        return Toolbox(filter(granted, self.tools if uses else ()))
 
 
-def _needs_knowledge(name: str) -> Callable[..., NoReturn]:
+@contextlib.contextmanager
+def _one_deeper(name: str) -> Iterator[None]:
+    """Around the execution of a script; ToolError where too many wait for each other."""
+    if _DEPTH.get() >= _MOST_DEEP:
+        message = f"the tool script {name} was not run: {_MOST_DEEP} tool scripts wait for it"
+        raise ToolError(message, code="limit_depth")
+    before = _DEPTH.set(_DEPTH.get() + 1)
+    try:
+        yield
+    finally:
+        _DEPTH.reset(before)
+
+
+def _needs_knowledge(name: str, *_: Any) -> NoReturn:
     """`context.<name>` of a library that has no knowledge base."""
-
-    def refuse(*_: Any) -> NoReturn:
-        todo = "add [knowledge.sources.NAME] to moonbox.toml and run `moonbox sync`"
-        raise ToolError(f"context.{name} needs a knowledge base; {todo}", code="unavailable")
-
-    return refuse
+    todo = "add [knowledge.sources.NAME] to moonbox.toml and run `moonbox sync`"
+    raise ToolError(f"context.{name} needs a knowledge base; {todo}", code="unavailable")
 
 
 def _key(settings: ScriptSettings) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from moonbox.failures import one_line
 from moonbox.sources.specification import fields, items
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from moonbox.sources.specification import Operation, Schemas, Specification
 
@@ -20,9 +21,10 @@ _STYLES = {
     "path": ("simple",),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "header": ("simple",),
+    "cookie": ("form",),
 }
 _DELIMITERS = {"spaceDelimited": "%20", "pipeDelimited": "|"}
-_FORM = "application/x-www-form-urlencoded"
+_FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})  # as the standard says
 _OWN_HEADERS = frozenset({"connection", "content-length", "cookie", "host", "te", "transfer-encoding", "upgrade"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
@@ -60,6 +62,7 @@ class Arguments:
         self._required: list[str] = []
         self._body_type = ""
         self._body_fields: tuple[str, ...] | None = None
+        self._files: set[str] = set()
         self._body_name = "body"
         listed = [*items(operation.shared.get("parameters")), *items(operation.data.get("parameters"))]
         found = [specification.resolve(item) for item in listed]
@@ -76,18 +79,21 @@ class Arguments:
         """Raises ArgumentError for what cannot be written."""
         path, headers = self._path, dict[str, bytes]()
         query: list[str] = []
+        cookies: list[str] = []
         for item in self._parameters:
             value = given.get(item.argument)
             if value is None:
                 continue
-            if item.place == "query":
-                query += _pairs(item, value)
+            if item.place in ("query", "cookie"):
+                (query if item.place == "query" else cookies).extend(_pairs(item, value))
             elif item.place == "path":
                 path = path.replace("{" + item.name + "}", _simple(item, value, lambda text: quote(text, safe="")))
             else:
                 headers[item.name.lower()] = header_value(item.name, _simple(item, value, str))
         if {".", ".."} & set(path.split("/")) or "//" in path:
             raise ArgumentError("a parameter of the path must not be empty, '.' or '..'")
+        if cookies:
+            headers["cookie"] = "; ".join(cookies).encode()
         body = self._body(given, headers)
         if len(body) > _MOST_BODY:
             raise ArgumentError(f"the body has {len(body):,} bytes; at most {_MOST_BODY:,} can be sent")
@@ -99,8 +105,8 @@ class Arguments:
             raise ToolDefinitionError(f"the parameter {one_line(repr(name), 80)} is invalid")
         if place == "header" and name.lower() in _IGNORED_HEADERS:
             return
-        if place == "header" and (name.lower() in _OWN_HEADERS or not _TOKEN.fullmatch(name)):
-            raise ToolDefinitionError(f"the header {one_line(repr(name), 80)} cannot be a parameter")
+        if place in ("header", "cookie") and (name.lower() in _OWN_HEADERS or not _TOKEN.fullmatch(name)):
+            raise ToolDefinitionError(f"the {place} {one_line(repr(name), 80)} cannot be a parameter")
         style = item.get("style", _STYLES[place][0])
         content = fields(item.get("content"))
         if style not in _STYLES[place] or not all(map(_is_json, content)):
@@ -118,20 +124,22 @@ class Arguments:
     def _add_body(self, body: Mapping[str, Any], specification: Specification) -> None:
         """Its fields are parameters beside the others where it is a plain object, else it is one parameter."""
         content = fields(body.get("content"))
-        self._body_type = kind = min(
-            content, key=lambda kind: 0 if _is_json(kind) else 1 if kind == _FORM else 2, default=""
-        )
-        if not _is_json(kind) and kind != _FORM:
+        forms = (_FORM, _MULTIPART)
+        order = {kind: 0 if _is_json(kind) else 1 + forms.index(kind) if kind in forms else 3 for kind in content}
+        self._body_type = kind = min(content, key=order.__getitem__, default="")
+        if order.get(kind, 3) == 3:
             raise ToolDefinitionError(f"its request body of type {one_line(kind, 80) or 'nothing'} is not supported")
         schema = fields(content[kind]).get("schema", {})
         plain = specification.resolve(schema) if isinstance(schema, dict) else {}
         parts = fields(plain.get("properties"))
+        if kind == _MULTIPART:
+            parts = {name: self._part(name, specification.resolve(part)) for name, part in parts.items()}
         is_open = (
             bool(plain.get("additionalProperties"))
             or plain.keys() & _NOT_PLAIN
             or parts.keys() & self._properties.keys()
         )
-        if not parts or (is_open and kind != _FORM):
+        if not parts or (is_open and kind not in forms):
             self._body_name = "body" if "body" not in self._properties else "request_body"
             self._properties[self._body_name] = schema
             self._required += [self._body_name] if body.get("required") is True else []
@@ -140,12 +148,21 @@ class Arguments:
             self._properties |= parts
             self._required += items(plain.get("required")) if body.get("required") is True else []
 
+    def _part(self, name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A part of a multipart body. A file is text or a medium, of which the service gets the bytes."""
+        if schema.get("format") != "binary" and "contentMediaType" not in schema:
+            return schema
+        self._files.add(name)
+        return {**schema, "type": "string", "format": "binary"}
+
     def _body(self, given: Mapping[str, Any], headers: dict[str, bytes]) -> bytes:
         value = given.get(self._body_name) if self._body_type else None
         if self._body_fields is not None:
             value = {name: given[name] for name in self._body_fields if name in given} or None
         if value is None:
             return b""
+        if self._body_type == _MULTIPART:
+            return _multipart(fields(value), self._files, headers)
         headers["content-type"] = b"application/json" if "*" in self._body_type else self._body_type.encode()
         if self._body_type != _FORM:
             return _json(value).encode()
@@ -186,6 +203,21 @@ def _pairs(item: _Parameter, value: Any) -> list[str]:
     if explode:
         return [f"{name}={text}" for name, part_texts in texts for text in part_texts]
     return [f"{name}={_DELIMITERS.get(item.style, ',').join(part_texts)}" for name, part_texts in texts]
+
+
+def _multipart(value: Mapping[str, Any], files: Collection[str], headers: dict[str, bytes]) -> bytes:
+    boundary = token_hex(16)
+    headers["content-type"] = f"{_MULTIPART}; boundary={boundary}".encode()
+    pieces = []
+    for name, part in value.items():
+        label = name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+        for item in part if isinstance(part, list) else [part]:
+            more = f'; filename="{label}"\r\ncontent-type: application/octet-stream' if name in files else ""
+            more = "\r\ncontent-type: application/json" if isinstance(item, list | dict) else more
+            data = item if isinstance(item, bytes) else _text(item).encode("utf-8", "surrogatepass")
+            head = f'--{boundary}\r\ncontent-disposition: form-data; name="{label}"{more}\r\n\r\n'
+            pieces.append(head.encode("utf-8", "replace") + data + b"\r\n")
+    return b"".join([*pieces, f"--{boundary}--\r\n".encode()])
 
 
 def _text(value: Any) -> str:

@@ -21,6 +21,7 @@ from moonbox.sources.specification import MAX_BYTES, Operation, Schemas, Specifi
 from moonbox.tools.function import Context, injections, plan_call
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import LONGEST_NAME
+from moonbox.tools.paging import paging_form
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
@@ -101,8 +102,11 @@ def _tools(
         try:
             if settings.base_url is None and ("servers" in operation.data or "servers" in operation.shared):
                 raise ToolDefinitionError("it has a server of its own, which is not supported; give base_url")
-            tool = _tool(operation, name, Arguments(operation, specification, requests), service, settings)
-            tool = tool.with_(namespace=space, returns=_returns(operation, specification, responses))
+            arguments, returns = (
+                Arguments(operation, specification, requests),
+                _returns(operation, specification, responses),
+            )
+            tool = _tool(operation, name, arguments, returns, service, settings).with_(namespace=space)
             if tool.path in tools:
                 tool = tool.with_(name=_name(operation, by_path=True))
                 problems.append(f"{operation.where}: the name '{name}' is taken; it is offered as '{tool.name}'")
@@ -114,9 +118,18 @@ def _tools(
     return list(tools.values())
 
 
-def _tool(operation: Operation, name: str, arguments: Arguments, service: Service, settings: OpenApiSettings) -> Tool:
+def _tool(
+    operation: Operation,
+    name: str,
+    arguments: Arguments,
+    returns: dict[str, Any] | None,
+    service: Service,
+    settings: OpenApiSettings,
+) -> Tool:
+    linked = False
+
     def call(given: dict[str, Any], context: Context) -> Any:
-        return service.call(operation.method, arguments.write(given), context.cancelled)
+        return service.call(operation.method, arguments.write(given), context.cancelled, with_next=linked)
 
     reads = operation.method in ("GET", "HEAD")
     policy: Policy = "auto" if reads else "approve"
@@ -127,6 +140,7 @@ def _tool(operation: Operation, name: str, arguments: Arguments, service: Servic
         call=call,
         description=_description(operation),
         parameters=arguments.schema,
+        returns=returns,
         policy=policy,
         hints=Hints(
             read_only=reads,
@@ -140,7 +154,16 @@ def _tool(operation: Operation, name: str, arguments: Arguments, service: Servic
     )
     if tool.binder is not None:
         tool.binder.check()
-    return tool
+    # A bare list has no place for the cursor of the next page: it comes in the header Link.
+    form = paging_form(tool) or {}
+    linked = form.keys() in ({"cursor"}, {"cursor", "limit"}) and fields(returns).get("type") == "array"
+    return tool.with_(returns=_with_next(fields(returns))) if linked else tool
+
+
+def _with_next(returns: Mapping[str, Any]) -> dict[str, Any]:
+    items = {key: value for key, value in returns.items() if key != "$defs"}
+    properties = {"items": items, "next": {"type": "string"}}
+    return {"type": "object", "properties": properties, "required": ["items"], "$defs": returns.get("$defs", {})}
 
 
 def _returns(operation: Operation, specification: Specification, schemas: Schemas) -> dict[str, Any] | None:

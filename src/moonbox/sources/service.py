@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import threading
 import time
 import weakref
@@ -15,8 +16,7 @@ from moonbox.errors import ToolError, UsageError
 from moonbox.failures import one_line, words_of
 from moonbox.media import Media
 from moonbox.net.addresses import NetError, is_loopback, parse_target
-from moonbox.net.client import Client, PublicAddresses, Request
-from moonbox.net.json import parse_json
+from moonbox.net.client import Client, PublicAddresses, Request, parse_json
 from moonbox.sandbox.clock import CLOCK
 from moonbox.secrets import SecretRedactor
 from moonbox.sources.arguments import header_value
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _LONGEST_MESSAGE = 400
 _MARGIN = 1.0  # seconds of a run that stay for the request after a wait
 _LOOK = 0.1
+_NEXT = re.compile(r'<([^<>]*)>[^<>,]*;\s*rel="?next\b')
 _CODES = {"not_allowed": "denied", "too_large": "result_too_large"}
 
 
@@ -66,13 +67,20 @@ class Service:
         self._not_before = 0.0
         weakref.finalize(self, self._client.close)
 
-    def call(self, method: str, written: Written, cancelled: Callable[[], bool]) -> Any:
-        """The answer as a value; raises ToolError for a status of 300 and above."""
+    def call(self, method: str, written: Written, cancelled: Callable[[], bool], *, with_next: bool = False) -> Any:
+        """The answer as a value; raises ToolError for a status of 300 and above.
+
+        With `with_next`, a list is `items` beside `next`, the address of the next page in the header Link.
+        """
         try:
             response = self._send(method, written, cancelled)
             if response.status >= 300:
                 raise _failure(response)
-            return self._redact(_value(method, response))
+            value = _value(method, response)
+            if with_next and isinstance(value, list):
+                following = _NEXT.search(response.headers.get("link", ""))
+                value = {"items": value, **({"next": following[1]} if following else {})}
+            return self._redact(value)
         except NetError as problem:
             code, message = _CODES.get(problem.code, problem.code), self._redact(problem.message)
             raise ToolError(message, code=code, retryable=problem.retryable) from None
@@ -140,8 +148,10 @@ class _Credentials:
         if place == "query":
             joint = "&" if "?" in target.path else "?"
             return replace(target, path=f"{target.path}{joint}{urlencode({name: settings.api_key})}")
-        text = f"{name}={settings.api_key}" if place == "cookie" else settings.api_key
-        headers["cookie" if place == "cookie" else name.lower()] = header_value("api_key", text)
+        key = header_value("api_key", settings.api_key)
+        if place == "cookie":
+            key = b"; ".join([f"{name}=".encode() + key, *([headers["cookie"]] if "cookie" in headers else [])])
+        headers["cookie" if place == "cookie" else name.lower()] = key
         return target
 
     def forget(self) -> bool:

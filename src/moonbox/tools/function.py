@@ -35,6 +35,10 @@ def _never() -> bool:
     return False
 
 
+def _ignore(spent: Mapping[str, Any]) -> None:
+    """Where there is no record."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The call that a tool is answering. A parameter annotated `Context` receives it and is not in the schema."""
@@ -53,6 +57,8 @@ class Context:
     """Whether the run has ended; a long synchronous tool should check this now and then and give up."""
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The labels of the run."""
+    report: Callable[[Mapping[str, Any]], None] = _ignore
+    """Puts what the call spent, such as tokens, into its record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,10 @@ class ResultSchema:
             return None
         return f"the result of {self._tool} is of type {kind}, not {'|'.join(sorted(kinds or ()))} as declared"
 
+    def check_schema(self) -> None:
+        """Raise ToolError if the schema is invalid."""
+        _ = self._validator
+
     def check(self, value: Any) -> None:
         """Raise ToolError if the value does not fit."""
         problem = next(self._validator.iter_errors(stand_in(value)), None)

@@ -18,6 +18,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
+from moonbox.languages.notation import SHORT, Notation
 from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
 from moonbox.tools.facts import SENTENCE, one_line, sentences, telling
@@ -39,10 +40,10 @@ _MOST_FIELDS_IN_MESSAGES = 16
 _FEW = 4
 
 
-def render(tool: Tool, level: Level = "brief", *, name: str | None = None) -> str:
+def render(tool: Tool, level: Level = "brief", *, name: str | None = None, notation: Notation = SHORT) -> str:
     """The tool at that level of detail; `name` replaces its path, where a script writes it differently."""
     shown = tool.path if name is None else name
-    signatures = Signatures([tool])
+    signatures = Signatures([tool], notation=notation)
     match level:
         case "name":
             return shown
@@ -51,7 +52,7 @@ def render(tool: Tool, level: Level = "brief", *, name: str | None = None) -> st
         case "brief":
             return signatures.alone(tool, shown) + sentence(tool)
         case "full":
-            return "\n".join(described(tool, Signatures([tool], facts_of_results=True), shown))
+            return "\n".join(described(tool, Signatures([tool], notation=notation, facts_of_results=True), shown))
         case "schema":
             return f"{signatures.alone(tool, shown)}{sentence(tool)}\n  schema: {parameters_schema(tool)}"
     raise UsageError(unknown("level", str(level), LEVELS))
@@ -60,10 +61,12 @@ def render(tool: Tool, level: Level = "brief", *, name: str | None = None) -> st
 class Signatures:
     """Signatures of several tools, in which each type that they share is written once."""
 
-    def __init__(self, tools: Iterable[Tool], *, facts: bool = False, facts_of_results: bool = False) -> None:
+    def __init__(
+        self, tools: Iterable[Tool], *, notation: Notation = SHORT, facts: bool = False, facts_of_results: bool = False
+    ) -> None:
         tools = list(tools)
         names = {tool.name for tool in tools}
-        self._book = TypeBook(taken=names)
+        self._book = TypeBook(taken=names, notation=notation)
         self._parameters: dict[str, Template] = {}
         self._results: dict[str, Template] = {}
         for tool in tools:
@@ -121,10 +124,11 @@ def sentence(tool: Tool) -> str:
 
 
 def worth_saying(tool: Tool, *, facts: bool = False, shared: Set[str] = frozenset()) -> str:
-    """The same for a list of many tools: without a sentence that only repeats names of the signature.
+    """The same for a list of many tools: without a sentence that only repeats the signature's names.
 
     With facts, also with later sentences that tell what to know. `shared` words (see `shared_words`) say nothing
-    either, but as the first."""
+    either, but as the first.
+    """
     first = first_sentence(tool.description)
     stems, called = words(first), set(words(tool.path))
     known = called.union(shared, *(words(name) for name in _field_names(tool)))
@@ -152,9 +156,9 @@ def parameters_schema(tool: Tool) -> str:
     return visible(minified(_without_narration(tool.parameters)))
 
 
-def type_text(schema: Schema, document: Document, *, nested: int = 1) -> str:
+def type_text(schema: Schema, document: Document, *, nested: int = 1, notation: Notation = SHORT) -> str:
     """A schema as a short type, so many levels deep: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`."""
-    book = TypeBook(most_fields=_MOST_FIELDS_IN_MESSAGES)
+    book = TypeBook(most_fields=_MOST_FIELDS_IN_MESSAGES, notation=notation)
     return book.plain(Reader(book, document, depth=nested).read(schema))
 
 
@@ -198,7 +202,7 @@ def _shown(document: Document) -> list[tuple[str, Schema]]:
 def _parameters(tool: Tool, book: TypeBook, *, facts: bool) -> Template:
     must = set(tool.document.required(tool.document.root))
     reader = Reader(book, tool.document, facts=facts)
-    fields = [reader.field(name, part, required=name in must) for name, part in _shown(tool.document)]
+    fields = [reader.parameter(name, part, required=name in must) for name, part in _shown(tool.document)]
     return ("(", *joined(", ", fields), ")")
 
 

@@ -21,6 +21,7 @@ _MOST_SUBSCHEMAS = 1000  # of one schema; a server's schema may be built to grow
 _DEEPEST = 30
 _MOST_BRANCHES = 16
 _LONGEST_CHAIN = 32
+_LONGEST_DEFAULT = 30  # characters
 _WORDS = frozenset({"$ref", "$defs", "definitions", "title", "description", "default", "examples", "$schema"})
 
 
@@ -29,6 +30,8 @@ class Reader:
 
     def __init__(self, book: TypeBook, document: Document, *, facts: bool = False, depth: int | None = None) -> None:
         self._book = book
+        self._notation = book.notation
+        self._word = book.notation.word
         self._document = document
         self._facts = facts
         self._depth = depth
@@ -43,9 +46,9 @@ class Reader:
             hint, titled = ref.split("/")[-1], True
         schema = self._target(schema)
         if schema is False:
-            return ("never",)
+            return (self._word("never"),)
         if not isinstance(schema, dict):
-            return ("any",)
+            return (self._word("any"),)
         if (known := self._read.get(id(schema))) is not None:
             if len(known) == 1 and isinstance(known[0], int):
                 self._book.suggest(known[0], hint, titled=titled)
@@ -65,16 +68,30 @@ class Reader:
 
     def field(self, name: str, schema: Schema, *, required: bool) -> Template:
         """`name?: type`, with the values that its description allows, and what else that says."""
+        key = self._notation.constant(name) if self._notation.quoted else key_text(name)
+        return (f"{key}{'' if required else '?'}: ", *self._value(name, schema))
+
+    def parameter(self, name: str, schema: Schema, *, required: bool) -> Template:
+        """The same as a parameter, which the notation may write in another way."""
+        form = "{name}: {type}" if required else self._notation.optional
+        before, after = form.replace("{name}", key_text(name)).split("{type}")
+        part = self._document.deref(schema)
+        default = self._notation.constant(part["default"]) if isinstance(part, dict) and "default" in part else "..."
+        after = after.replace("{default}", default if len(default) <= _LONGEST_DEFAULT else "...")
+        return (before, *self._value(name, schema), *([after] if after else []))
+
+    def _value(self, name: str, schema: Schema) -> Template:
         template = self.read(schema, name)
         part = self._document.deref(schema)
         description = part.get("description") if isinstance(part, dict) else None
         words = description if isinstance(description, str) else ""
-        if template in _OF_TEXT and (values := allowed_values(words)):
-            listed = "|".join(minified(value) for value in values)
-            template = (f"({listed})" if "[]" in template else listed, *template[1:])
+        text = (self._word("string"),)
+        for form in (lambda inner: inner, lambda inner: self._either([inner, (self._word("null"),)]), self._list):
+            if template == form(text) and (values := allowed_values(words)):
+                template = form((self._notation.either.join(map(self._notation.constant, values)),))
         said = remark(name, words, part.get("format") if isinstance(part, dict) else None) if self._facts else ""
         fact = (Fact(f" ({said})"),) if said and self._book.is_new(name, said) else ()
-        return (f"{key_text(name)}{'' if required else '?'}: ", *template, *fact)
+        return (*template, *fact)
 
     def _target(self, schema: Schema) -> Schema:
         """What a reference leads to: the same object wherever nothing but words stands beside the reference."""
@@ -89,16 +106,17 @@ class Reader:
         if id(schema) not in self._shapes:
             return (self._kinds_text(schema),)
         others = sorted((self._document.kinds(schema) or frozenset()) - {"object"})
-        return _either([(self._shapes[id(schema)],), *((kind,) for kind in others)])
+        return self._either([(self._shapes[id(schema)],), *((self._word(kind),) for kind in others)])
 
     def _kinds_text(self, schema: dict[str, Any]) -> str:
-        return "|".join(sorted(self._document.kinds(schema) or ())) or "any"
+        kinds = [self._word(kind) for kind in sorted(self._document.kinds(schema) or ())]
+        return self._notation.either.join(kinds) or self._word("any")
 
     def _choices(self, schema: dict[str, Any]) -> str:
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if not isinstance(values, list) or not values:
             return ""
-        text = "|".join(minified(value) for value in values)
+        text = self._notation.either.join(map(self._notation.constant, values))
         if len(values) <= _MOST_CHOICES and len(text) <= _LONGEST_CHOICES:
             return text
         return self._kinds_text(schema)
@@ -107,7 +125,7 @@ class Reader:
         for keyword in ("anyOf", "oneOf"):
             branches = schema.get(keyword)
             if isinstance(branches, list) and branches and not schema.get("properties"):
-                return _either([self.read(branch, hint) for branch in branches[:_MOST_BRANCHES]])
+                return self._either([self.read(branch, hint) for branch in branches[:_MOST_BRANCHES]])
         parts = schema.get("allOf")
         if not isinstance(parts, list) or "type" in schema or "properties" in schema:
             return ()
@@ -115,7 +133,8 @@ class Reader:
             return self.read(parts[0], hint, titled=titled)
         if self._document.properties(schema):
             return ()
-        return next((text for part in parts if (text := self.read(part, hint)) != ("any",)), ("any",))
+        any_ = (self._word("any"),)
+        return next((text for part in parts if (text := self.read(part, hint)) != any_), any_)
 
     def _typed(self, schema: dict[str, Any], hint: str, titled: bool) -> Template:
         declared = schema.get("type")
@@ -125,7 +144,7 @@ class Reader:
             kinds = [str(kind) for kind in declared]
         else:
             kinds = sorted(self._document.kinds(schema) or ())
-        return _either([self._one(kind, schema, hint, titled) for kind in kinds]) or ("any",)
+        return self._either([self._one(kind, schema, hint, titled) for kind in kinds]) or (self._word("any"),)
 
     def _one(self, kind: str, schema: dict[str, Any], hint: str, titled: bool) -> Template:
         if kind == "array":
@@ -134,8 +153,9 @@ class Reader:
             return self._object(schema, hint, titled)
         if kind == "string" and schema.get("contentMediaType") == "application/json":
             inner = schema.get("contentSchema")
-            return ("string (JSON: ", *self.read(inner, hint), ")") if isinstance(inner, dict) else ("string (JSON)",)
-        return (kind if kind in _PLAIN else "any",)  # a server's result schema may say anything
+            text = self._word("string")
+            return (f"{text} (JSON: ", *self.read(inner, hint), ")") if isinstance(inner, dict) else (f"{text} (JSON)",)
+        return (self._word(kind if kind in _PLAIN else "any"),)  # a server's result schema may say anything
 
     def _array(self, schema: dict[str, Any], hint: str) -> Template:
         if isinstance(first := schema.get("prefixItems"), list):
@@ -143,16 +163,24 @@ class Reader:
             return ("[", *joined(", ", parts), "]")
         items = schema.get("items")
         if not isinstance(items, dict):
-            return ("array",)
-        inner = self.read(items, singular(hint))
-        return ("(", *inner, ")[]") if _has_bar(inner) else (*inner, "[]")
+            return (self._word("array"),)
+        return self._list(self.read(items, singular(hint)))
+
+    def _list(self, inner: Template) -> Template:
+        before, after = self._notation.around(self._notation.array)
+        return ("(", *inner, f"){after}") if not before and _has_bar(inner) else _around(before, inner, after)
+
+    def _either(self, templates: list[Template]) -> Template:
+        unique = list(dict.fromkeys(templates))
+        any_ = (self._word("any"),)
+        return any_ if any_ in unique else joined(self._notation.either, unique)
 
     def _object(self, schema: dict[str, Any], hint: str, titled: bool) -> Template:
         named, must = self._document.properties(schema), set(self._document.required(schema))
         rest = schema.get("additionalProperties") or _first_value(schema.get("patternProperties"))
         others = isinstance(rest, dict) and bool(rest)
         if (not named and not others) or self._depth == 0:
-            return ("object",)
+            return (self._word("object"),)
         at = len(self._book.shapes)
         shape = Shape(hint=hint, titled=titled, is_map=not named)
         self._book.shapes.append(shape)
@@ -168,10 +196,14 @@ class Reader:
     def _fill(self, shape: Shape, at: int, named: dict[str, Schema], must: set[str], rest: Schema) -> None:
         most = self._book.most_fields
         fields = [self.field(name, part, required=name in must) for name, part in list(named.items())[:most]]
-        if rest is not None:
-            fields.append(("[string]: ", *self.read(rest, singular(shape.hint))))
+        before, after = self._notation.around(self._notation.mapping)
+        inside = () if rest is None else self.read(rest, singular(shape.hint))
+        if inside and named:
+            fields.append((f"[{self._word('string')}]: ", *inside))
         more: list[Template] = [("…",)] if len(named) > most else []
-        shape.body = ("{", *joined(", ", fields + more), "}")
+        shape.body = (
+            _around(before, inside, after) if inside and not named else ("{", *joined(", ", fields + more), "}")
+        )
         self._book.close(at)
 
 
@@ -197,9 +229,8 @@ def _first_value(table: Any) -> Any:
     return next(iter(table.values()), None) if isinstance(table, dict) else None
 
 
-def _either(templates: list[Template]) -> Template:
-    unique = list(dict.fromkeys(templates))
-    return ("any",) if ("any",) in unique else joined("|", unique)
+def _around(before: str, inner: Template, after: str) -> Template:
+    return (*([before] if before else []), *inner, after)
 
 
 def _has_bar(template: Template) -> bool:
@@ -213,4 +244,3 @@ def _has_bar(template: Template) -> bool:
 
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_OF_TEXT = frozenset({("string",), ("string", "|", "null"), ("string", "[]")})

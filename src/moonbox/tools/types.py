@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from moonbox.languages.notation import SHORT, Notation
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
@@ -53,7 +55,10 @@ class Shape(Struct):
 class TypeBook:
     """Types of any number of schemas, each written with the names of all."""
 
-    def __init__(self, *, taken: Iterable[str] = (), most_fields: int = _MOST_FIELDS) -> None:
+    def __init__(
+        self, *, taken: Iterable[str] = (), most_fields: int = _MOST_FIELDS, notation: Notation = SHORT
+    ) -> None:
+        self.notation = notation
         self.most_fields = most_fields
         self.shapes: list[Shape] = []
         self._taken = {*_RESERVED, *taken}

@@ -94,7 +94,7 @@ class Child:
         try:
             while True:
                 self._answer()
-        except HangUp:
+        except (HangUp, EngineLost):
             return
 
     def warm_up(self) -> None:
@@ -114,13 +114,12 @@ class Child:
             apply_configuration(self._vm, marshal.loads(payload))
         elif kind == protocol.GLOBALS:
             self._send(protocol.DEFINED, self._vm.globals())
+        elif kind == protocol.CHECK:
+            self._send(protocol.CHECKED, _done(self._vm.check(payload), 0))
 
     def _run(self, source: bytes, number: int, seed: int) -> None:
         self._flushed = 0.0
-        try:
-            outcome = self._vm.run(source, number, seed)
-        except EngineLost:
-            raise HangUp from None
+        outcome = self._vm.run(source, number, seed)
         self._flush()
         kept = outcome.kept
         value_kept = kept == 1 and outcome.kind == "ok"

@@ -8,6 +8,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         ANSWERS     [(call id, ok, value or error), …] for some of the calls under way; MessagePack for a native worker
         HALT        the run must end instead of being answered: one byte, the reason
         GLOBALS     tell what the scripts have defined
+        CHECK       tell what is wrong with a script that is not run: its source
     worker → host   assumed hostile: payloads are JSON or raw text, bounded, checked before use, never marshal
         READY       the layers of the jail: lines of name, 0 or 1, detail, with tabs between
         OUTPUT      printed bytes
@@ -18,6 +19,7 @@ A frame is one byte of type, four bytes of length (little endian), and the paylo
         VALUE_KEPT  the same as KEPT with 1 and VALUE
         DONE        how else a run ended
         DEFINED     [[name, kind], …]
+        CHECKED     the same as DONE, of a script that was not run
 
 On a second socket the host may send STOP = (run number, reason) at any time; the worker sends nothing there.
 """
@@ -37,8 +39,8 @@ RUN_HEAD = struct.Struct("<IQ")
 _RUN_FRAME = struct.Struct("<BIIQ")  # HEADER and RUN_HEAD
 SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds of processor time, bytes of output cut
 
-CONFIGURE, RUN, ANSWERS, HALT, GLOBALS = 1, 2, 3, 4, 5
-READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, VALUE_KEPT = 16, 17, 18, 19, 20, 21, 22, 23, 24
+CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, CHECK = 1, 2, 3, 4, 5, 6
+READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, VALUE_KEPT, CHECKED = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25
 ENDS_WELL = frozenset((VALUE, VALUE_KEPT))
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox import Limits, Sandbox, tool
+from moonbox import Limits, Sandbox, Tool, tool
+from moonbox.project.python_tools import load_tools
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -51,6 +52,15 @@ def test_calls_are_made_in_one_batch(source: str, box: Sandbox) -> None:
 def test_calls_that_are_not_awaited_are_made_one_by_one(box: Sandbox) -> None:
     run = box.run('[get(id=i)["id"] for i in range(3)]')
     assert [call.batch for call in run.calls] == [1, 2, 3]
+
+
+def test_names_that_python_cannot_write() -> None:
+    places = (("a-b", None), ("get", "my-server"), ("import", None), ("list", "class"), ("who", "git.hub"))
+    tools = [Tool.from_schema(name=name, namespace=space, call=lambda _: 1) for name, space in places]
+    calls = "a_b(), my_server.get(), import_(), tools.import_(), class_.list(), git.hub.who()"
+    with Sandbox(tools, language="python") as box:
+        run = box.run(f"len([{calls}])")
+        assert (run.error, run.value) == (None, 6)
 
 
 # The process beside the worker
@@ -100,13 +110,48 @@ def test_the_engines_process_ends_with_its_repl() -> None:
         wait_until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
 
 
+@pytest.mark.parametrize("first", [30, 0.4], ids=["then_shorter", "then_longer"])
+def test_each_run_has_its_own_timeout_and_keeps_the_state(first: float) -> None:
+    endless, longer = "while True:\n    x = 2", "import time\nfor i in range(3 * 10**6):\n    pass\ni"
+    with Sandbox([get], language="python", limits=Limits(timeout=first)) as box, box.repl() as repl:
+        assert repl.run("x = 1\ndef f(i):\n    return get(id=i)['twice'] + x\nf(1)").value == 3
+        for _ in range(2):
+            run = repl.run(endless, timeout=0.5)
+            assert run.error is not None and run.error.limit == "time" and not run.state_lost
+            assert repl.run(longer, timeout=60).value == 3 * 10**6 - 1
+            assert repl.run("f(2)", timeout=60).value == 6
+
+
 def test_what_does_not_stop_is_ended_by_the_hosts_clock() -> None:
-    source = "try:\n    sum(range(10**15))\nfinally:\n    x = 10 ** (10 ** 7) % 7"
-    with Sandbox(language="python", limits=Limits(timeout=30)) as box, box.repl() as repl:
-        assert repl.run("x = 1").ok
-        run = repl.run(source, limits=Limits(timeout=0.5))  # Monty's own limit is the first run's: 30 s
+    with Sandbox(language="python", limits=Limits(timeout=0.5)) as box, box.repl() as repl:
+        run = repl.run("n = 7 ** (10 ** 6)\nfor i in range(100):\n    n = n * n % (10 ** (10 ** 6) + 9)")
         assert run.error is not None and run.error.limit == "time" and run.state_lost
         assert repl.run("1 + 1").value == 2
+
+
+def test_a_script_that_calls_is_stopped_between_two_calls(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.run("n = 0").ok
+        source = "while True:\n    try:\n        get(id=n)\n        n += 1\n    except Exception:\n        pass"
+        run = repl.run(source, limits=Limits(timeout=0.5, max_tool_calls=10**6))
+        assert run.error is not None and run.error.limit == "time" and not run.state_lost
+        assert repl.run("n > 0").value is True
+
+
+def test_globals(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.globals() == {}
+        source = (
+            "import math, statistics\na = 1\nb = [get(id=1)]\nfor i in range(2): pass\n"
+            "def f():\n    global c\n    c, inner = 'x', 1\nf()\nnothing = None\nif a > 1:\n    never = 1\n"
+            "class Row: pass\nrow = Row()\nlist(range(1000))"
+        )
+        assert repl.run(source).ok
+        kinds = {"a": "int", "b": "list", "i": "int", "f": "function", "c": "str", "nothing": "NoneType"}
+        assert repl.globals() == {**kinds, "Row": "type", "row": "Row", "_": "list", "_1": "list"}
+        assert repl.run("def _kind(f):\n    print('x' * 10**6)\n    return get(id=1)").ok  # only fools itself
+        assert repl.globals() == {}
+        assert repl.run("a").value == 1
 
 
 def test_the_layers_of_the_jail_can_be_required() -> None:
@@ -119,3 +164,15 @@ def test_a_run_is_the_same_in_every_process() -> None:
     with Sandbox(language="python") as box, box.repl() as one, box.repl() as other:
         first = one.run(source)
         assert first.ok and first.value[:2] == other.run(source).value[:2]
+
+
+def test_the_example_comes_to_what_its_twin_in_lua_comes_to() -> None:
+    examples = Path(__file__).parents[3] / "examples"
+    tools = load_tools([str(examples / "demo.py")])
+    values = []
+    for script, language in (("expenses.lua", "lua"), ("expenses.py", "python")):
+        with Sandbox(tools, language=language, limits=Limits(timeout=60)) as box:
+            run = box.run((examples / script).read_text(encoding="utf-8"))
+            assert run.error is None and len(run.calls) == 20
+            values.append(run.value)
+    assert values[0] == values[1] > 0

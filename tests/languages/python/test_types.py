@@ -21,28 +21,37 @@ ROW = {
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Sandbox]:
-    def made(name: str, returns: Any, value: Any) -> Tool:
+    def made(name: str, returns: Any, value: Any, namespace: str | None = None) -> Tool:
         parameters = {"type": "object", "properties": {"id": {"type": "integer"}}}
-        return Tool.from_schema(name=name, description="", parameters=parameters, call=lambda _: value, returns=returns)
+        more: Any = {"call": lambda _: value, "returns": returns, "namespace": namespace}
+        return Tool.from_schema(name=name, description="", parameters=parameters, **more)
 
     rows = made("rows", {"type": "array", "items": ROW}, [{"id": 1, "tags": ["a"]}])
     text = made("text", {"type": "string"}, "abc")
     loose = made("loose", {"type": "object", "properties": {"a": {"type": "integer"}}}, {"a": 1, "b": 2})
-    with Sandbox(tools=[rows, text, loose], language="python", limits=Limits(timeout=60)) as box:
+    count = made("count", {"type": "integer"}, 1, "my-shop")
+    with Sandbox(tools=[rows, text, loose, count], language="python", limits=Limits(timeout=60)) as box:
         yield box
 
 
 WRONG = {
     "rows(id=1)\nfor r in rows(id=1):\n    print(r.id)": (3, "object of type 'Rows' has no attribute 'id'"),
+    "import json\ntools.text(id=1) + 5": (2, "operator '+' is not supported between objects of type 'str' and"),
+    "my_shop.count(id=1).x": (1, "object of type 'int' has no attribute 'x'"),
+    "\n\nfor n in tools.my_shop.count(id=1): pass": (3, "object of type 'int' is not iterable"),
+    "from tools import text as t\ntext(id=1).lowr()": (2, "object of type 'str' has no attribute 'lowr'"),
     "r = rows(id=1)\nr[0]['idd']": (2, "unknown key \"idd\" for TypedDict 'Rows'"),
     "x = 1\ntext(id=1) + 5": (2, "operator '+' is not supported between objects of type 'str' and 'Literal[5]'"),
 }
 
 
 @pytest.mark.parametrize("source", WRONG)
-def test_what_cannot_work_is_not_run(source: str, box: Sandbox) -> None:
+def test_what_cannot_work_is_found_and_not_run(source: str, box: Sandbox) -> None:
     line, message = WRONG[source]
-    run = box.run(source)
+    with box.repl() as repl:
+        [found] = repl.check(source)
+        run = repl.run(source)
+    assert (found.severity, found.line, found.code, message in found.message) == ("error", line, "types", True)
     assert run.error is not None
     assert (run.error.kind, run.error.line, run.error.code, run.calls) == ("check", line, "types", ())
     assert message in run.error.message
@@ -63,7 +72,20 @@ WORKS = [
 
 @pytest.mark.parametrize("source", WORKS)
 def test_what_works_is_run(source: str, box: Sandbox) -> None:
-    assert box.run(source).error is None
+    with box.repl() as repl:
+        assert repl.check(source) == ()
+        assert repl.run(source).error is None
+
+
+def test_a_check_runs_nothing_and_changes_nothing(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.check("x = (1,\ny = 2")[0].line == 2
+        assert repl.check("x = 1\nprint(text(id=x))\nwhile True: pass") == ()
+        assert repl.run("def f():\n    return 1 // 0\ny = 2").ok
+        assert repl.check("y = text(id=1)\ny") == ()
+        run = repl.run("\n\nf() + y")
+        assert run.error is not None and run.error.line == 3 and run.calls == ()
+        assert repl.globals() == {"f": "function", "y": "int"}
 
 
 def test_types_of_earlier_runs_do_not_count(box: Sandbox) -> None:

@@ -1,4 +1,4 @@
 # error: runtime
 # line: 4
-# message: KeyError: b
+# message: "KeyError: 'b'"
 {"a": 1}["b"]

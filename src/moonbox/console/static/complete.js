@@ -20,7 +20,7 @@ export function callAt(text, language) {
     if (CLOSE.includes(piece)) depth++;
     else if (OPEN.includes(piece) && depth > 0) depth--;
     else if (OPEN.includes(piece)) {
-      const call = piece === "{" ? CALLED.exec(parts.slice(Math.max(0, at - 40), at).map(([, each]) => each).join(""))?.[1] : null;
+      const call = piece === (language === "python" ? "(" : "{") ? CALLED.exec(parts.slice(Math.max(0, at - 40), at).map(([, each]) => each).join(""))?.[1] : null;
       return call ? { call, given: new Set([...inside.matchAll(/([A-Za-z_]\w*)\s*[=:]/g)].map(([, name]) => name)), key: /(^|,)\s*\w*$/.test(inside) } : null;
     } else if (depth === 0) inside = piece + inside;
   }

@@ -167,7 +167,7 @@ export class Editor {
 
   /** Comment the selected lines, or take the comments away where each has one. */
   comment() {
-    const mark = this.language === "rhai" ? "//" : "--";
+    const mark = { rhai: "//", python: "#" }[this.language] ?? "--";
     const commented = new RegExp(`^(\\s*)${mark} ?`);
     const { lines } = this.selectedLines();
     const all = lines.filter((line) => line.trim()).every((line) => commented.test(line));

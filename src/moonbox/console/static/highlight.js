@@ -1,4 +1,4 @@
-// Tokens of Lua and Rhai, for colouring. It never fails: what it does not know is plain text.
+// Tokens of Lua, Rhai and Python, for colouring. It never fails: what it does not know is plain text.
 
 const LUA_WORDS = new Set(
   "and break do else elseif end false for function goto if in local nil not or repeat return then true until while".split(" "),
@@ -7,6 +7,12 @@ const RHAI_WORDS = new Set(
   ("let const if else while loop for in break continue return fn true false switch do until throw try catch private " +
     "this is import export as global").split(" "),
 );
+const PYTHON_WORDS = new Set(
+  ("False None True and as assert async await break class continue def del elif else except finally for from global if " +
+    "import in is lambda nonlocal not or pass raise return try while with yield match case").split(" "),
+);
+const WORDS = { lua: LUA_WORDS, rhai: RHAI_WORDS, python: PYTHON_WORDS };
+const COMMENTS = { lua: luaComment, rhai: rhaiComment, python: (source, at) => (source[at] === "#" ? lineEnd(source, at) : 0) };
 const BUILT_IN = new Set(
   ("tools parallel print json docs string table math utf8 os array null show progress pairs ipairs pcall error type " +
     "tostring tonumber select assert next").split(" "),
@@ -17,7 +23,7 @@ const NAME = /[A-Za-z_]\w*/y;
 
 /** The source as a list of [kind, text]; the texts joined are the source. */
 export function tokens(source, language = "lua") {
-  const words = language === "rhai" ? RHAI_WORDS : LUA_WORDS;
+  const words = WORDS[language] ?? LUA_WORDS;
   const found = [];
   let at = 0;
   while (at < source.length) {
@@ -32,10 +38,12 @@ function next(source, at, language, words) {
   const mark = source[at];
   const pair = source.slice(at, at + 2);
   if (mark === "\n") return { kind: "", at: at + 1 };
-  const comment = language === "rhai" ? rhaiComment(source, at, pair) : luaComment(source, at, pair);
+  const comment = (COMMENTS[language] ?? luaComment)(source, at, pair);
   if (comment) return { kind: "comment", at: comment };
+  const triple = language === "python" && /^("""|''')/.exec(source.slice(at, at + 3))?.[0];
+  if (triple) return { kind: "string", at: tripled(source, at, triple) };
   if (mark === '"' || mark === "'" || mark === "`") return { kind: "string", at: quoted(source, at, mark) };
-  if (language !== "rhai" && mark === "[") {
+  if (language === "lua" && mark === "[") {
     const long = longBracket(source, at);
     if (long) return { kind: "string", at: long };
   }
@@ -76,6 +84,11 @@ function quoted(source, at, mark) {
     else if (source[end] === "\n" && mark !== "`") return end;
   }
   return source.length;
+}
+
+function tripled(source, at, mark) {
+  const end = source.indexOf(mark, at + 3);
+  return end < 0 ? source.length : end + 3;
 }
 
 function longBracket(source, at) {

@@ -428,9 +428,9 @@ async function check() {
 
 /** A call with room for its arguments, and how far the caret goes back into it. */
 function callText(name, signature) {
-  const rhai = language() === "rhai";
+  const form = { rhai: "(#{})", python: "()" }[language()] ?? "{}";
   const has = signatureParameters(signature).length > 0;
-  return { insert: name + (rhai ? "(#{})" : "{}"), back: has ? (rhai ? 2 : 1) : 0 };
+  return { insert: name + form, back: has ? (form === "(#{})" ? 2 : 1) : 0 };
 }
 
 function catalogNames(catalog) {
@@ -448,9 +448,9 @@ function completions(source, before) {
   const place = callAt(before.slice(-20_000), editor.language);
   const tool = place && place.key && tools.get(place.call);
   if (!tool) return { words: [...names, ...localNames(source)], eager: false };
-  const sign = editor.language === "rhai" ? ": " : " = ";
+  const sign = { rhai: ": ", python: "=" }[editor.language] ?? " = ";
   const left = tool.filter(({ name }) => !place.given.has(name)).sort((a, b) => b.required - a.required);
-  return { words: left.map(({ name, type, required }) => ({ name, detail: `${type} · ${required ? "required" : "optional"}`, insert: name + sign })), eager: /[{,\s]$/.test(before) };
+  return { words: left.map(({ name, type, required }) => ({ name, detail: `${type} · ${required ? "required" : "optional"}`, insert: name + sign })), eager: (editor.language === "python" ? /[(,\s]$/ : /[{,\s]$/).test(before) };
 }
 
 function localNames(source) {

@@ -179,9 +179,8 @@ class Globs:
 
 
 def _on_one_line(path: str) -> str:
-    return path.replace(
-        "\n", " "
-    )  # no pattern matches a line break, so a folder's name could otherwise avoid an exclusion
+    # No pattern matches a line break, so that a folder's name could otherwise avoid an exclusion.
+    return path.replace("\n", " ")
 
 
 def _compiled(patterns: tuple[str, ...]) -> GitIgnoreSpec:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import keyword
+
+from moonbox.languages.python.encode import Refused
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -47,11 +50,11 @@ class Calls:
         self.targets = {f"docs.{name}": f"docs.{name}" for name in _DOCS}
         self._forms = {}
         for name, target, *form in environment["tools"]:
-            written = name.replace(_PART, ".")
+            written = ".".join(f"{part}_" if keyword.iskeyword(part) else part for part in name.split(_PART))
             self.targets[f"tools.{written}"] = self.targets[written] = target
             self._forms[f"tools.{written}"] = self._forms[written] = form[0] if form else {}
         for name, target in environment["functions"]:
-            self.targets[name.replace(_PART, ".")] = target
+            self.targets.setdefault(name.replace(_PART, "."), target)  # a tool of that name hides it
 
     def is_tool(self, name: str) -> bool:
         return self.targets.get(name, "").startswith("tools.")
@@ -96,7 +99,10 @@ class Calls:
             return {"exception": TypeError(arguments)}
         if self.refused:
             raise Stopped
-        number = self._enter(target, arguments)
+        try:
+            number = self._enter(target, arguments)
+        except Refused as problem:
+            return {"exception": TypeError(f"{name}: {problem}")}
         if not awaited:
             return self._outcome(*self._wait_for(number))
         self._numbers[number] = step.call_id

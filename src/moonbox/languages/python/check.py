@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import keyword
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ _OURS = (
     "unique take asyncio json docs tools"
 )
 _CALLS_BACK = frozenset({"map", "filter", "sorted", "min", "max", "functools.reduce", "reduce"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _ASYNCIO = frozenset({"run", "gather", "sleep"})
 _LIST = "out = [], then out.append(x) instead of yield x, and return out"
 _TOGETHER = "parallel_map(f, items), or await asyncio.gather(a(id=1), b(id=2))"
@@ -89,6 +91,7 @@ class _Look(ast.NodeVisitor):
         self._lines = source.splitlines()
         self._known = {*_builtins(), *_OURS.split(), *names}
         self._open = open_names or self.is_dynamic
+        self._guarded = _guarded(tree)
         self._caught = 0
 
     def _error(self, node: ast.expr | ast.stmt, message: str, hint: str | None = None, **more: str) -> None:
@@ -116,6 +119,12 @@ class _Look(ast.NodeVisitor):
         self._caught -= bool(node.handlers)
         for part in (*node.handlers, *node.orelse, *node.finalbody):
             self.visit(part)
+
+    def visit(self, node: ast.AST) -> None:
+        is_guarded = node in self._guarded
+        self._caught += is_guarded
+        super().visit(node)
+        self._caught -= is_guarded
 
     def visit_TryStar(self, node: Any) -> None:
         self._error(node, "scripts cannot use except*", "use except")
@@ -173,7 +182,8 @@ class _Look(ast.NodeVisitor):
             self._report("note", node, f"'{node.id}' is not set anywhere: reading it is an error", hint)
 
     def _is_unset(self, name: str) -> bool:
-        return not (name in self.bound or name in self._known or self._open or name in self._view.root.members)
+        is_tool = name in self._view.root.members or keyword.iskeyword(name[:-1])
+        return not (name in self.bound or name in self._known or self._open or is_tool)
 
     def _nearest(self, name: str) -> list[str]:
         known = {*self.bound, *self._known, *self._view.root.members}
@@ -185,12 +195,12 @@ class _Look(ast.NodeVisitor):
         name = dotted(node.func)
         if name:
             self._called(node, name)
-        for function in (*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "key")):
+        for function in (*node.args[:1], *(word.value for word in node.keywords if word.arg == "key")):
             if name in _CALLS_BACK or (isinstance(node.func, ast.Attribute) and node.func.attr == "sort"):
                 self._calls_back(function)
-        if not (isinstance(node.func, ast.Name) and self._is_unset(node.func.id)):
+        if not name or not self._is_unset(name.partition(".")[0]):
             self.visit(node.func)
-        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+        for argument in (*node.args, *(word.value for word in node.keywords)):
             self.visit(argument)
 
     def _calls_back(self, function: ast.expr) -> None:
@@ -217,9 +227,9 @@ class _Look(ast.NodeVisitor):
             self._arguments(node, tool)
         elif root == "tools" and rest and "tools" not in self.bound:
             self._error(node, *self._view.unknown(rest), code="unknown_tool", tool=rest)
-        elif not rest and self._is_unset(root):
+        elif self._is_unset(root):
             hint = modules().builtins.get(root) or did_you_mean(self._nearest(root))
-            self._error(node, f"unknown function '{root}'", hint, code="unknown_tool", tool=root)
+            self._error(node, f"unknown function '{name}'", hint, code="unknown_tool", tool=name)
 
     def _tool(self, name: str) -> Any:
         """The tool of a dotted name; None where it is something else."""
@@ -228,7 +238,8 @@ class _Look(ast.NodeVisitor):
             return None
         at: Any = self._view.root.members
         for part in path:
-            at = at.get(part) if isinstance(at, dict) else None
+            name = part[:-1] if keyword.iskeyword(part[:-1]) else part  # a tool `import` is written import_
+            at = at.get(name) if isinstance(at, dict) else None
         return None if at is None or isinstance(at, dict) else at
 
     def _arguments(self, node: ast.Call, tool: Any) -> None:
@@ -238,11 +249,11 @@ class _Look(ast.NodeVisitor):
             if isinstance(argument, ast.Starred) or index >= len(names) or isinstance(argument, ast.Dict):
                 return  # what the run makes of it is not known here
             given[names[index]] = _literal(argument)
-        for keyword in node.keywords:
-            if keyword.arg is None:
+        for word in node.keywords:
+            if word.arg is None:
                 given[...] = ...
             else:
-                given[keyword.arg] = _literal(keyword.value)
+                given[word.arg] = _literal(word.value)
         error = self._view.problem_with(tool, [given])
         if error is not None:
             self._error(node, error.message, code=error.code, tool=tool.path)
@@ -260,6 +271,26 @@ def _literal(node: ast.expr, depth: int = 0) -> Any:
         pairs = zip(node.keys, node.values, strict=True)
         return {key.value: _literal(value, depth + 1) for key, value in pairs if isinstance(key, ast.Constant)}
     return ...
+
+
+def _guarded(tree: ast.Module) -> set[ast.AST]:
+    """Functions that are called where the script catches errors, directly or by others of them."""
+    functions: dict[str, ast.AST] = {}
+    pending: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            functions[node.targets[0].id] = node.value
+        elif isinstance(node, ast.Try) and node.handlers:
+            pending += node.body
+    found: set[ast.AST] = set()
+    for outer in pending:
+        names = [functions.get(node.id) for node in ast.walk(outer) if isinstance(node, ast.Name)]
+        new = {function for function in names if isinstance(function, _FUNCTIONS)} - found
+        found |= new
+        pending += new
+    return found
 
 
 def _bound(tree: ast.Module) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from math import isfinite
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
 _INTEGERS = 1 << 63
 _NODES_FOR_EACH = 20  # elements that a value may have in all, for each that one list may have
 _SHORTEST = 500  # characters of an iterator's text that a message quotes
+_TEXTS = ("<", "dict_", "range(")
+_NO_DATA = re.compile(  # what Monty makes of values that are none
+    r"<(?P<what>function|coroutine|module)\b.{1,200}>|<(?P<iterator>\w+_iterator) object>"
+    r"|(?P<view>dict_(?:keys|values|items))\(\[.*\]\)|(?P<range>range)\(-?\d+, -?\d+(?:, -?\d+)?\)",
+    re.DOTALL,
+)
 _dump = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
@@ -78,10 +85,18 @@ class Encoder:
             return self._mapping(value.attributes, path, depth + 1)
         if name in ("Decimal", "UUID") or hasattr(value, "__fspath__"):
             return str(value)
-        what = {"type": "a class", "MontyStdTypeProxy": "a function", "ExternalModule": "a module"}.get(name, name)
+        what = {
+            "type": "a class (write type(x).__name__ for its name)",
+            "MontyStdTypeProxy": "a function",
+            "ExternalModule": "a module",
+        }.get(name, name)
         raise Refused(f"{path} is {what}, which cannot leave the script")
 
     def _text(self, value: str, path: str) -> str:
+        if value.startswith(_TEXTS) and (found := _NO_DATA.fullmatch(value)) is not None:
+            instead = {"coroutine": "await it", None: f"write list({_last(path)})"}.get(found["what"])
+            what = found["what"] or found["iterator"] or found["view"] or found["range"]
+            raise Refused(f"{path} is a {what}, which cannot leave the script" + (f": {instead}" if instead else ""))
         size = len(value) if value.isascii() else len(value.encode("utf-8", "replace"))
         if size > self._string:
             raise TooLarge("string", f"{path} is a string of {size} bytes; max_string is {self._string}")

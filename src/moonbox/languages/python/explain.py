@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from msgspec import ValidationError, convert
+
 from moonbox.errors import ScriptError
 from moonbox.languages.explanations import explain_translated, pointed
 from moonbox.languages.facts import unknown_tool
@@ -24,12 +26,13 @@ _NO_NAME = re.compile(r"name '(\w{1,60})' is not defined")
 _UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.{1,100})")
 _OF_PAGES = re.compile(r"(?:Runtime|Type)Error: (?=pages: )")
 _LONGEST = 500  # characters
+_MOST_FINDINGS = 20
 _METHODS = {"dict": dict, "str": str, "list": list, "set": set, "tuple": tuple}
 
 
 def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
     """The error with its line, a caret, and what to write instead."""
-    if isinstance(error.data, dict) and error.data.get("types"):
+    if isinstance(error.data, dict) and "types" in error.data:
         return _types(error.data["types"], list(sources.values())[-1] if sources else "")
     explained = explain_translated(error, sources=sources, tools=tools, limits=limits)
     if (match := _UNSUPPORTED.search(explained.message)) is not None:
@@ -40,9 +43,13 @@ def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     return explained if hint is None else explained.with_(hint=hint)
 
 
-def _types(found: Any, source: str) -> ScriptError:
-    """What the type checker says: nothing was run."""
-    line, column, message = found[0]
+def _types(told: Any, source: str) -> ScriptError:
+    """What the type checker says: nothing was run. A worker may tell anything."""
+    try:
+        found = convert(told, list[tuple[int, int, str]])[:_MOST_FINDINGS]
+    except ValidationError:
+        found = []
+    line, column, message = found[0] if found else (1, 1, "the types are wrong")
     more = "".join(f"\nalso on line {at}: {_plain(text)}" for at, _, text in found[1:])
     return ScriptError(
         "check",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from moonbox.languages.language import Language, on_first_use
@@ -16,6 +17,8 @@ def _completeness() -> Callable[[str], bool]:
     from warnings import catch_warnings, simplefilter
 
     def is_complete(text: str) -> bool:
+        if text.rpartition("\n")[2].lstrip(" ") and text.rpartition("\n")[2].startswith(" "):
+            return False  # the block may go on: an empty line ends it
         with catch_warnings():
             simplefilter("ignore")
             try:
@@ -27,12 +30,16 @@ def _completeness() -> Callable[[str], bool]:
 
 
 def _binary() -> str:
-    """Monty itself."""
+    """Monty itself. One thread at a time looks for it: `sysconfig`, which tells where, is not safe for several."""
     from pathlib import Path
 
     from pydantic_monty._binary import find_monty_binary
 
-    return str(Path(find_monty_binary()).resolve())
+    with _LOOKING:
+        return str(Path(find_monty_binary()).resolve())
+
+
+_LOOKING = Lock()
 
 
 PYTHON = Language(
@@ -42,7 +49,6 @@ PYTHON = Language(
     lexer="python",
     first_index=0,
     nothing="None",
-    unrun=(),
     module_file=__file__,
     engine="python.vm:MontyVM",
     packages=("pydantic_monty", "typing_extensions"),
@@ -52,6 +58,7 @@ PYTHON = Language(
     completeness=_completeness,
     keywords=frozenset(keyword.kwlist),
     parameter_aliases=frozenset({"python", "python_code", "py"}),
+    engine_checks=True,
     look=on_first_use("python.check", "look"),
     vocabulary=on_first_use("python.check", "vocabulary"),
     describe=on_first_use("python.stubs", "describe"),

@@ -3,6 +3,7 @@
 - modules that Monty does not have are ours (`import statistics`, see prelude/);
 - `del d["a"]`, methods as values (`key=d.get`, `map(str.upper, …)`) and `next(x for x in …)` become what Monty runs;
 - `e.code` of a caught error reads the failure of the tool;
+- `d.keys()`, `range(n)` and the like become lists where they leave the script;
 - functions for `parallel_map` become coroutines, so that their calls are made together.
 
 Lines stay where they are. A text that Python's own parser refuses is left alone: Monty says what is wrong with it.
@@ -11,12 +12,14 @@ Lines stay where they are. A text that Python's own parser refuses is left alone
 from __future__ import annotations
 
 import ast
+import symtable
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
 _TAKES_FUNCTION = frozenset({"map", "filter", "sorted", "min", "max", "reduce", "defaultdict", "sort"})
+_VIEWS = frozenset({"keys", "values", "items"})
 _TYPES = frozenset({"str", "dict", "list", "set", "tuple", "bytes", "int", "float"})
 _OF_FAILURES = frozenset({"code", "message", "tool", "retryable", "data"})
 _PARALLEL = frozenset({"parallel_map", "parallel_settle"})
@@ -77,6 +80,21 @@ def parsed(source: str) -> ast.Module | None:
         return None
 
 
+def defined(source: str) -> list[str]:
+    """The globals that a script sets, but for what it imports."""
+    try:
+        tables = [symtable.symtable(source, "script", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found: dict[str, None] = {}
+    for table in tables:
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            if symbol.is_assigned() and (table is tables[0] or symbol.is_declared_global()):
+                found[symbol.get_name()] = None
+    return list(found)
+
+
 def dotted(node: ast.AST) -> str:
     """`a.b.c` of such an expression; "" of others."""
     names = []
@@ -117,6 +135,8 @@ class _Rewriter:
         self._apart: set[ast.AST] = set()  # handled as a whole
         self._coroutines = self._made_coroutines(tree)
         self._visit(tree, inside=None)
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            self._leave(tree.body[-1].value)
 
     def rewritten(self) -> Rewritten:
         data, done = self._lines.data, self._done
@@ -217,10 +237,30 @@ class _Rewriter:
         for function in functions:
             if isinstance(function, ast.Attribute) and not self._is_tool(dotted(function)):
                 self._method_as_value(function)
+        if self._is_tool(name):
+            for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+                self._leave(argument)
         if name == "next" and node.args and isinstance(node.args[0], ast.GeneratorExp):
             self._iterate(node)
         if name in _PARALLEL and node.args and isinstance(node.args[0], ast.Lambda) and inside is None:
             self._hoist(node.args[0])
+
+    def _leave(self, node: ast.expr) -> None:
+        """Make lists of the views and ranges in a value that leaves the script."""
+        if isinstance(node, (ast.List, ast.Tuple)):
+            inner = node.elts
+        elif isinstance(node, (ast.Dict, ast.IfExp)):
+            inner = node.values if isinstance(node, ast.Dict) else [node.body, node.orelse]
+        elif isinstance(node, (ast.ListComp, ast.DictComp)):
+            inner = [node.elt if isinstance(node, ast.ListComp) else node.value]
+        else:
+            inner = []
+            is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
+            if isinstance(node, ast.Call) and (dotted(node.func) == "range" or (is_view and not node.args)):
+                start, end = _span(self._lines, node)
+                self.edits += [(start, start, b"list("), (end, end, b")")]
+        for each in inner:
+            self._leave(each)
 
     def _method_as_value(self, function: ast.Attribute) -> None:
         """`d.get` as `lambda *a: d.get(*a)`; `str.upper` as a call of the method of its argument."""

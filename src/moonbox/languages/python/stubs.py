@@ -10,27 +10,25 @@ import keyword
 from typing import Any
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_HEAD = "from typing import Any, NotRequired, TypedDict\n"
+_HEAD = "from typing import Any, NotRequired, TypedDict\n\ndef __getattr__(name: str) -> Any: ..."  # it may have more
 _MOST_DEPTH = 6
 
 
 def describe(toolbox: Any) -> dict[str, Any]:
-    """The names of each tool's parameters in order, and the stubs of all."""
+    """The names of each tool's parameters in order, and stubs: of functions, and of the module of each namespace."""
     tools = [tool for tool in toolbox if tool.policy != "direct"]
     parameters = {f"tools.{tool.path}": list((tool.parameters or {}).get("properties", {})) for tool in tools}
-    return {"parameters": parameters, "stubs": _Stubs(tools).text}
+    spaces: dict[str, list[Any]] = {}
+    for tool in tools:
+        spaces.setdefault(toolbox.alias(tool).rpartition(".")[0], []).append(tool)
+    return {"parameters": parameters, "stubs": {space: _Stubs(members).text for space, members in spaces.items()}}
 
 
 class _Stubs:
     def __init__(self, tools: list[Any]) -> None:
         self._types: list[str] = []
-        plain = [tool for tool in tools if tool.namespace is None and _is_name(tool.name)]
-        functions = [self._function(tool) for tool in plain]
-        members = [f"    @staticmethod\n    {function}" for function in functions]
-        spaces = {tool.namespace for tool in tools if tool.namespace is not None}
-        space = [f"    {name}: Any" for name in sorted(spaces) if _is_name(name)]
-        names = [f"{name}: Any" for name in sorted(spaces) if _is_name(name)]
-        self.text = "\n".join([_HEAD, *self._types, *functions, *names, "class tools:", *members, *space, "    ..."])
+        functions = [self._function(tool) for tool in tools if _is_name(tool.name)]
+        self.text = "\n".join([_HEAD, *self._types, *functions])
 
     def _function(self, tool: Any) -> str:
         """Every argument is `Any`, because the host converts and checks them; the result is what it returns."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import keyword
 import os
 import re
 import time
@@ -14,7 +13,8 @@ from importlib import import_module
 from moonbox.languages.engine import EngineLost, EngineReport
 from moonbox.languages.python.answers import Calls, Stopped
 from moonbox.languages.python.encode import Encoder, Refused, TooLarge
-from moonbox.languages.python.rewriting import Rewritten, rewrite
+from moonbox.languages.python.rewriting import Rewritten, defined, rewrite
+from moonbox.languages.python.session import Session
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -27,19 +27,19 @@ PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PT
 _REASONS = {0: "", 1: "time", 2: "cancelled", 3: "calls"}
 _PART = "\x1f"  # separates the parts of a name
 _KEPT_FROM, _KEPT_SHARE = 500, 16  # bytes; share of max_memory: see lua/prelude/kept.lua
-_MOST_FRAMES, _MOST_ANSWERS = 20, 100
+_MOST_FRAMES, _MOST_NAMES, _LONGEST_KIND = 20, 1000, 100
 _PATIENCE, _TO_STOP_PRINTING = 0.8, 3.0  # seconds for Monty's own limit, and for what prints too much, to end
-_UNLIMITED, _SIGKILL, _TOP_LEVEL_AWAIT = 2**31 - 1, 9, 0x2000
 _CLOCKS = frozenset({"time.monotonic", "time.perf_counter", "time.process_time"})
 _NO_SLEEP = "scripts cannot sleep: go on, and look again in a later run"
 _MEMORY = ("MemoryError: memory limit exceeded", "MemoryError: the worker exceeded its memory limit")
 _TIME = "TimeoutError: feed time limit exceeded"
+_KEY = "KeyError: "
+CHECKED = "checked"
+"""What a script is called that is checked and not run."""
 _CERTAIN = frozenset(
     {"unresolved-attribute", "unsupported-operator", "not-iterable", "call-non-callable", "invalid-key"}
 )
 _NEVER_SET = "_never_set"
-_CHECKER, _CHECKED_FROM = 12 << 20, 16 << 20  # bytes: what the type checker holds; max_memory from which there is one
-_LEAST_TIME = 2  # seconds of timeout from which scripts are checked: a busy machine takes long for it
 
 
 class _WrongTypes(Exception):
@@ -60,17 +60,15 @@ class MontyVM:
         names = {name.removesuffix(".monty") for name in os.listdir(PRELUDE)}  # noqa: PTH208 - as above
         self._sources = {name: _read(name) for name in sorted(names)}
         self._ours = names - {"functions", "pages"}  # modules that Monty lacks
-        self._pool: Any = None
-        self._session: Any = None
-        self._modules: dict[str, Any] = {}
+        self._session: Session = None  # type: ignore[assignment]  # started before the first run
         self._limits: Mapping[str, Any] = {}
         self._environment: Mapping[str, Any] = {}
         self._inputs: dict[str, Any] = {}
         self._calls = Calls()
         self._feeds: list[tuple[str, Rewritten | None]] = []  # the chunk of each text that was fed; "" of our own
-        self._used = self._ended = False  # scripts have run here; Monty's process is gone
-        self._checks_types = False
-        self._pid = self._run_number = self._reason = self._printed = 0
+        self._used = False  # scripts have run here
+        self._names: dict[str, None] = {}  # globals that scripts set
+        self._run_number = self._reason = self._printed = 0
         self._overflow = 0.0
         self._output: list[str] = []
         self._chunk = ""
@@ -78,34 +76,35 @@ class MontyVM:
     # The host's requests
 
     def start(self, program: str) -> int:
-        grace: Any = {
-            "feed_duration_limit_grace": None,
-            "turn_duration_limit_grace": None,
-        }  # the host's clock does that
-        self._pool = self._monty.Monty(binary_path=program, max_processes=1, **grace).__enter__()
+        self._session = Session(self._monty, program)
         self._open()
-        self._pid = int(self._session.worker_pid)
-        return self._pid
+        return self._session.pid
 
     def connect(self, wire: Wire) -> None:
         self._calls.wire = wire
 
     def configure(self, config: Mapping[str, Any]) -> None:
         self._environment = config
-        if self._pool is not None:
+        if self._session is not None:
             self._define() if self._used else self._open()
 
     def set_limits(self, limits: Mapping[str, Any]) -> None:
-        """Monty's own limits are those that the first run has; the host enforces others."""
+        """Monty's own limit of memory is that of the first run; the host enforces others."""
         self._limits = limits
-        if self._pool is not None and not self._used:
-            self._open()
+        if self._session is not None:
+            self._session.change_limits(limits) if self._used else self._open()
 
     def set_inputs(self, inputs: list[tuple[str, Any]]) -> None:
         self._inputs = dict(inputs)
 
     def globals(self) -> bytes:
-        return b"[]"  # Monty does not tell
+        """Monty does not tell: it is asked for the type of each name that the scripts set somewhere."""
+        names, kinds = list(self._names), None
+        self._calls.refused = True
+        with suppress(self._monty.MontyError, RuntimeError, Stopped, Refused, TooLarge):
+            kinds = self._feed(f"[{','.join(f'_kind(lambda: {name})' for name in names)}]")
+        pairs = zip(names, kinds, strict=False) if isinstance(kinds, list) else ()
+        return json.dumps([(name, kind[:_LONGEST_KIND]) for name, kind in pairs if isinstance(kind, str)]).encode()
 
     @property
     def output_cut(self) -> int:
@@ -118,7 +117,7 @@ class MontyVM:
         self._reason = reason
         time.sleep(_PATIENCE)
         if self._run_number == number and not self._calls.waiting:
-            self._end()
+            self._session.kill()
         return True
 
     def interrupt_any(self, reason: int) -> None:
@@ -128,18 +127,31 @@ class MontyVM:
         self._reason = reason
 
     def check(self, source: bytes) -> EngineReport:
-        """Python's own parser says what is wrong."""
+        """What Monty's parser and type checker say of a script. The line before it keeps it from running."""
+        if self._session.ended:
+            raise EngineLost
         report = EngineReport()
+        script = rewrite(source.decode("utf-8", "replace"), self._calls.is_tool, self._ours, 0)
+        self._feeds.append((CHECKED, None))
+        self._chunk = CHECKED
         try:
-            compile(source, "script", "exec", flags=_TOP_LEVEL_AWAIT)
-        except SyntaxError as problem:
-            report.kind, report.message = "syntax", problem.msg.encode()
-            report.extra = json.dumps({"line": problem.lineno, "column": problem.offset}).encode()
+            self._session.abandon(self._session.feed(f"{_NEVER_SET}\n{script.text}", skip_type_check=True))
+            self._check_types(script)
+        except _WrongTypes as problem:
+            self._report_types(report, problem)
+        except self._monty.MontyCrashedError:
+            raise EngineLost from None
+        except self._monty.MontyError as problem:
+            self._fail(report, problem)
+            place = json.loads(report.extra)
+            report.extra = json.dumps({**place, "line": place.get("line", 2) - 1}).encode()
         return report
 
     # One run
 
     def run(self, source: bytes, number: int, seed: int) -> EngineReport:
+        if self._session.ended:
+            raise EngineLost
         report, encoder = EngineReport(), Encoder(self._limits)
         self._run_number, self._reason, self._printed, self._used = number, 0, 0, True
         self._chunk = "script" if number == 1 else f"script#{number}"
@@ -160,16 +172,16 @@ class MontyVM:
         except Refused as problem:
             report.kind, report.message = "runtime", str(problem).encode()
         except _WrongTypes as problem:
-            report.kind, report.extra = "syntax", json.dumps({"data": [{"types": problem.args[0]}]}).encode()
+            self._report_types(report, problem)
         except self._monty.MontyCrashedError:
             if not self._stop():
                 raise EngineLost from None
-            report.kind, report.limit, self._ended = "stop", self._stop(), True
+            report.kind, report.limit, self._session.ended = "stop", self._stop(), True
         except self._monty.MontyError as problem:
             self._fail(report, problem)
         finally:
-            self._run_number = 0
-        if self._ended:
+            self._run_number = self._reason = 0
+        if self._session.ended:
             report.last, report.extra = True, json.dumps({**json.loads(report.extra), "lost": True}).encode()
         self._calls.end()
         report.cpu = time.thread_time() - began
@@ -181,8 +193,8 @@ class MontyVM:
 
     def _execute(self, text: str, number: int, seed: int) -> Any:
         script = rewrite(text, self._calls.is_tool, self._ours, number)
-        if script.has_tools and self._checks_types:
-            self._check_types(script)
+        self._check_types(script)
+        self._remember(*defined(text))
         for module in script.modules:
             self._feed(self._sources[module])
         if "random" in text:
@@ -197,14 +209,22 @@ class MontyVM:
                 with suppress(self._monty.MontyError, RuntimeError):
                     self._feed(";".join(f"{name}=None" for name in inputs))
 
+    def _remember(self, *names: str) -> None:
+        """Scripts have set these globals."""
+        for name in names[: _MOST_NAMES - len(self._names)]:
+            self._names[name] = None
+
     def _check_types(self, script: Rewritten) -> None:
-        """Raise what Monty's type checker finds that is certain to fail. The line before it keeps it from running."""
+        """Raise what Monty's type checker finds that is certain to fail."""
         monty = self._monty
+        if not (script.has_tools and self._session.checks_types):
+            return
         try:
-            step = self._session.feed_start(f"{_NEVER_SET}\n{script.text}")
-            while getattr(step, "function_name", None) == "import":  # it asks for the stubs of a module
+            imports = ", ".join(self._session.paths)
+            step = self._session.feed(f"{_NEVER_SET}; import {imports}\n{script.text}")
+            while getattr(step, "function_name", None) == "import_stubs":  # of the modules
                 step = step.resume_auto()
-            self._abandon(step)
+            self._session.abandon(step)
         except monty.MontyTypingError as problem:
             found = [each for each in json.loads(problem.display()) if each["code"] in _CERTAIN]
             places = [(each["location"]["row"] - 1, each["location"]["column"], each["message"]) for each in found]
@@ -218,9 +238,11 @@ class MontyVM:
         """Feed a text to Monty and answer what it asks until it is done."""
         monty = self._monty
         self._feeds.append((chunk, script))
-        step = self._session.feed_start(text, inputs=inputs, print_callback=self._print, skip_type_check=True)
+        step = self._session.feed(text, inputs=inputs, print_callback=self._print, skip_type_check=True)
         while not isinstance(step, monty.MontyComplete):
             try:
+                if self._reason:
+                    raise Stopped
                 if isinstance(step, monty.FutureSnapshot):
                     step = step.resume(self._calls.settled(step.pending_call_ids))
                 elif isinstance(step, monty.NameLookupSnapshot):
@@ -231,22 +253,9 @@ class MontyVM:
                 else:
                     step = step.resume(self._calls.answer(step, self._is_awaited(step)))
             except (Stopped, Refused, TooLarge):
-                self._abandon(step)
+                self._session.abandon(step)
                 raise
         return step.output
-
-    def _abandon(self, step: Any) -> None:
-        """End a script that waits: it gets an error that `except Exception` does not catch."""
-        monty, stop = self._monty, {"exception": KeyboardInterrupt()}
-        for _ in range(_MOST_ANSWERS):
-            if isinstance(step, monty.MontyComplete):
-                return
-            try:
-                is_future = isinstance(step, monty.FutureSnapshot)
-                step = step.resume(dict.fromkeys(step.pending_call_ids, stop) if is_future else stop)
-            except (monty.MontyError, TypeError):
-                return  # the next feed meets a process that has ended
-        self._end()
 
     def _fed(self, filename: str) -> tuple[str, Rewritten | None]:
         at = filename.removeprefix("<python-input-").rstrip(">")
@@ -274,6 +283,8 @@ class MontyVM:
         return step.resume_not_handled()
 
     def _print(self, stream: str, text: str) -> None:
+        if not self._run_number:
+            return
         data = text.encode("utf-8", "replace")
         room = self._limits["max_output"] - self._printed
         self._printed += len(data)
@@ -283,18 +294,17 @@ class MontyVM:
         if len(data) > room and not self._calls.refused:
             self._calls.refused, self._overflow = True, time.monotonic()
         elif self._calls.refused and time.monotonic() - self._overflow > _TO_STOP_PRINTING:
-            self._end()
+            self._session.kill()
 
     # How it ends
 
-    def _end(self) -> None:
-        """End Monty's process; the run then ends too."""
-        self._ended = True
-        with suppress(OSError):
-            os.kill(self._pid, _SIGKILL)
+    def _report_types(self, report: EngineReport, problem: _WrongTypes) -> None:
+        report.kind, report.extra = "syntax", json.dumps({"data": [{"types": problem.args[0]}]}).encode()
 
     def _fail(self, report: EngineReport, problem: Any) -> None:
         text = str(problem)
+        if text.startswith(_KEY):
+            text = f"{_KEY}{problem.exception()}"  # which quotes the key
         report.kind, report.message = "runtime", text.encode("utf-8", "replace")
         frames, extra = self._frames(problem.traceback() if hasattr(problem, "traceback") else [])
         report.frames = json.dumps(frames).encode()
@@ -306,7 +316,7 @@ class MontyVM:
             try:  # what filled the memory may still be there
                 self._feed("None")
             except (self._monty.MontyError, RuntimeError):
-                self._ended = True
+                self._session.ended = True
         elif isinstance(problem, self._monty.MontySyntaxError):
             report.kind = "syntax"
         elif failed is not None:
@@ -337,6 +347,7 @@ class MontyVM:
             kept[f"_{number}_printed"] = "".join(self._output)
         if not kept:
             return 0
+        self._remember(*kept)
         with suppress(self._monty.MontyError, RuntimeError):
             self._feed("None", inputs=kept)
         return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
@@ -345,22 +356,7 @@ class MontyVM:
 
     def _open(self) -> None:
         """Begin a new session, with the limits and the environment as they are."""
-        if self._session is not None:
-            self._session.__exit__(None, None, None)
-        memory, timeout = self._limits["max_memory"], self._limits["timeout"]
-        stubs = self._environment.get("stubs", "")
-        self._checks_types = bool(stubs) and memory >= _CHECKED_FROM and (timeout is None or timeout >= _LEAST_TIME)
-        limits: dict[str, Any] = {"max_suspensions": _UNLIMITED, "max_memory": memory + _CHECKER * self._checks_types}
-        if timeout is not None:
-            limits["max_feed_duration_secs"] = float(timeout)
-        self._session = self._pool.checkout(
-            limits=limits,
-            type_check=self._checks_types,
-            type_check_stubs=stubs,
-            type_check_format="json",
-            external_modules=self._modules,
-            os_policy={"datetime": "call_host", "sleep": "call_host", "random_start": {"seed": 0}},
-        ).__enter__()
+        self._session.open(self._limits, self._environment.get("stubs", {}))
         self._feeds = []
         functions = Rewritten(self._sources["functions"])
         functions.awaited = {match.span(1) for match in re.finditer(r"r = (f\(x\))", functions.text)}
@@ -372,27 +368,9 @@ class MontyVM:
         """Make tools, functions and values known to the session."""
         self._calls.configure(self._environment)
         values = [(name.replace(_PART, "."), value) for name, value in self._environment["values"]]
-        tree: dict[str, Any] = {}
-        for name, item in (*((name, _stand_in) for name in self._calls.targets), *values):
-            *spaces, last = name.split(".")
-            place = tree
-            for space in spaces:
-                place = place.setdefault(space, {}) if not callable(place.get(space)) else {}
-            if not keyword.iskeyword(last):
-                place.setdefault(last, item)
-        roots = [name for name, inner in tree.items() if isinstance(inner, dict) and (name, inner) not in values]
-        self._modules.clear()
-        self._modules.update((name, self._module(tree[name])) for name in roots)
+        roots = self._session.define(self._calls.targets, values)
         plain = {name: value for name, value in values if "." not in name}
         self._feed("\n".join(["pass", *(f"import {name}" for name in roots)]), inputs=plain)
-
-    def _module(self, members: dict[str, Any]) -> Any:
-        inner = {name: self._module(item) if isinstance(item, dict) else item for name, item in members.items()}
-        return self._monty.ExternalModule(inner)
-
-
-def _stand_in(*_: Any) -> None:
-    """What a module of Monty has in the place of a tool; the call itself comes as a snapshot."""
 
 
 def _read(name: str) -> str:

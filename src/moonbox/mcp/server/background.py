@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from mcp_types import Tool as McpTool
+import mcp_types as types
 
 from moonbox.errors import UsageError
 from moonbox.mcp.server.results import RELATED_KEY, RUN_KEY
@@ -34,7 +33,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 def wait_tool(
     name: str, code_tool: str, result: dict[str, Any] | None, seconds: float, *, journaled: bool = False
-) -> McpTool:
+) -> types.Tool:
     """The tool as clients see it; `result` is the schema of the code tool's result."""
     properties = {
         "run_id": {"type": "string", "description": f"The run's id, from the answer of {code_tool}."},
@@ -46,7 +45,7 @@ def wait_tool(
             "enum": list(_IN_FLIGHT),
             "description": "After a restart of the server: make calls in doubt again, or let them fail.",
         }
-    return McpTool(
+    return types.Tool(
         name=name,
         title="Wait for a script",
         description=(
@@ -55,7 +54,7 @@ def wait_tool(
         ),
         input_schema={"type": "object", "properties": properties, "required": ["run_id"]},
         output_schema=result,
-        annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False),
+        annotations=types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False),
     )
 
 
@@ -88,7 +87,7 @@ class WaitArguments:
         return cls(run_id, seconds, bool(cancel), in_flight)
 
 
-def still_running(call: Call, client: Client, *, structured: bool) -> CallToolResult:
+def still_running(call: Call, client: Client, *, structured: bool) -> types.CallToolResult:
     """The answer in place of a result that is not there yet."""
     progress = call.script_progress
     data: dict[str, Any] = {"run": call.id, "calls": call.calls_made, "running": True}
@@ -103,14 +102,16 @@ def still_running(call: Call, client: Client, *, structured: bool) -> CallToolRe
     meta: dict[str, Any] = {RUN_KEY: call.id}
     if not client.modern:
         meta[RELATED_KEY] = {"taskId": call.id}
-    return CallToolResult(content=[TextContent(text=text)], structured_content=data if structured else None, _meta=meta)
+    return types.CallToolResult(
+        content=[types.TextContent(text=text)], structured_content=data if structured else None, _meta=meta
+    )
 
 
-def stopped(run_id: str, calls: int = 0, *, structured: bool) -> CallToolResult:
+def stopped(run_id: str, calls: int = 0, *, structured: bool) -> types.CallToolResult:
     """The answer where there will be no result."""
-    text = TextContent(text=f"The run {run_id} was stopped.")
+    text = types.TextContent(text=f"The run {run_id} was stopped.")
     data = {"run": run_id, "calls": calls} if structured else None
-    return CallToolResult(content=[text], structured_content=data, _meta={RUN_KEY: run_id})
+    return types.CallToolResult(content=[text], structured_content=data, _meta={RUN_KEY: run_id})
 
 
 def in_doubt(call: Call, pending: Iterable[PendingCall]) -> str:

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mcp_types import INVALID_REQUEST, ElicitRequest, ElicitResult, ErrorData, InputRequiredResult
+import mcp_types as types
 
 from moonbox.errors import Denied
 from moonbox.mcp.caller import CALLER
@@ -42,14 +42,6 @@ from moonbox.wording import counted, visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from mcp_types import (
-        CallToolResult,
-        InputRequest,
-        InputResponse,
-        InputResponses,
-        LoggingMessageNotificationParams,
-    )
-
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.background import Progress
@@ -66,8 +58,8 @@ _MAX_FORWARDED = 8
 
 @dataclass(slots=True)
 class _Question:
-    request: InputRequest
-    answer: asyncio.Future[InputResponse | ErrorData]
+    request: types.InputRequest
+    answer: asyncio.Future[types.InputResponse | types.ErrorData]
     sent: bool = False
 
 
@@ -91,7 +83,7 @@ class Call:
         self.modern = client.modern
         self.log_level = client.log_level
         self.opens_addresses = client.supports("elicitation/create", "url")
-        self.upstream_result: CallToolResult | None = None
+        self.upstream_result: types.CallToolResult | None = None
         """What an upstream server returned to the call of its tool, for a client that called the tool itself."""
         self.conversation = ""
         """The conversation in which its script runs."""
@@ -127,7 +119,7 @@ class Call:
         assert self._task is not None
         return self._task
 
-    def start(self, work: Coroutine[Any, Any, CallToolResult]) -> None:
+    def start(self, work: Coroutine[Any, Any, types.CallToolResult]) -> None:
         """Begin the work in a task of its own, in a context in which this is the caller and its owner learns shapes.
 
         The SDK cancels a request again at every await; a script that is stopped needs several awaits to save its state.
@@ -138,7 +130,9 @@ class Call:
         self._task = self._loop.create_task(work, context=context)
         self._task.add_done_callback(lambda _: self._news.set())
 
-    async def drive(self, client: Client, seconds: float | None = None) -> CallToolResult | InputRequiredResult | None:
+    async def drive(
+        self, client: Client, seconds: float | None = None
+    ) -> types.CallToolResult | types.InputRequiredResult | None:
         """Wait for the result, or for a question that must be answered first; None if neither comes in time.
 
         Cancelling this stops the work, unless it is in the background.
@@ -154,10 +148,11 @@ class Call:
                     return self._pause()
                 if not await self._wait_for_news(deadline):
                     await self._relay.flush()
-                    return None
+                    if not self.task.done():  # it may have ended at the same moment
+                        return None
             await self._relay.flush()
             self._relay.close()
-            result: CallToolResult | None = None if self._was_stopped() else self.task.result()
+            result: types.CallToolResult | None = None if self._was_stopped() else self.task.result()
             return result
         except asyncio.CancelledError:
             if not self.in_background:
@@ -183,7 +178,7 @@ class Call:
 
     # Questions
 
-    def take_answers(self, responses: InputResponses | None) -> None:
+    def take_answers(self, responses: types.InputResponses | None) -> None:
         """Take the answers that came with the client's next request; questions left out are asked again."""
         for key, question in self._questions.items():
             question.sent = False
@@ -193,15 +188,15 @@ class Call:
     def _unsent(self) -> dict[str, _Question]:
         return {key: item for key, item in self._questions.items() if not item.sent and not item.answer.done()}
 
-    def _pause(self) -> InputRequiredResult:
+    def _pause(self) -> types.InputRequiredResult:
         questions = self._unsent()
         for item in questions.values():
             item.sent = True
         self.paused_at = time.monotonic()
         requests = {key: item.request for key, item in questions.items()}
-        return InputRequiredResult(input_requests=requests or None, request_state=self.id)
+        return types.InputRequiredResult(input_requests=requests or None, request_state=self.id)
 
-    async def _ask(self, request: InputRequest) -> InputResponse | ErrorData:
+    async def _ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Put a question to the client, in the form of its protocol."""
         if not self._client.modern:
             return await self._ask_earlier(request)
@@ -217,7 +212,7 @@ class Call:
         finally:
             del self._questions[key]
 
-    async def _ask_earlier(self, request: InputRequest) -> InputResponse | ErrorData:
+    async def _ask_earlier(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """In the earlier protocol, while a request of the client waits."""
         if not await self._until_attached():
             return NO_ANSWER
@@ -278,24 +273,24 @@ class Call:
                 return Decision("allow")
             raise approval_unavailable(call, None if direct else self._direct_name(call.tool))
         answer = await on_loop(self._loop, self._ask(approval_question(call)))
-        if isinstance(answer, ElicitResult):
+        if isinstance(answer, types.ElicitResult):
             return decision(answer, owner_name(self.owner))
-        reason = answer.message if isinstance(answer, ErrorData) else "the client sent an invalid answer"
+        reason = answer.message if isinstance(answer, types.ErrorData) else "the client sent an invalid answer"
         raise Denied(f"the tool '{call.tool}' needs approval: {reason}", code="approval_unavailable")
 
-    async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
-        mode = request.params.mode if isinstance(request, ElicitRequest) else ""
+    async def forward(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        mode = request.params.mode if isinstance(request, types.ElicitRequest) else ""
         if not self._client.supports(request.method, mode):
-            return ErrorData(code=INVALID_REQUEST, message=f"the client does not support {request.method}")
+            return types.ErrorData(code=types.INVALID_REQUEST, message=f"the client does not support {request.method}")
         if self._forwarded >= _MAX_FORWARDED:
-            return ErrorData(code=INVALID_REQUEST, message="too many questions at once")
+            return types.ErrorData(code=types.INVALID_REQUEST, message="too many questions at once")
         self._forwarded += 1
         try:
             return await on_loop(self._loop, self._ask(request))
         finally:
             self._forwarded -= 1
 
-    def received(self, result: CallToolResult) -> None:
+    def received(self, result: types.CallToolResult) -> None:
         if not self._script:
             self.upstream_result = result
 
@@ -321,6 +316,6 @@ class Call:
                 )
             )
 
-    def log(self, params: LoggingMessageNotificationParams) -> None:
+    def log(self, params: types.LoggingMessageNotificationParams) -> None:
         if self.attached.is_set() and self._client.wants_log(params.level):
             self._relay.put(lambda: send_log(self._client, params))

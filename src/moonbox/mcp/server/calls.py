@@ -14,7 +14,7 @@ from moonbox.mcp.server.results import error_result
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from mcp_types import CallToolResult, InputRequiredResult
+    import mcp_types as types
 
     from moonbox.config.sections import ServeSettings
     from moonbox.journal.handles import Handles
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from moonbox.mcp.server.kept import Kept, KeptResults
     from moonbox.mcp.server.sessions import Client
 
-    Recover = Callable[[Call, Client, str | None], Coroutine[Any, Any, CallToolResult]]
+    Recover = Callable[[Call, Client, str | None], Coroutine[Any, Any, types.CallToolResult]]
 
 _MAX_PAUSED = 1_000
 _STOP_SECONDS = 5.0
@@ -46,11 +46,11 @@ class Calls:
     async def begin(
         self,
         client: Client,
-        work: Callable[[Call], Coroutine[Any, Any, CallToolResult]],
+        work: Callable[[Call], Coroutine[Any, Any, types.CallToolResult]],
         *,
         script: bool,
         wait_tool: str | None = None,
-    ) -> CallToolResult | InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Start a new call; the result, or the first question.
 
         wait_tool   gives the result of a script that takes longer than `answer_within`; without it, nothing else does
@@ -59,7 +59,7 @@ class Calls:
         self._start(call, work(call))
         return await self.resume(call, client)
 
-    def _start(self, call: Call, work: Coroutine[Any, Any, CallToolResult]) -> None:
+    def _start(self, call: Call, work: Coroutine[Any, Any, types.CallToolResult]) -> None:
         self._calls[call.id] = call
         call.start(work)
         call.task.add_done_callback(lambda _: self._done(call))
@@ -71,7 +71,7 @@ class Calls:
 
     async def resume(
         self, call: Call, client: Client, seconds: float | None = None
-    ) -> CallToolResult | InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Wait for the result, or for the next question; a script that takes long continues in the background."""
         limit = call.answered_within
         result = await call.drive(client, limit if seconds is None or limit is None else min(seconds, limit))
@@ -116,7 +116,7 @@ class Calls:
 
     async def wait(
         self, client: Client, arguments: Mapping[str, Any], wait_tool: str | None
-    ) -> CallToolResult | InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Wait for a script in the background, or stop it; its result is given once."""
         try:
             asked = WaitArguments.of(arguments)

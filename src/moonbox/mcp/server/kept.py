@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_types import CallToolResult
+    import mcp_types as types
 
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.sessions import Client
@@ -142,7 +142,7 @@ class KeptResults:
         return sorted(ended, key=lambda kept: kept.updated)
 
 
-def _size(result: CallToolResult) -> int:
+def _size(result: types.CallToolResult) -> int:
     """About how many characters it has."""
     size = 0 if result.structured_content is None else len(json.dumps(result.structured_content, default=str))
     for block in result.content:

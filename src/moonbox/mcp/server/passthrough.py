@@ -8,22 +8,8 @@ import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import mcp_types as types
 from mcp import MCPError
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    BlobResourceContents,
-    CompleteResult,
-    Completion,
-    EmptyResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextResourceContents,
-)
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink
@@ -39,18 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from mcp.server.context import ServerRequestContext
-    from mcp_types import (
-        CompleteRequestParams,
-        GetPromptRequestParams,
-        GetPromptResult,
-        PaginatedRequestParams,
-        ReadResourceRequestParams,
-        SetLevelRequestParams,
-        SubscribeRequestParams,
-        SubscriptionsListenRequestParams,
-        SubscriptionsListenResult,
-        UnsubscribeRequestParams,
-    )
 
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.notifications import ChangeNotifier
@@ -101,29 +75,33 @@ class Passthrough:
 
     # Lists
 
-    async def list_prompts(self, context: Request, params: PaginatedRequestParams | None) -> ListPromptsResult:
+    async def list_prompts(
+        self, context: Request, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
         await self._begin_list(context)
         prompts = [] if self._upstreams is None else self._upstreams.directory.listed_prompts()
         page, cursor = _page(prompts, params)
-        return ListPromptsResult(prompts=page, next_cursor=cursor)
+        return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
-    async def list_resources(self, context: Request, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(
+        self, context: Request, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
         await self._begin_list(context)
         resources = self._resources.list_own(Client.of(context))
         if self._upstreams is not None:
             resources += self._upstreams.directory.listed_resources()
         page, cursor = _page(resources, params)
-        return ListResourcesResult(resources=page, next_cursor=cursor)
+        return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
     async def list_templates(
-        self, context: Request, params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+        self, context: Request, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         await self._begin_list(context)
         templates = self._resources.own_templates()
         if self._upstreams is not None:
             templates += self._upstreams.directory.listed_templates()
         page, cursor = _page(templates, params)
-        return ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
+        return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
     async def _begin_list(self, context: Request) -> None:
         self._notifier.add(Client.of(context))
@@ -131,29 +109,31 @@ class Passthrough:
 
     # Single items
 
-    async def get_prompt(self, context: Request, params: GetPromptRequestParams) -> GetPromptResult:
+    async def get_prompt(self, context: Request, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         upstreams = self._upstreams
         if upstreams is None:
-            raise MCPError(INVALID_PARAMS, f"unknown prompt '{params.name[:200]}'")
+            raise MCPError(types.INVALID_PARAMS, f"unknown prompt '{params.name[:200]}'")
         await self._wait()
         return await self._ask(context, lambda: upstreams.get_prompt(params.model_copy(update={"meta": None})))
 
-    async def read_resource(self, context: Request, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(
+        self, context: Request, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         uri = str(params.uri)
         own = await self._resources.read_own(Client.of(context), uri)
         if own is not None:
             return own
         upstreams = self._upstreams
         if upstreams is None:
-            raise MCPError(INVALID_PARAMS, f"unknown resource '{uri[:200]}'", {"uri": uri[:200]})
+            raise MCPError(types.INVALID_PARAMS, f"unknown resource '{uri[:200]}'", {"uri": uri[:200]})
         await self._wait()
         plain = params.model_copy(update={"meta": None})
         return await self._ask(context, lambda: upstreams.read_resource(plain), {"uri": uri[:200]})
 
-    async def complete(self, context: Request, params: CompleteRequestParams) -> CompleteResult:
+    async def complete(self, context: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
         upstreams = self._upstreams
         if upstreams is None:
-            return CompleteResult(completion=Completion(values=[], total=0, has_more=False))
+            return types.CompleteResult(completion=types.Completion(values=[], total=0, has_more=False))
         await self._wait()
         return await self._ask(context, lambda: upstreams.complete(params.model_copy(update={"meta": None})))
 
@@ -169,28 +149,30 @@ class Passthrough:
             cause = problem.__cause__
             if isinstance(cause, MCPError):  # as the server refused it
                 raise cause from None
-            code = INVALID_PARAMS if problem.code.startswith("unknown_") else INTERNAL_ERROR
+            code = types.INVALID_PARAMS if problem.code.startswith("unknown_") else types.INTERNAL_ERROR
             raise MCPError(code, problem.message, data) from None
         finally:
             CALLER.reset(before)
 
     # Subscriptions
 
-    async def subscribe(self, context: Request, params: SubscribeRequestParams) -> EmptyResult:
+    async def subscribe(self, context: Request, params: types.SubscribeRequestParams) -> types.EmptyResult:
         try:
             self._notifier.subscribe(Client.of(context), str(params.uri))
         except TooMany as problem:
-            raise MCPError(INVALID_PARAMS, str(problem)) from None
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from None
         await self._wait()
         await self._update_subscriptions()
-        return EmptyResult()
+        return types.EmptyResult()
 
-    async def unsubscribe(self, context: Request, params: UnsubscribeRequestParams) -> EmptyResult:
+    async def unsubscribe(self, context: Request, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
         self._notifier.unsubscribe(Client.of(context), str(params.uri))
         await self._update_subscriptions()
-        return EmptyResult()
+        return types.EmptyResult()
 
-    async def listen(self, context: Request, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
+    async def listen(
+        self, context: Request, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
         """A stream of changes, as the current protocol has it."""
         async with self._following(list(params.notifications.resource_subscriptions or ())[:PAGE]):
             return await self._notifier.listen(context, params)
@@ -216,11 +198,11 @@ class Passthrough:
             await self._upstreams.subscribe(uris)
         except ToolError as problem:
             cause = problem.__cause__
-            raise cause if isinstance(cause, MCPError) else MCPError(INTERNAL_ERROR, problem.message) from None
+            raise cause if isinstance(cause, MCPError) else MCPError(types.INTERNAL_ERROR, problem.message) from None
 
     # Logging
 
-    async def set_level(self, context: Request, params: SetLevelRequestParams) -> EmptyResult:
+    async def set_level(self, context: Request, params: types.SetLevelRequestParams) -> types.EmptyResult:
         """Each client gets what it asked for; servers are asked for the most verbose level of all clients."""
         client = Client.of(context).id
         self._levels.pop(client, None)
@@ -231,13 +213,13 @@ class Passthrough:
             lowest: Any = min(self._levels.values(), key=LOG_LEVELS.index)
             await self._wait()
             await self._upstreams.set_log_level(lowest)
-        return EmptyResult()
+        return types.EmptyResult()
 
 
-def _page(items: list[Any], params: PaginatedRequestParams | None) -> tuple[list[Any], str | None]:
+def _page(items: list[Any], params: types.PaginatedRequestParams | None) -> tuple[list[Any], str | None]:
     cursor = params.cursor if params is not None else None
     if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-        raise MCPError(INVALID_PARAMS, "invalid cursor")
+        raise MCPError(types.INVALID_PARAMS, "invalid cursor")
     start = int(cursor or 0)
     end = start + PAGE
     return items[start:end], str(end) if end < len(items) else None
@@ -269,10 +251,10 @@ class Resources:
         if len(self._runs) > _MOST_OWNERS:
             self._runs.popitem(last=False)
 
-    def list_own(self, client: Client) -> list[Resource]:
+    def list_own(self, client: Client) -> list[types.Resource]:
         runs = [_run_resource(summary) for summary in reversed(self._runs.get(client.owner, {}).values())]
         servers = [
-            Resource(
+            types.Resource(
                 uri=SERVERS,
                 name="servers",
                 mime_type=_JSON,
@@ -282,44 +264,44 @@ class Resources:
         return [*(servers if self._upstreams else ()), *runs[:_LISTED]]
 
     @staticmethod
-    def own_templates() -> list[ResourceTemplate]:
+    def own_templates() -> list[types.ResourceTemplate]:
         return [
-            ResourceTemplate(
+            types.ResourceTemplate(
                 uri_template=RUNS + "{id}",
                 name="run",
                 mime_type=_JSON,
                 description="The record of a run: script, value, output, calls, usage, error.",
             ),
-            ResourceTemplate(
+            types.ResourceTemplate(
                 uri_template=MEDIA + "{id}",
                 name="media",
                 description="An image, audio clip or file that a tool returned.",
             ),
         ]
 
-    async def read_own(self, client: Client, uri: str) -> ReadResourceResult | None:
+    async def read_own(self, client: Client, uri: str) -> types.ReadResourceResult | None:
         """A resource of ours; None if it is not one."""
         if uri == SERVERS and self._upstreams is not None:
             states = [status.to_dict() for status in self._upstreams.statuses()]
             for state in states:
                 state.pop("said")  # what a process wrote is only for the operator
             text = json.dumps({"servers": states})
-            return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
+            return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
         upstreams = self._upstreams
         if upstreams is not None and (medium := upstreams.media.owned(uri, client.owner)) is not None:
-            blob = BlobResourceContents(uri=uri, mime_type=medium.type, blob=medium.base64)
-            return ReadResourceResult(contents=[blob])
+            blob = types.BlobResourceContents(uri=uri, mime_type=medium.type, blob=medium.base64)
+            return types.ReadResourceResult(contents=[blob])
         if uri.startswith(RUNS) and (run := uri.removeprefix(RUNS)) in self._runs.get(client.owner, {}):
             with contextlib.suppress(UsageError, AuditError):
                 record = await asyncio.to_thread(self._trail.get, run)
-                contents = TextResourceContents(uri=uri, mime_type=_JSON, text=record.without_details().to_json())
-                return ReadResourceResult(contents=[contents])
+                contents = types.TextResourceContents(uri=uri, mime_type=_JSON, text=record.without_details().to_json())
+                return types.ReadResourceResult(contents=[contents])
         return None
 
 
-def _run_resource(summary: RunSummary) -> Resource:
+def _run_resource(summary: RunSummary) -> types.Resource:
     ended = f"failed ({summary.kind})" if summary.kind else summary.state
-    return Resource(
+    return types.Resource(
         uri=RUNS + summary.id,
         name=f"run {summary.id[:8]}",
         title=summary.title or None,

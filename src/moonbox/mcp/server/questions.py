@@ -7,22 +7,9 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import mcp_types as types
 from mcp import MCPError
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types import (
-    INVALID_REQUEST,
-    CreateMessageRequest,
-    CreateMessageResult,
-    CreateMessageResultWithTools,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitResult,
-    ErrorData,
-    ListRootsRequest,
-    ListRootsResult,
-    LoggingMessageNotification,
-    LoggingMessageNotificationParams,
-)
 from pydantic import ValidationError
 
 from moonbox.errors import Denied
@@ -33,14 +20,12 @@ from moonbox.wording import visible
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from mcp_types import CallToolResult, InputRequest, InputResponse
-
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
 
 T = TypeVar("T")
-NO_ANSWER = ErrorData(code=INVALID_REQUEST, message="no answer in time")
+NO_ANSWER = types.ErrorData(code=types.INVALID_REQUEST, message="no answer in time")
 NO_CLIENT = Answer.error(
     "this tool is answered by the client, and this client cannot be asked: answer the call in your own program, or "
     "declare the capability elicitation",
@@ -54,7 +39,7 @@ _FIELD_KEYS = ("type", "enum", "minimum", "maximum", "minLength", "maxLength", "
 _STANDALONE_SECONDS = 60.0
 
 
-def approval_question(call: ToolCall) -> ElicitRequest:
+def approval_question(call: ToolCall) -> types.ElicitRequest:
     """A form: accepting it allows the call, declining or dismissing it does not."""
     changed = f"Its definition has changed since you allowed all its calls: {', '.join(call.changed)}."
     message = _described(call, "Allow a call of the tool '{}'?", [changed] if call.changed else [])
@@ -66,10 +51,10 @@ def approval_question(call: ToolCall) -> ElicitRequest:
             "default": False,
         }
     schema = {"type": "object", "properties": properties}
-    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
+    return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
 
 
-def decision(answer: ElicitResult, by: str) -> Decision:
+def decision(answer: types.ElicitResult, by: str) -> Decision:
     """What the person behind this client decided."""
     if answer.action == "accept":
         always = (answer.content or {}).get("always") is True
@@ -86,21 +71,21 @@ def approval_unavailable(call: ToolCall, direct: str | None) -> Denied:
     )
 
 
-def answer_form(call: ToolCall) -> ElicitRequest:
+def answer_form(call: ToolCall) -> types.ElicitRequest:
     """A form in which a person answers the call of a client-side tool."""
     field = _field(call)
     if field is None:
         field = {"type": "string", "title": "The result as JSON", "description": json.dumps(_returns(call))[:500]}
     schema = {"type": "object", "properties": {"answer": field}, "required": ["answer"]}
     message = _described(call, "The tool '{}' is answered by you.")
-    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
+    return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
 
 
 def form_answer(call: ToolCall, response: Any) -> Answer:
     """The answer in a form that came back."""
-    if isinstance(response, ErrorData):
+    if isinstance(response, types.ErrorData):
         return Answer.error(f"the client did not answer: {response.message}", code="client_unavailable")
-    if not isinstance(response, ElicitResult) or response.action != "accept":
+    if not isinstance(response, types.ElicitResult) or response.action != "accept":
         return Answer.error("a person declined to answer this call", code="denied")
     answer = (response.content or {}).get("answer")
     if answer is None:
@@ -161,9 +146,11 @@ class StandaloneCaller:
         self.client, self.owner, self.modern = client.id, client.owner, client.modern
         self.opens_addresses = not client.modern and client.supports("elicitation/create", "url")
 
-    async def forward(self, request: InputRequest) -> InputResponse | ErrorData:
+    async def forward(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         if self._client.modern:
-            return ErrorData(code=INVALID_REQUEST, message=f"{request.method} is possible only during a call")
+            return types.ErrorData(
+                code=types.INVALID_REQUEST, message=f"{request.method} is possible only during a call"
+            )
         channel = replace(self._client, request_id=None)
         return await on_loop(self._loop, request_client(channel, request, _STANDALONE_SECONDS))
 
@@ -173,41 +160,45 @@ class StandaloneCaller:
     def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         """No request waits for it."""
 
-    def received(self, result: CallToolResult) -> None:
+    def received(self, result: types.CallToolResult) -> None:
         """No request waits for it."""
-
-    def log(self, params: LoggingMessageNotificationParams) -> None:
-        channel = replace(self._client, request_id=None)
-        if not channel.modern and channel.wants_log(params.level):
-            asyncio.run_coroutine_threadsafe(send_log(channel, params), self._loop)
 
     def call_changed(self, entry: CallEntry) -> None:
         """No request waits for it."""
 
+    def log(self, params: types.LoggingMessageNotificationParams) -> None:
+        channel = replace(self._client, request_id=None)
+        if not channel.modern and channel.wants_log(params.level):
+            asyncio.run_coroutine_threadsafe(send_log(channel, params), self._loop)
 
-async def request_client(client: Client, request: InputRequest, seconds: float) -> InputResponse | ErrorData:
+
+async def request_client(
+    client: Client, request: types.InputRequest, seconds: float
+) -> types.InputResponse | types.ErrorData:
     """Send a request to a client of the earlier protocol."""
     metadata = None
     if client.request_id is not None:
         metadata = ServerMessageMetadata(related_request_id=client.request_id)
-    kind: Any = {ElicitRequest: ElicitResult, ListRootsRequest: ListRootsResult}.get(type(request))
-    if isinstance(request, CreateMessageRequest):
-        kind = CreateMessageResultWithTools if request.params.tools else CreateMessageResult
+    kind: Any = {types.ElicitRequest: types.ElicitResult, types.ListRootsRequest: types.ListRootsResult}.get(
+        type(request)
+    )
+    if isinstance(request, types.CreateMessageRequest):
+        kind = types.CreateMessageResultWithTools if request.params.tools else types.CreateMessageResult
     try:
         async with asyncio.timeout(seconds):
-            answer: InputResponse = await client.channel.send_request(request, kind, metadata=metadata)
+            answer: types.InputResponse = await client.channel.send_request(request, kind, metadata=metadata)
             return answer
     except TimeoutError:
         return NO_ANSWER
     except MCPError as problem:
         return problem.error
     except ValidationError:
-        return ErrorData(code=INVALID_REQUEST, message="the client sent an invalid answer")
+        return types.ErrorData(code=types.INVALID_REQUEST, message="the client sent an invalid answer")
 
 
-async def send_log(client: Client, params: LoggingMessageNotificationParams) -> None:
+async def send_log(client: Client, params: types.LoggingMessageNotificationParams) -> None:
     """Send a log message to a client, on the stream of its request if it has one."""
-    message = LoggingMessageNotification(params=params)
+    message = types.LoggingMessageNotification(params=params)
     await client.channel.send_notification(message, related_request_id=client.request_id)
 
 

@@ -5,21 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    TextContent,
-)
+import mcp_types as types
 
 from moonbox.mcp.server.sessions import META_KEY, STATE
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from mcp_types import ContentBlock
-
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import Reply
     from moonbox.mcp.server.sessions import Conversation
@@ -58,7 +49,9 @@ def code_result(*, waits: bool) -> dict[str, Any]:
     return {**_CODE_RESULT, "properties": properties}
 
 
-def script_result(reply: Reply, conversation: Conversation, *, structured: bool, max_chars: int) -> CallToolResult:
+def script_result(
+    reply: Reply, conversation: Conversation, *, structured: bool, max_chars: int
+) -> types.CallToolResult:
     """The result of a script."""
     text = reply.text
     meta: dict[str, Any] = {}
@@ -74,7 +67,9 @@ def script_result(reply: Reply, conversation: Conversation, *, structured: bool,
     return _result(text, run, meta, data=data, blocks=_media_blocks(run))
 
 
-def direct_result(reply: Reply, *, structured: bool, upstream: CallToolResult | None = None) -> CallToolResult:
+def direct_result(
+    reply: Reply, *, structured: bool, upstream: types.CallToolResult | None = None
+) -> types.CallToolResult:
     """The result of a tool that the client called itself; an `upstream` server's is passed on as it came."""
     run = reply.run
     if upstream is not None and run is not None and upstream.is_error != run.ok:
@@ -86,9 +81,9 @@ def direct_result(reply: Reply, *, structured: bool, upstream: CallToolResult | 
     return _result(reply.text, run, {}, data=data, blocks=_media_blocks(run))
 
 
-def error_result(message: str) -> CallToolResult:
+def error_result(message: str) -> types.CallToolResult:
     """The result of a call that was not run."""
-    return CallToolResult(content=[TextContent(text=f"error: {message}")], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(text=f"error: {message}")], is_error=True)
 
 
 def _result(
@@ -97,14 +92,14 @@ def _result(
     meta: dict[str, Any],
     *,
     data: Any = None,
-    blocks: list[ContentBlock] | None = None,
+    blocks: list[types.ContentBlock] | None = None,
     is_error: bool = False,
-) -> CallToolResult:
+) -> types.CallToolResult:
     if run is not None:
         meta = {**meta, RUN_KEY: run.id}
     structured = {} if data is None else {"structured_content": data}
-    content: list[ContentBlock] = [TextContent(text=text), *(blocks or ())]
-    return CallToolResult(content=content, is_error=is_error, _meta=meta or None, **structured)
+    content: list[types.ContentBlock] = [types.TextContent(text=text), *(blocks or ())]
+    return types.CallToolResult(content=content, is_error=is_error, _meta=meta or None, **structured)
 
 
 def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str, Any]:
@@ -122,17 +117,17 @@ def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str,
     return data
 
 
-def _media_blocks(run: Run) -> list[ContentBlock]:
+def _media_blocks(run: Run) -> list[types.ContentBlock]:
     """What the script returned or showed of images, audio and files."""
     return [media_block(medium) for medium in run.media[:_MAX_MEDIA]]
 
 
-def media_block(medium: Media) -> ContentBlock:
+def media_block(medium: Media) -> types.ContentBlock:
     """A medium as MCP sends it."""
     match medium.kind:
         case "image":
-            return ImageContent(data=medium.base64, mime_type=medium.type)
+            return types.ImageContent(data=medium.base64, mime_type=medium.type)
         case "audio":
-            return AudioContent(data=medium.base64, mime_type=medium.type)
-    contents = BlobResourceContents(uri=medium.address, mime_type=medium.type, blob=medium.base64)
-    return EmbeddedResource(resource=contents)
+            return types.AudioContent(data=medium.base64, mime_type=medium.type)
+    contents = types.BlobResourceContents(uri=medium.address, mime_type=medium.type, blob=medium.base64)
+    return types.EmbeddedResource(resource=contents)

@@ -9,16 +9,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types import (
-    INVALID_PARAMS,
-    ClientCapabilities,
-    ListToolsResult,
-    ServerTasksCapability,
-    SetLevelRequestParams,
-)
 from pydantic import ValidationError
 
 from moonbox._version import __version__
@@ -39,12 +33,6 @@ if TYPE_CHECKING:
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
-    from mcp_types import (
-        CallToolRequestParams,
-        CallToolResult,
-        InputRequiredResult,
-        PaginatedRequestParams,
-    )
 
     from moonbox.audit.sinks import Trail
     from moonbox.codemode.mode import CodeMode
@@ -113,7 +101,7 @@ class MoonboxServer:
             get_tool_input_schema=self._views.header_schema,
         )
         # Not an argument: the newest protocol has no log levels, and the SDK warns of them.
-        self.app.add_request_handler("logging/setLevel", SetLevelRequestParams, offers.set_level)
+        self.app.add_request_handler("logging/setLevel", types.SetLevelRequestParams, offers.set_level)
         self.app.describe = lambda: mode.system_prompt
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
@@ -148,22 +136,26 @@ class MoonboxServer:
 
     # Requests
 
-    async def _list_tools(self, context: Request, _: PaginatedRequestParams | None) -> ListToolsResult:
+    async def _list_tools(self, context: Request, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         client = Client.of(context)
         await self.upstreams.wait()
         self._notifier.add(client)
         cached = self.upstreams.cached()
         meta: Any = {CACHED_KEY: list(cached)} if cached else None
-        return ListToolsResult(tools=list(self._views.of(client).tools), _meta=meta)
+        return types.ListToolsResult(tools=list(self._views.of(client).tools), _meta=meta)
 
-    async def _call_tool(self, context: Request, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    async def _call_tool(
+        self, context: Request, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         client = Client.of(context)
         if not client.modern and (level := self._offers.level_of(client.id)) is not None:
             client = replace(client, log_level=level)
         if params.request_state is not None:
             call = self._calls.find(params.request_state, client)
             if call is None:
-                raise MCPError(INVALID_PARAMS, "the call that asked for this input has ended; call the tool again")
+                raise MCPError(
+                    types.INVALID_PARAMS, "the call that asked for this input has ended; call the tool again"
+                )
             call.take_answers(params.input_responses)
             return await self._calls.resume(call, client)
         view = self._views.of(client)
@@ -172,8 +164,8 @@ class MoonboxServer:
         return await self._begin_call(client, params, view.wait_tool)
 
     async def _begin_call(
-        self, client: Client, params: CallToolRequestParams, wait_tool: str | None = None
-    ) -> CallToolResult | InputRequiredResult:
+        self, client: Client, params: types.CallToolRequestParams, wait_tool: str | None = None
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Run a call; without `wait_tool`, to its end."""
         await self.upstreams.wait()
         view = self._views.of(client)
@@ -269,7 +261,7 @@ def _client_features(context: Request, caller: Callable[[], Caller | None]) -> C
     if context.method == "initialize":
         try:
             declared = (context.params or {}).get("capabilities", {})
-            capabilities = ClientCapabilities.model_validate(declared, by_name=False)
+            capabilities = types.ClientCapabilities.model_validate(declared, by_name=False)
         except ValidationError:
             capabilities = None
     clients: Clients = "current" if Client.of(context).modern else "earlier"
@@ -302,7 +294,7 @@ class _SdkServer(Server[Any]):
         options = super().create_initialization_options(notifications, experimental_capabilities, extensions)
         # Made for the handshake alone: the protocol without one leaves tasks to an extension.
         declared: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
-        tasks = ServerTasksCapability.model_validate(declared)
+        tasks = types.ServerTasksCapability.model_validate(declared)
         capabilities = options.capabilities.model_copy(update={"tasks": tasks})
         return options.model_copy(update={"capabilities": capabilities})
 

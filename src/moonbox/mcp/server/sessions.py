@@ -7,9 +7,9 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import principal_components
-from mcp_types import LOG_LEVEL_META_KEY, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from moonbox.sandbox.options import digest, label_text
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
     from mcp.server.session import ServerSession
-    from mcp_types import ClientCapabilities, RequestId
 
-LOG_LEVELS: tuple[str, ...] = get_args(LoggingLevel)
+LOG_LEVELS: tuple[str, ...] = get_args(types.LoggingLevel)
 """From debug to emergency."""
 META_KEY = "moonbox/conversation"
 """In a request's `_meta`: the client's own name for the conversation. In a result's: the handle that we chose."""
@@ -44,10 +43,10 @@ class Client:
     address: str
     modern: bool
     """It speaks the protocol of 2026-07-28 or later: no sessions, and questions go back as results."""
-    capabilities: ClientCapabilities | None
+    capabilities: types.ClientCapabilities | None
     channel: ServerSession
     """For notifications and requests to it."""
-    request_id: RequestId | None
+    request_id: types.RequestId | None
     wants_progress: bool
     log_level: str | None = None
     """The lowest level of log messages that it wants."""
@@ -70,7 +69,7 @@ class Client:
             channel=context.session,
             request_id=context.request_id,
             wants_progress=meta.get("progress_token", meta.get("progressToken")) is not None,
-            log_level=meta.get(LOG_LEVEL_META_KEY),
+            log_level=meta.get(types.LOG_LEVEL_META_KEY),
         )
 
     def wants_log(self, level: str) -> bool:

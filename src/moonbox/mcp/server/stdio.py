@@ -11,8 +11,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import mcp_types as types
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
 from moonbox.mcp.streams import MessageReader, MessageWriter
 
@@ -70,10 +70,10 @@ class _Pipes:
         if not line.strip():
             return None
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError as problem:
             return problem
-        self._due += isinstance(message, JSONRPCRequest)
+        self._due += isinstance(message, types.JSONRPCRequest)
         return SessionMessage(message)
 
     async def write(self, data: bytes) -> None:
@@ -84,7 +84,7 @@ class _Pipes:
             raise anyio.BrokenResourceError from None
 
     def sent(self, item: SessionMessage) -> None:
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+        if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
             self._due -= 1
             self._answered.set()
 

@@ -14,22 +14,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
 from mcp import MCPError
-from mcp_types import (
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    CallToolRequestParams,
-    CallToolResult,
-    CancelTaskRequestParams,
-    CancelTaskResult,
-    CreateTaskResult,
-    GetTaskPayloadRequestParams,
-    GetTaskRequestParams,
-    GetTaskResult,
-    ListTasksResult,
-    PaginatedRequestParams,
-    Task,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from moonbox.mcp.server.kept import MOST_KEPT
@@ -41,12 +27,11 @@ if TYPE_CHECKING:
 
     from mcp.server import Server
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-    from mcp_types import TaskStatus
 
     from moonbox.mcp.server.kept import Kept, KeptResults
 
     Request = ServerRequestContext[Any, Any]
-    Run = Callable[[Client, CallToolRequestParams], Awaitable[Any]]
+    Run = Callable[[Client, types.CallToolRequestParams], Awaitable[Any]]
     Find = Callable[[str, Client], Awaitable[Kept | None]]
 
 _KEPT_MILLISECONDS = 300_000
@@ -65,25 +50,25 @@ class TaskCalls:
 
     def register(self, app: Server[Any]) -> None:
         """Handle the requests about tasks."""
-        app.add_request_handler("tasks/get", GetTaskRequestParams, self._get)
-        app.add_request_handler("tasks/result", GetTaskPayloadRequestParams, self._result)
-        app.add_request_handler("tasks/cancel", CancelTaskRequestParams, self._cancel)
-        app.add_request_handler("tasks/list", PaginatedRequestParams, self._list)
+        app.add_request_handler("tasks/get", types.GetTaskRequestParams, self._get)
+        app.add_request_handler("tasks/result", types.GetTaskPayloadRequestParams, self._result)
+        app.add_request_handler("tasks/cancel", types.CancelTaskRequestParams, self._cancel)
+        app.add_request_handler("tasks/list", types.PaginatedRequestParams, self._list)
 
     async def __call__(self, ctx: Request, call_next: CallNext) -> HandlerResult:
         params = ctx.params or {}
         if ctx.method != "tools/call" or params.get("task") is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return await call_next(ctx)
-        call = CallToolRequestParams.model_validate(params, by_name=False)
+        call = types.CallToolRequestParams.model_validate(params, by_name=False)
         task = self._start(Client.of(ctx), call)
-        result = CreateTaskResult(task=Task.model_validate(_fields(task), by_name=True))
+        result = types.CreateTaskResult(task=types.Task.model_validate(_fields(task), by_name=True))
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
-    def _start(self, client: Client, call: CallToolRequestParams) -> Kept:
+    def _start(self, client: Client, call: types.CallToolRequestParams) -> Kept:
         if not self._supports(client, call.name):
-            raise MCPError(METHOD_NOT_FOUND, f"the tool '{call.name}' cannot be called as a task")
+            raise MCPError(types.METHOD_NOT_FOUND, f"the tool '{call.name}' cannot be called as a task")
         if not self._kept.has_room(client):
-            raise MCPError(INVALID_PARAMS, f"this client already has {MOST_KEPT} tasks; try again later")
+            raise MCPError(types.INVALID_PARAMS, f"this client already has {MOST_KEPT} tasks; try again later")
         assert call.task is not None
         wanted = _KEPT_MILLISECONDS if call.task.ttl is None else call.task.ttl
         # The request ends now, and with it whatever could be asked or told on its way.
@@ -98,41 +83,41 @@ class TaskCalls:
         _check_version(context)
         task = await self._find_kept(task_id, Client.of(context))
         if task is None:
-            raise MCPError(INVALID_PARAMS, "unknown task; it may have expired")
+            raise MCPError(types.INVALID_PARAMS, "unknown task; it may have expired")
         return task
 
-    async def _get(self, context: Request, params: GetTaskRequestParams) -> GetTaskResult:
-        return GetTaskResult.model_validate(_fields(await self._find(context, params.task_id)), by_name=True)
+    async def _get(self, context: Request, params: types.GetTaskRequestParams) -> types.GetTaskResult:
+        return types.GetTaskResult.model_validate(_fields(await self._find(context, params.task_id)), by_name=True)
 
-    async def _list(self, context: Request, _: PaginatedRequestParams) -> ListTasksResult:
+    async def _list(self, context: Request, _: types.PaginatedRequestParams) -> types.ListTasksResult:
         _check_version(context)
         own = self._kept.of(Client.of(context))
-        return ListTasksResult(tasks=[Task.model_validate(_fields(task), by_name=True) for task in own])
+        return types.ListTasksResult(tasks=[types.Task.model_validate(_fields(task), by_name=True) for task in own])
 
-    async def _result(self, context: Request, params: GetTaskPayloadRequestParams) -> CallToolResult:
+    async def _result(self, context: Request, params: types.GetTaskPayloadRequestParams) -> types.CallToolResult:
         """The result as soon as there is one."""
         task = await self._find(context, params.task_id)
         await asyncio.wait((task.work,))
         if task.cancelled or task.work.cancelled():
-            raise MCPError(INVALID_PARAMS, "the task was cancelled; it has no result")
-        result: CallToolResult = task.work.result()
+            raise MCPError(types.INVALID_PARAMS, "the task was cancelled; it has no result")
+        result: types.CallToolResult = task.work.result()
         meta = {**(result.meta or {}), RELATED_KEY: {"taskId": task.id}}
         return result.model_copy(update={"meta": meta})
 
-    async def _cancel(self, context: Request, params: CancelTaskRequestParams) -> CancelTaskResult:
+    async def _cancel(self, context: Request, params: types.CancelTaskRequestParams) -> types.CancelTaskResult:
         task = await self._find(context, params.task_id)
         if (status := _status(task)) != "working":
-            raise MCPError(INVALID_PARAMS, f"the task cannot be cancelled: it is {status}")
+            raise MCPError(types.INVALID_PARAMS, f"the task cannot be cancelled: it is {status}")
         self._kept.cancel(task)
-        return CancelTaskResult.model_validate(_fields(task), by_name=True)
+        return types.CancelTaskResult.model_validate(_fields(task), by_name=True)
 
 
 def _check_version(context: Request) -> None:
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        raise MCPError(METHOD_NOT_FOUND, "Method not found", context.method)
+        raise MCPError(types.METHOD_NOT_FOUND, "Method not found", context.method)
 
 
-def _status(task: Kept) -> TaskStatus:
+def _status(task: Kept) -> types.TaskStatus:
     if task.cancelled:
         return "cancelled"
     if not task.work.done():

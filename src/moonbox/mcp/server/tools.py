@@ -8,9 +8,8 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
 from mcp.shared.inbound import x_mcp_header_map
-from mcp_types import Tool as McpTool
-from mcp_types import ToolAnnotations, ToolExecution
 
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
@@ -26,8 +25,6 @@ from moonbox.sandbox.options import CONVERSATION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mcp_types import CallToolRequestParams, CallToolResult
-
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
     from moonbox.config.sections import ServeSettings
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("moonbox.mcp")
 _LOOK_SECONDS = 0.25
 
-_AS_TASK = ToolExecution(task_support="optional")
+_AS_TASK = types.ToolExecution(task_support="optional")
 _STATE_PARAMETER = {
     "type": "string",
     "description": "Optional: the state that an earlier call returned, to continue with its globals.",
@@ -53,7 +50,7 @@ _STATE_PARAMETER = {
 class ToolView:
     """The tools for one kind of client, in a fixed order."""
 
-    tools: tuple[McpTool, ...]
+    tools: tuple[types.Tool, ...]
     code_tool: str | None
     """The name of the code tool, if there is one."""
     wait_tool: str | None = None
@@ -65,7 +62,7 @@ class ToolView:
     header_schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """The input schemas that bind arguments to HTTP headers, by the tool's name."""
 
-    def find(self, name: str) -> McpTool | None:
+    def find(self, name: str) -> types.Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
@@ -142,11 +139,11 @@ class ToolViews:
         code_name = None if code is None else code.name
         return ToolView(tuple(tools), code_name, wait_name, approved_by_client, names, headers)
 
-    def _code_tool(self, definition: Definition, *, stateless: bool, modern: bool) -> McpTool:
+    def _code_tool(self, definition: Definition, *, stateless: bool, modern: bool) -> types.Tool:
         schema = dict(definition.parameters)
         if stateless:
             schema["properties"] = {**schema["properties"], STATE: _STATE_PARAMETER}
-        return McpTool(
+        return types.Tool(
             name=definition.name,
             title="Run a script",
             description=definition.description,
@@ -157,7 +154,7 @@ class ToolViews:
         )
 
 
-def _mcp_tool(item: Definition, tool: Tool, modern: bool) -> McpTool:
+def _mcp_tool(item: Definition, tool: Tool, modern: bool) -> types.Tool:
     original = definition_of(tool)
     if original is not None:
         return _passed_on(original, item.name, modern)
@@ -165,16 +162,16 @@ def _mcp_tool(item: Definition, tool: Tool, modern: bool) -> McpTool:
     returns = item.returns
     if returns is not None and not modern and returns.get("type") != "object":
         returns = None  # the earlier protocol allows only objects
-    return McpTool(
+    return types.Tool(
         name=item.name,
         description=item.description,
         input_schema={"type": "object", **item.parameters},
         output_schema=None if returns is None else dict(returns),
-        annotations=ToolAnnotations.model_validate(annotations) if annotations else None,
+        annotations=types.ToolAnnotations.model_validate(annotations) if annotations else None,
     )
 
 
-def _passed_on(original: McpTool, name: str, modern: bool) -> McpTool:
+def _passed_on(original: types.Tool, name: str, modern: bool) -> types.Tool:
     """A server's tool as the server defines it, under our name; one that must be called as a task need not be."""
     schema = original.output_schema
     if schema is not None and not modern and schema.get("type") != "object":
@@ -183,14 +180,14 @@ def _passed_on(original: McpTool, name: str, modern: bool) -> McpTool:
     execution = _AS_TASK if supports_tasks and not modern else None
     tool = original.model_copy(update={"name": name, "execution": execution, "output_schema": schema})
     portable = portable_value(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return McpTool.model_validate(portable, by_name=False)
+    return types.Tool.model_validate(portable, by_name=False)
 
 
-def _code_annotations(hidden: Iterable[Tool]) -> ToolAnnotations:
+def _code_annotations(hidden: Iterable[Tool]) -> types.ToolAnnotations:
     """A script can do whatever its tools can: what one of them does not rule out is possible."""
     hints = [annotations_of(tool) for tool in hidden]
     changing = [item for item in hints if item.read_only is not True]
-    return ToolAnnotations(
+    return types.ToolAnnotations(
         read_only_hint=not changing,
         destructive_hint=any(item.destructive is not False for item in changing),
         idempotent_hint=all(item.idempotent is True for item in changing),
@@ -218,7 +215,9 @@ class ToolRunner:
         sessions.idle_seconds, sessions.most, sessions.strict = settings.idle_seconds, settings.max_conversations, True
         sessions.owner_of = owner_of
 
-    async def run(self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView) -> CallToolResult:
+    async def run(
+        self, call: Call, client: Client, params: types.CallToolRequestParams, view: ToolView
+    ) -> types.CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
             async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
@@ -234,13 +233,13 @@ class ToolRunner:
             log.exception("a call of %s failed", params.name)
             return error_result(str(problem))
 
-    def _conversation(self, client: Client, params: CallToolRequestParams) -> Conversation:
+    def _conversation(self, client: Client, params: types.CallToolRequestParams) -> Conversation:
         state = (params.arguments or {}).get(STATE) if client.session is None else None
         return conversation_of(client, _text(_conversation_name(params)), _text(state), self._mode.sessions)
 
     async def _run_script(
-        self, call: Call, client: Client, params: CallToolRequestParams, conversation: Conversation
-    ) -> CallToolResult:
+        self, call: Call, client: Client, params: types.CallToolRequestParams, conversation: Conversation
+    ) -> types.CallToolResult:
         arguments = dict(params.arguments or {})
         if client.session is None:
             arguments.pop(STATE, None)
@@ -265,7 +264,7 @@ class ToolRunner:
             max_chars=self._mode.settings.max_chars,
         )
 
-    async def recover(self, call: Call, client: Client, in_flight: str | None) -> CallToolResult:
+    async def recover(self, call: Call, client: Client, in_flight: str | None) -> types.CallToolResult:
         """Continue a script that was cut off; the result of one that has ended, or does so on another front end."""
         journal = self._mode.sandbox.journal
         try:
@@ -283,8 +282,8 @@ class ToolRunner:
         )
 
     async def _run_direct(
-        self, call: Call, client: Client, params: CallToolRequestParams, view: ToolView
-    ) -> CallToolResult:
+        self, call: Call, client: Client, params: types.CallToolRequestParams, view: ToolView
+    ) -> types.CallToolResult:
         tool = view.approved_by_client.get(params.name)
         if tool is not None:
             run = await self._mode.sandbox.acall(tool.path, params.arguments or {}, labels=client.labels)
@@ -311,7 +310,7 @@ async def _has_globals(repl: Repl) -> bool:
         return False
 
 
-def _conversation_name(params: CallToolRequestParams) -> Any:
+def _conversation_name(params: types.CallToolRequestParams) -> Any:
     """The client's own name for the conversation."""
     meta: Any = params.meta or {}
     return meta.get(META_KEY)

@@ -11,8 +11,8 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
+import mcp_types as types
 from mcp.shared.auth import AuthorizationCodeResult
-from mcp_types import ElicitRequest, ElicitRequestURLParams, ElicitResult
 
 from moonbox.errors import ToolError, UsageError
 from moonbox.mcp.caller import CALLER
@@ -196,7 +196,7 @@ class ServerLogin:
 
     async def _show(self, address: str, caller: Caller) -> None:
         message = f"Log in to use the MCP server '{self._settings.name}'."
-        params = ElicitRequestURLParams(message=message, url=address, elicitation_id=secrets.token_hex(8))
-        answer = await caller.forward(ElicitRequest(params=params))
-        if not isinstance(answer, ElicitResult) or answer.action != "accept":
+        params = types.ElicitRequestURLParams(message=message, url=address, elicitation_id=secrets.token_hex(8))
+        answer = await caller.forward(types.ElicitRequest(params=params))
+        if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
             raise LoginRequired(self._settings.name)

@@ -12,15 +12,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcp_types import (
-    INVALID_REQUEST,
-    CreateMessageRequest,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitResult,
-    ErrorData,
-    ListRootsRequest,
-)
+import mcp_types as types
 from pydantic import BaseModel
 
 from moonbox.mcp.caller import CALLER
@@ -31,14 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from mcp.shared.dispatcher import ProgressFnT
-    from mcp_types import InputRequest, InputResponse, LoggingMessageNotificationParams
 
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.protocols import Clients
     from moonbox.secrets import SecretRedactor
 
-    Answer = Callable[[InputRequest], Awaitable[InputResponse | ErrorData]]
-    Log = Callable[[LoggingMessageNotificationParams], None]
+    Answer = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
+    Log = Callable[[types.LoggingMessageNotificationParams], None]
 
 T = TypeVar("T")
 
@@ -85,7 +76,7 @@ class Callbacks:
         finally:
             self._calls.discard(call)
 
-    async def answer(self, request: InputRequest) -> InputResponse | ErrorData:
+    async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         caller = CALLER.get()  # set where the request came as part of a call's result
         if caller is None and self._has_several_clients():
             return _refusal(request, "several clients are using this server at the moment")
@@ -105,7 +96,7 @@ class Callbacks:
             for call in waiting:
                 call.resume()
 
-    def log(self, params: LoggingMessageNotificationParams) -> None:
+    def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass a log message on to the client that the server works for; nobody gets one about another's call."""
         caller = None if self._has_several_clients() else self._caller()
         if caller is not None:
@@ -119,19 +110,25 @@ class Callbacks:
     def _has_several_clients(self) -> bool:
         return len({call.caller.client for call in self._calls if call.caller is not None}) > 1
 
-    def _with_origin(self, request: InputRequest) -> InputRequest:
+    def _with_origin(self, request: types.InputRequest) -> types.InputRequest:
         """A form says which server asks, so that no server can pass for another one, or for moonbox."""
-        if not isinstance(request, ElicitRequest):
+        if not isinstance(request, types.ElicitRequest):
             return request
         message = f"The MCP server '{self._server}' asks: {visible(request.params.message)}"
         return request.model_copy(update={"params": request.params.model_copy(update={"message": message})})
 
 
-def _with_defaults(request: InputRequest, response: InputResponse | ErrorData) -> InputResponse | ErrorData:
+def _with_defaults(
+    request: types.InputRequest, response: types.InputResponse | types.ErrorData
+) -> types.InputResponse | types.ErrorData:
     """An accepted form in which fields that were left out have their defaults."""
-    if not isinstance(request, ElicitRequest) or not isinstance(response, ElicitResult) or response.action != "accept":
+    if (
+        not isinstance(request, types.ElicitRequest)
+        or not isinstance(response, types.ElicitResult)
+        or response.action != "accept"
+    ):
         return response
-    if not isinstance(request.params, ElicitRequestFormParams):
+    if not isinstance(request.params, types.ElicitRequestFormParams):
         return response
     fields = request.params.requested_schema.get("properties")
     if not isinstance(fields, dict):
@@ -170,8 +167,8 @@ class _Call:
                 self.timer.reschedule(asyncio.get_running_loop().time() + self.remaining)
 
 
-def _refusal(request: InputRequest, reason: str) -> ErrorData:
-    return ErrorData(code=INVALID_REQUEST, message=f"{request.method} refused: {reason}")
+def _refusal(request: types.InputRequest, reason: str) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=f"{request.method} refused: {reason}")
 
 
 def progress_reporter(caller: Caller | None, name: str) -> ProgressFnT | None:
@@ -185,7 +182,7 @@ def progress_reporter(caller: Caller | None, name: str) -> ProgressFnT | None:
     return report
 
 
-def named_logger(params: LoggingMessageNotificationParams, server: str) -> LoggingMessageNotificationParams:
+def named_logger(params: types.LoggingMessageNotificationParams, server: str) -> types.LoggingMessageNotificationParams:
     """A log message with the server's name before the logger's."""
     if not server:
         return params
@@ -205,15 +202,15 @@ def sdk_callbacks(features: ClientFeatures, answer: Answer, log: Log | None) -> 
     """Callbacks for what the server may ask; the SDK announces exactly these."""
 
     async def sample(_: Any, params: Any) -> Any:
-        return await answer(CreateMessageRequest(params=params))
+        return await answer(types.CreateMessageRequest(params=params))
 
     async def elicit(_: Any, params: Any) -> Any:
-        return await answer(ElicitRequest(params=params))
+        return await answer(types.ElicitRequest(params=params))
 
     async def list_roots(_: Any) -> Any:
-        return await answer(ListRootsRequest())
+        return await answer(types.ListRootsRequest())
 
-    async def message(params: LoggingMessageNotificationParams) -> None:
+    async def message(params: types.LoggingMessageNotificationParams) -> None:
         if log is not None:
             log(params)
 

@@ -15,7 +15,7 @@ from moonbox.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_types import Tool as McpTool
+    import mcp_types as types
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.connection import Connection
@@ -58,7 +58,7 @@ class ServerCatalog:
         settings: ServerSettings,
         cache: ToolCache | None,
         *,
-        invoke: Callable[[McpTool, dict[str, Any]], Awaitable[Any]],
+        invoke: Callable[[types.Tool, dict[str, Any]], Awaitable[Any]],
         published: Callable[[ConvertedTools, bool], None],
         offers_changed: Callable[[], None],
     ) -> None:
@@ -73,7 +73,7 @@ class ServerCatalog:
         self._invoke = invoke
         self._published = published
         self._offers_changed = offers_changed
-        self._listed: list[McpTool] | None = None
+        self._listed: list[types.Tool] | None = None
 
     @property
     def known(self) -> bool:
@@ -91,7 +91,7 @@ class ServerCatalog:
             self._take_offers(offers)
         return True
 
-    async def take(self, listed: list[McpTool]) -> None:
+    async def take(self, listed: list[types.Tool]) -> None:
         """The server has listed its tools."""
         self._publish(listed)
         await self._save()
@@ -111,7 +111,7 @@ class ServerCatalog:
             instead = placeholder(answer, description)
             self.toolbox.set_namespace(self._settings.namespace or self._settings.name, [instead])
 
-    def _publish(self, listed: list[McpTool], *, cached: bool = False) -> None:
+    def _publish(self, listed: list[types.Tool], *, cached: bool = False) -> None:
         self._listed = listed
         converted = convert_tools(listed, self._settings, self._invoke)
         if not self._settings.namespace:

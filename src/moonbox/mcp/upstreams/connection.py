@@ -6,49 +6,13 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import mcp_types as types
 from mcp import ClientSession, MCPError
 from mcp.client import ClientRequestContext
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, listen
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import (
-    HEADER_MISMATCH,
-    LOG_LEVEL_META_KEY,
-    CallToolRequest,
-    CallToolRequestParams,
-    CallToolResult,
-    CancelTaskRequest,
-    CancelTaskRequestParams,
-    CancelTaskResult,
-    CompleteRequest,
-    CompleteResult,
-    CreateTaskResult,
-    EmptyResult,
-    ErrorData,
-    GetPromptRequest,
-    GetPromptResult,
-    GetTaskPayloadRequest,
-    GetTaskPayloadRequestParams,
-    GetTaskRequest,
-    GetTaskRequestParams,
-    GetTaskResult,
-    Implementation,
-    InputRequiredResult,
-    PromptListChangedNotification,
-    ReadResourceRequest,
-    ReadResourceResult,
-    ResourceListChangedNotification,
-    ResourceUpdatedNotification,
-    SetLevelRequest,
-    SetLevelRequestParams,
-    SubscribeRequest,
-    SubscribeRequestParams,
-    TaskMetadata,
-    ToolListChangedNotification,
-    UnsubscribeRequest,
-    UnsubscribeRequestParams,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from moonbox._version import __version__
 from moonbox.errors import ToolError
@@ -60,30 +24,19 @@ from moonbox.mcp.upstreams.tools import MAX_TOOLS
 from moonbox.mcp.upstreams.web import WebServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
 
     import httpx2
     from mcp.shared.dispatcher import ProgressFnT
-    from mcp_types import (
-        CompleteRequestParams,
-        GetPromptRequestParams,
-        InputRequest,
-        InputResponse,
-        InputResponses,
-        LoggingLevel,
-        ReadResourceRequestParams,
-        Task,
-    )
-    from mcp_types import Tool as McpTool
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.callbacks import Answer, ClientFeatures, Log
     from moonbox.mcp.upstreams.offers import Offers
 
     Transport = ServerProcess | WebServer
-    Again = Callable[[dict[str, Any]], Awaitable["T | InputRequiredResult"]]
 
-T = TypeVar("T")
+T = TypeVar("T", bound=BaseModel)
+Questions = types.InputRequiredResult
 
 _MAX_ROUNDS = 10
 """How often a server may answer one call with further questions."""
@@ -91,9 +44,9 @@ _STATE_ONLY_SECONDS = 0.25
 _LISTEN_AGAIN_SECONDS = 5.0
 _MIN_POLL_SECONDS, _MAX_POLL_SECONDS = 0.05, 5.0
 _TASK_KEPT_MILLISECONDS = 600_000
-_RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
-_PROMPT: TypeAdapter[GetPromptResult | InputRequiredResult] = TypeAdapter(GetPromptResult | InputRequiredResult)
-_CONTENTS: TypeAdapter[ReadResourceResult | InputRequiredResult] = TypeAdapter(ReadResourceResult | InputRequiredResult)
+_RESULT: TypeAdapter[types.CallToolResult | Questions] = TypeAdapter(types.CallToolResult | Questions)
+_PROMPT: TypeAdapter[types.GetPromptResult | Questions] = TypeAdapter(types.GetPromptResult | Questions)
+_CONTENTS: TypeAdapter[types.ReadResourceResult | Questions] = TypeAdapter(types.ReadResourceResult | Questions)
 
 
 class Connection:
@@ -127,11 +80,11 @@ class Connection:
 
     async def on_message(self, message: Any) -> None:
         match message:
-            case ToolListChangedNotification():
+            case types.ToolListChangedNotification():
                 self.tools_changed.set()
-            case PromptListChangedNotification() | ResourceListChangedNotification():
+            case types.PromptListChangedNotification() | types.ResourceListChangedNotification():
                 self.offers_changed.set()
-            case ResourceUpdatedNotification():
+            case types.ResourceUpdatedNotification():
                 self.resource_updated(str(message.params.uri))
 
     @contextlib.asynccontextmanager
@@ -213,55 +166,58 @@ class Connection:
 
     # Tools
 
-    async def tools(self) -> list[McpTool]:
+    async def tools(self) -> list[types.Tool]:
         """Every tool that the server has now."""
-        tools: list[McpTool] = await all_pages(self.session.list_tools, "tools", MAX_TOOLS)
+        tools: list[types.Tool] = await all_pages(self.session.list_tools, "tools", MAX_TOOLS)
         self._listed = True
         return tools
 
     async def call(
         self,
-        tool: McpTool,
+        tool: types.Tool,
         arguments: dict[str, Any],
         on_progress: ProgressFnT | None,
         log_level: str | None = None,
-    ) -> CallToolResult:
+    ) -> types.CallToolResult:
         """Call a tool, whatever the server wants to know first."""
-        meta: Any = None if log_level is None else {LOG_LEVEL_META_KEY: log_level}
-        params = CallToolRequestParams(name=tool.name, arguments=arguments, _meta=meta)
+        meta: Any = None if log_level is None else {types.LOG_LEVEL_META_KEY: log_level}
+        params = types.CallToolRequestParams(name=tool.name, arguments=arguments, _meta=meta)
         if tool.execution is not None and tool.execution.task_support == "required":
             return await self._call_as_task(params)
         try:
-            result = await self._send_call(params, on_progress)
+            return await self._send_call(params, on_progress)
         except MCPError as problem:
-            if problem.code != HEADER_MISMATCH:
+            if problem.code != types.HEADER_MISMATCH:
                 raise
             await self.tools()  # the session derives headers from the listed schemas, which have changed
-            result = await self._send_call(params, on_progress)
-
-        async def again(update: dict[str, Any]) -> CallToolResult | InputRequiredResult:
-            return await self._send_call(params.model_copy(update=update), on_progress)
-
-        return await self._with_input(result, again, tool.name)
-
-    async def _with_input(self, result: T | InputRequiredResult, again: Again[T], name: str) -> T:
-        """The final result: what the server wants to know first is asked, and the request is sent again."""
-        for _ in range(_MAX_ROUNDS):
-            if not isinstance(result, InputRequiredResult):
-                return result
-            responses = None
-            if result.input_requests:
-                responses = await self._responses(result.input_requests)
-            else:
-                await asyncio.sleep(_STATE_ONLY_SECONDS)
-            result = await again({"input_responses": responses, "request_state": result.request_state})
-        raise ToolError(f"{name} asked for input more than {_MAX_ROUNDS} times", code="bad_result")
+            return await self._send_call(params, on_progress)
 
     async def _send_call(
-        self, params: CallToolRequestParams, on_progress: ProgressFnT | None
-    ) -> CallToolResult | InputRequiredResult:
+        self, params: types.CallToolRequestParams, on_progress: ProgressFnT | None
+    ) -> types.CallToolResult:
         # Not `session.call_tool`, which validates results in Python on this loop, which all servers share.
-        return await self.session.send_request(CallToolRequest(params=params), _RESULT, progress_callback=on_progress)
+        return await self._answered(types.CallToolRequest, params, _RESULT, params.name, on_progress)
+
+    async def _answered(
+        self,
+        request: Callable[..., Any],
+        params: Any,
+        result: TypeAdapter[T | Questions],
+        name: str,
+        on_progress: ProgressFnT | None = None,
+    ) -> T:
+        """The final result: what the server wants to know first is asked, and the request is sent again."""
+        for _ in range(_MAX_ROUNDS):
+            answer = await self.session.send_request(request(params=params), result, progress_callback=on_progress)
+            if not isinstance(answer, Questions):
+                return answer
+            responses = None
+            if answer.input_requests:
+                responses = await self._responses(answer.input_requests)
+            else:
+                await asyncio.sleep(_STATE_ONLY_SECONDS)
+            params = params.model_copy(update={"input_responses": responses, "request_state": answer.request_state})
+        raise ToolError(f"{name} asked for input more than {_MAX_ROUNDS} times", code="bad_result")
 
     # Prompts and resources
 
@@ -269,22 +225,14 @@ class Connection:
         """Every prompt, resource and template that the server has now."""
         return await list_offers(self.session)
 
-    async def get_prompt(self, params: GetPromptRequestParams) -> GetPromptResult:
-        async def send(update: dict[str, Any]) -> GetPromptResult | InputRequiredResult:
-            request = GetPromptRequest(params=params.model_copy(update=update))
-            return await self.session.send_request(request, _PROMPT)
+    async def get_prompt(self, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        return await self._answered(types.GetPromptRequest, params, _PROMPT, params.name)
 
-        return await self._with_input(await send({}), send, params.name)
+    async def read_resource(self, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        return await self._answered(types.ReadResourceRequest, params, _CONTENTS, str(params.uri))
 
-    async def read_resource(self, params: ReadResourceRequestParams) -> ReadResourceResult:
-        async def send(update: dict[str, Any]) -> ReadResourceResult | InputRequiredResult:
-            request = ReadResourceRequest(params=params.model_copy(update=update))
-            return await self.session.send_request(request, _CONTENTS)
-
-        return await self._with_input(await send({}), send, str(params.uri))
-
-    async def complete(self, params: CompleteRequestParams) -> CompleteResult:
-        return await self.session.send_request(CompleteRequest(params=params), CompleteResult)
+    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+        return await self.session.send_request(types.CompleteRequest(params=params), types.CompleteResult)
 
     async def subscribe(self, uris: set[str]) -> None:
         """Be told about changes of exactly these resources."""
@@ -296,27 +244,29 @@ class Connection:
         if capabilities is None or capabilities.resources is None or not capabilities.resources.subscribe:
             return
         for uri in uris - before:
-            request = SubscribeRequest(params=SubscribeRequestParams(uri=uri))
-            await self.session.send_request(request, EmptyResult)
+            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+            await self.session.send_request(request, types.EmptyResult)
         for uri in before - uris:
-            ending = UnsubscribeRequest(params=UnsubscribeRequestParams(uri=uri))
-            await self.session.send_request(ending, EmptyResult)
+            ending = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+            await self.session.send_request(ending, types.EmptyResult)
 
-    async def set_log_level(self, level: LoggingLevel) -> None:
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
         capabilities = self.session.server_capabilities
         if capabilities is None or capabilities.logging is None or self.protocol in MODERN_PROTOCOL_VERSIONS:
             return  # in the current protocol each request says it
-        await self.session.send_request(SetLevelRequest(params=SetLevelRequestParams(level=level)), EmptyResult)
+        await self.session.send_request(
+            types.SetLevelRequest(params=types.SetLevelRequestParams(level=level)), types.EmptyResult
+        )
 
     # What the server asks
 
-    async def _responses(self, requests: dict[str, InputRequest]) -> InputResponses:
-        async def answered(key: str, request: InputRequest) -> InputResponse:
+    async def _responses(self, requests: dict[str, types.InputRequest]) -> types.InputResponses:
+        async def answered(key: str, request: types.InputRequest) -> types.InputResponse:
             # Through the session, which refuses what was not announced to the server.
             meta = request.params.meta if request.params else None
             context = ClientRequestContext(session=self.session, request_id=key, meta=meta)
             response = await self.session.dispatch_input_request(context, request)
-            if isinstance(response, ErrorData):
+            if isinstance(response, types.ErrorData):
                 raise MCPError.from_error_data(response)
             return response
 
@@ -327,30 +277,30 @@ class Connection:
             raise problems.exceptions[0] from None
         return {key: task.result() for key, task in tasks.items()}
 
-    async def _call_as_task(self, params: CallToolRequestParams) -> CallToolResult:
+    async def _call_as_task(self, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Start the call as a task and wait for its result; cancelling this cancels the task."""
-        params = params.model_copy(update={"task": TaskMetadata(ttl=_TASK_KEPT_MILLISECONDS)})
+        params = params.model_copy(update={"task": types.TaskMetadata(ttl=_TASK_KEPT_MILLISECONDS)})
         # The session accepts only ordinary results of tools/call; the dispatcher below it does not care.
         raw = await self._dispatcher.send_raw_request(
             "tools/call", params.model_dump(by_alias=True, mode="json", exclude_none=True)
         )
-        task: Task = CreateTaskResult.model_validate(raw, by_name=False).task
+        task: types.Task = types.CreateTaskResult.model_validate(raw, by_name=False).task
         try:
             while task.status == "working":
                 interval = (task.poll_interval or 500) / 1000
                 await asyncio.sleep(min(max(interval, _MIN_POLL_SECONDS), _MAX_POLL_SECONDS))
-                request = GetTaskRequest(params=GetTaskRequestParams(task_id=task.task_id))
-                task = await self.session.send_request(request, GetTaskResult)
+                request = types.GetTaskRequest(params=types.GetTaskRequestParams(task_id=task.task_id))
+                task = await self.session.send_request(request, types.GetTaskResult)
         except asyncio.CancelledError:
-            cancel = CancelTaskRequest(params=CancelTaskRequestParams(task_id=task.task_id))
+            cancel = types.CancelTaskRequest(params=types.CancelTaskRequestParams(task_id=task.task_id))
             with contextlib.suppress(MCPError, TimeoutError, ValueError):
                 async with asyncio.timeout(2):
-                    await self.session.send_request(cancel, CancelTaskResult)
+                    await self.session.send_request(cancel, types.CancelTaskResult)
             raise
         if task.status == "cancelled":
             raise ToolError("the server cancelled the task", code="cancelled")
-        fetch = GetTaskPayloadRequest(params=GetTaskPayloadRequestParams(task_id=task.task_id))
-        return await self.session.send_request(fetch, CallToolResult)
+        fetch = types.GetTaskPayloadRequest(params=types.GetTaskPayloadRequestParams(task_id=task.task_id))
+        return await self.session.send_request(fetch, types.CallToolResult)
 
 
 def make_transport(settings: ServerSettings, auth: httpx2.Auth | None = None) -> Transport:
@@ -370,7 +320,7 @@ async def connect(
         connection = Connection(transport, dispatcher)
         connection.session = ClientSession(
             dispatcher=dispatcher,
-            client_info=Implementation(name="moonbox", version=__version__),
+            client_info=types.Implementation(name="moonbox", version=__version__),
             message_handler=connection.on_message,
             **sdk_callbacks(features, answer, log),
         )

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import mcp_types as types
 from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
-from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, URL_ELICITATION_REQUIRED
 
 from moonbox.errors import ArgumentError, ToolError
 from moonbox.mcp.upstreams.login import LoginRequired
@@ -41,7 +41,7 @@ def timed_out(server: str, what: str, seconds: float) -> ToolError:
 def is_lost(problem: BaseException) -> bool:
     """Whether the connection is of no more use."""
     if isinstance(problem, MCPError):
-        if problem.code == CONNECTION_CLOSED:  # servers use the same code for errors of their own
+        if problem.code == types.CONNECTION_CLOSED:  # servers use the same code for errors of their own
             return problem.message.startswith(_SDK_CLOSED_MESSAGES)
         return problem.message == "Session terminated"
     return isinstance(problem, ConnectionLost | OSError | BaseExceptionGroup | httpx2.HTTPError | httpx2.StreamError)
@@ -60,13 +60,13 @@ def call_error(problem: BaseException, server: str, refusal: str = "") -> ToolEr
         message = f"the MCP server '{server}' refused the call: {refusal}"
         return ToolError(message, code=code, retryable=retryable)
     data = problem.data if isinstance(problem.data, dict | list | str | int | float | bool) else None
-    if problem.code == INVALID_PARAMS:
+    if problem.code == types.INVALID_PARAMS:
         return ArgumentError(message, data=data)
-    if problem.code == METHOD_NOT_FOUND:
+    if problem.code == types.METHOD_NOT_FOUND:
         return ToolError(message, code="unknown_tool", data=data)
-    if problem.code == REQUEST_TIMEOUT:
+    if problem.code == types.REQUEST_TIMEOUT:
         return ToolError(message, code="timeout", retryable=True, data=data)
-    if problem.code == URL_ELICITATION_REQUIRED:
+    if problem.code == types.URL_ELICITATION_REQUIRED:
         return ToolError(_with_urls(message, data), code="elicitation_required", retryable=True, data=data)
     if problem.code == _RESOURCE_NOT_FOUND:
         return ToolError(message, code="not_found", data=data)

@@ -24,17 +24,7 @@ from moonbox.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
-    from mcp_types import (
-        CallToolResult,
-        CompleteRequestParams,
-        CompleteResult,
-        GetPromptRequestParams,
-        GetPromptResult,
-        LoggingLevel,
-        ReadResourceRequestParams,
-        ReadResourceResult,
-    )
-    from mcp_types import Tool as McpTool
+    import mcp_types as types
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.connection import Connection
@@ -262,22 +252,26 @@ class Upstreams:
                 for upstream in self._upstreams.values():
                     await upstream.catalog.offers_known.wait()
 
-    async def get_prompt(self, params: GetPromptRequestParams, *, granted: bool = False) -> GetPromptResult:
+    async def get_prompt(self, params: types.GetPromptRequestParams, *, granted: bool = False) -> types.GetPromptResult:
         """A prompt by its public name; `granted`: only if scripts may have it."""
-        entry = self.directory.prompts.get(params.name)
-        if entry is None or (granted and "prompts" not in entry[0].settings.scripts):
-            raise ToolError(self._unknown_offer("prompt", params.name, self.directory.prompts), code="unknown_prompt")
-        upstream, prompt = entry
+        upstream, prompt = self._find_prompt(params.name, granted=granted)
         own = params.model_copy(update={"name": prompt.name})
         return await self._request(upstream, prompt.name, lambda connection: connection.get_prompt(own))
 
-    async def read_resource(self, params: ReadResourceRequestParams, *, granted: bool = False) -> ReadResourceResult:
+    def _find_prompt(self, name: str, *, granted: bool = False) -> tuple[Upstream, types.Prompt]:
+        entry = self.directory.prompts.get(name)
+        if entry is None or (granted and "prompts" not in entry[0].settings.scripts):
+            raise _unknown_offer("prompt", name, self.directory.prompts)
+        return entry
+
+    async def read_resource(
+        self, params: types.ReadResourceRequestParams, *, granted: bool = False
+    ) -> types.ReadResourceResult:
         """A resource by its public address; `granted`: only if scripts may have it."""
         uri = str(params.uri)
         entry = self.directory.find_resource(uri, self._upstreams)
         if entry is None or (granted and "resources" not in entry[0].settings.scripts):
-            known = self.directory.resources
-            raise ToolError(self._unknown_offer("resource", uri, known), code="unknown_resource")
+            raise _unknown_offer("resource", uri, self.directory.resources)
         upstream, inner = entry
         own = params.model_copy(update={"uri": inner})
         result = await self._request(upstream, inner, lambda connection: connection.read_resource(own))
@@ -289,19 +283,15 @@ class Upstreams:
         ]
         return result.model_copy(update={"contents": contents})
 
-    async def complete(self, params: CompleteRequestParams) -> CompleteResult:
+    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         """Completions of an argument of a prompt or a template."""
         if params.ref.type == "ref/prompt":
-            entry = self.directory.prompts.get(params.ref.name)
-            if entry is None:
-                message = self._unknown_offer("prompt", params.ref.name, self.directory.prompts)
-                raise ToolError(message, code="unknown_prompt")
-            upstream, update = entry[0], {"name": entry[1].name}
+            upstream, prompt = self._find_prompt(params.ref.name)
+            update = {"name": prompt.name}
         else:
             place = self.directory.find_template(params.ref.uri, self._upstreams)
             if place is None:
-                message = self._unknown_offer("template", params.ref.uri, self.directory.templates)
-                raise ToolError(message, code="unknown_resource")
+                raise _unknown_offer("template", params.ref.uri, self.directory.templates)
             upstream, update = place[0], {"uri": place[1]}
         own = params.model_copy(update={"ref": params.ref.model_copy(update=update)})
         return await self._at_home(upstream.request("a completion", lambda connection: connection.complete(own)))
@@ -318,21 +308,14 @@ class Upstreams:
                 await self._at_home(self._upstreams[name].subscribe(own))
                 self._subscribed[name] = own
 
-    async def set_log_level(self, level: LoggingLevel) -> None:
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Ask all servers for log messages of this level and above."""
         upstreams = (*self._upstreams.values(), *self._earlier.upstreams)
-        work = [upstream.set_log_level(level) for upstream in upstreams]
-        if self._home is None:
-            for upstream in self._upstreams.values():
-                upstream.log_level = level
-            for item in work:
-                item.close()
-            return
-        await asyncio.gather(*(self._at_home(item) for item in work), return_exceptions=True)
-
-    @staticmethod
-    def _unknown_offer(kind: str, name: str, known: Iterable[str]) -> str:
-        return unknown(kind, name[:200], list(known))
+        for upstream in upstreams:
+            upstream.log_level = level
+        if self._home is not None:
+            work = (self._at_home(upstream.set_log_level(level)) for upstream in upstreams)
+            await asyncio.gather(*work, return_exceptions=True)
 
     def _forget_directory(self) -> None:
         self._directory = None
@@ -353,11 +336,11 @@ class Upstreams:
         tool = self.toolbox.resolve(path)
         return tool.convert_result(await tool.call(tool.bind(arguments or {})))
 
-    async def _invoke(self, upstream: Upstream, tool: McpTool, arguments: dict[str, Any]) -> Any:
+    async def _invoke(self, upstream: Upstream, tool: types.Tool, arguments: dict[str, Any]) -> Any:
         """Call the tool on the servers' loop; the result is checked and converted on the caller's."""
         self._running_home()
 
-        async def call() -> CallToolResult:
+        async def call() -> types.CallToolResult:
             return await (await self._earlier.for_caller(upstream)).call(tool, arguments)
 
         result = await self._at_home(call())
@@ -384,3 +367,8 @@ class Upstreams:
             return await work
         # Cancelling the future here cancels the task over there.
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._home))
+
+
+def _unknown_offer(kind: str, name: str, known: Iterable[str]) -> ToolError:
+    code = "unknown_prompt" if kind == "prompt" else "unknown_resource"
+    return ToolError(unknown(kind, name[:200], list(known)), code=code)

@@ -12,9 +12,9 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
 from mcp import MCPError
 from mcp.shared.uri_template import UriTemplate
-from mcp_types import PaginatedRequestParams, Prompt, Resource, ResourceTemplate
 from pydantic import TypeAdapter
 
 from moonbox.codemode.definitions import portable_value
@@ -36,9 +36,9 @@ _MAX_PAGES = 100
 class Offers:
     """The prompts, resources and templates of one server."""
 
-    prompts: tuple[Prompt, ...] = ()
-    resources: tuple[Resource, ...] = ()
-    templates: tuple[ResourceTemplate, ...] = ()
+    prompts: tuple[types.Prompt, ...] = ()
+    resources: tuple[types.Resource, ...] = ()
+    templates: tuple[types.ResourceTemplate, ...] = ()
 
     def to_json(self) -> Any:
         return TypeAdapter(Offers).dump_python(self, mode="json", by_alias=True, exclude_none=True)
@@ -55,15 +55,15 @@ EMPTY = Offers()
 class Directory:
     """All offers under their public names, and which server each belongs to."""
 
-    prompts: Mapping[str, tuple[Upstream, Prompt]] = field(default_factory=dict)
-    resources: Mapping[str, tuple[Upstream, Resource]] = field(default_factory=dict)
-    templates: Mapping[str, tuple[Upstream, ResourceTemplate]] = field(default_factory=dict)
+    prompts: Mapping[str, tuple[Upstream, types.Prompt]] = field(default_factory=dict)
+    resources: Mapping[str, tuple[Upstream, types.Resource]] = field(default_factory=dict)
+    templates: Mapping[str, tuple[Upstream, types.ResourceTemplate]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, upstreams: Iterable[Upstream]) -> Directory:
-        prompts: dict[str, tuple[Upstream, Prompt]] = {}
-        resources: dict[str, tuple[Upstream, Resource]] = {}
-        templates: dict[str, tuple[Upstream, ResourceTemplate]] = {}
+        prompts: dict[str, tuple[Upstream, types.Prompt]] = {}
+        resources: dict[str, tuple[Upstream, types.Resource]] = {}
+        templates: dict[str, tuple[Upstream, types.ResourceTemplate]] = {}
         for upstream in upstreams:
             settings = upstream.settings
             if settings.prompts:
@@ -72,23 +72,18 @@ class Directory:
                     prompts.setdefault(name, (upstream, prompt))
             if settings.resources:
                 for resource in upstream.catalog.offers.resources:
-                    uri = str(resource.uri)
-                    public = _within(settings.name, uri) if uri in resources or _is_ours(uri) else uri
-                    resources.setdefault(public, (upstream, resource))
+                    resources.setdefault(_public(str(resource.uri), settings.name, resources), (upstream, resource))
                 for template in upstream.catalog.offers.templates:
-                    pattern = template.uri_template
-                    taken = pattern in templates or _is_ours(pattern)
-                    public = _within(settings.name, pattern) if taken else pattern
-                    templates.setdefault(public, (upstream, template))
+                    templates.setdefault(_public(template.uri_template, settings.name, templates), (upstream, template))
         return cls(prompts, resources, templates)
 
-    def listed_prompts(self) -> list[Prompt]:
+    def listed_prompts(self) -> list[types.Prompt]:
         return [_renamed(prompt, name=name) for name, (_, prompt) in self.prompts.items()]
 
-    def listed_resources(self) -> list[Resource]:
+    def listed_resources(self) -> list[types.Resource]:
         return [_renamed(resource, uri=uri) for uri, (_, resource) in self.resources.items()]
 
-    def listed_templates(self) -> list[ResourceTemplate]:
+    def listed_templates(self) -> list[types.ResourceTemplate]:
         return [_renamed(item, uri_template=pattern) for pattern, (_, item) in self.templates.items()]
 
     def find_resource(self, uri: str, upstreams: Mapping[str, Upstream]) -> tuple[Upstream, str] | None:
@@ -120,8 +115,8 @@ def _is_ours(uri: str) -> bool:
     return uri.lower().startswith("moonbox:")
 
 
-def _within(server: str, uri: str) -> str:
-    return f"{NAMESPACE}{server}/{uri}"
+def _public(uri: str, server: str, taken: Mapping[str, Any]) -> str:
+    return f"{NAMESPACE}{server}/{uri}" if uri in taken or _is_ours(uri) else uri
 
 
 def _matches(pattern: str, uri: str) -> bool:
@@ -159,7 +154,7 @@ async def all_pages(list_page: Callable[..., Awaitable[Any]], name: str, most: i
     items: list[Any] = []
     cursor: str | None = None
     for _ in range(_MAX_PAGES):
-        page = await list_page(params=PaginatedRequestParams(cursor=cursor))
+        page = await list_page(params=types.PaginatedRequestParams(cursor=cursor))
         items += getattr(page, name)
         cursor = page.next_cursor
         if cursor is None or len(items) > most:

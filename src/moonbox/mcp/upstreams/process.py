@@ -17,9 +17,9 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import anyio
+import mcp_types as types
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
 from moonbox.mcp.streams import MessageReader, MessageWriter
 from moonbox.mcp.upstreams.errors import ConnectionLost, with_last_output
@@ -129,10 +129,10 @@ class ServerProcess:
         message = None
         if line.startswith(b"{"):
             with contextlib.suppress(ValueError):
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         if message is None:
             self.output.add(b"stdout: " + line[:500] + b"\n")
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and self._expected:
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and self._expected:
             self._expected -= 1
         else:
             await self._throttle.spend(len(line) + (_LINE_COST if message is None else _MESSAGE_COST))
@@ -154,7 +154,7 @@ class ServerProcess:
             raise anyio.BrokenResourceError from None
 
     def _count(self, item: SessionMessage) -> None:
-        self._expected += isinstance(item.message, JSONRPCRequest)
+        self._expected += isinstance(item.message, types.JSONRPCRequest)
 
     async def _read_stderr(self, process: _Process) -> None:
         assert process.stderr is not None

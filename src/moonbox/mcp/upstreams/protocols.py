@@ -14,8 +14,8 @@ import contextvars
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+import mcp_types as types
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -56,10 +56,10 @@ async def negotiate(session: ClientSession, protocols: tuple[Protocol, ...]) -> 
                 return
         handshake = failures.get("earlier")
         # A server that was slow to start may have answered the discovery too late, and now accepts nothing else.
-        if not isinstance(handshake, MCPError) or handshake.code != UNSUPPORTED_PROTOCOL_VERSION:
+        if not isinstance(handshake, MCPError) or handshake.code != types.UNSUPPORTED_PROTOCOL_VERSION:
             break
     failed = failures.get("earlier") or failures[protocols[0]]
-    if len(protocols) == 1 and isinstance(failed, MCPError) and failed.code != CONNECTION_CLOSED:
+    if len(protocols) == 1 and isinstance(failed, MCPError) and failed.code != types.CONNECTION_CLOSED:
         message = f'{failed.message}; the setting protocol = "{protocols[0]}" rules out the other protocol'
         raise MCPError(failed.code, message, failed.data)
     raise failed

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mcp_types import (
-    GetPromptRequestParams,
-    ReadResourceRequestParams,
-    TextContent,
-    TextResourceContents,
-)
+import mcp_types as types
 
 from moonbox.errors import ArgumentError
 from moonbox.mcp.upstreams.tools import reference
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    from mcp_types import ReadResourceResult
 
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.media import MediaStore
@@ -30,7 +23,7 @@ def reader(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
     async def read(uri: Any = None) -> Any:
         if not isinstance(uri, str):
             raise ArgumentError("mcp.read takes the address of a resource, a string")
-        result = await upstreams.read_resource(ReadResourceRequestParams(uri=uri), granted=True)
+        result = await upstreams.read_resource(types.ReadResourceRequestParams(uri=uri), granted=True)
         return _contents(result, upstreams.media)
 
     return read
@@ -43,13 +36,13 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
         if arguments is not None and not isinstance(arguments, dict) and arguments != []:
             raise ArgumentError("mcp.prompt takes the arguments as a table with names")
         given = {str(key): str(value) for key, value in (arguments or {}).items()} if arguments else None
-        result = await upstreams.get_prompt(GetPromptRequestParams(name=name, arguments=given), granted=True)
+        result = await upstreams.get_prompt(types.GetPromptRequestParams(name=name, arguments=given), granted=True)
         media = upstreams.media
         return [
             {
                 "role": message.role,
                 "content": message.content.text
-                if isinstance(message.content, TextContent)
+                if isinstance(message.content, types.TextContent)
                 else reference(message.content, media),
             }
             for message in result.messages
@@ -58,11 +51,12 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
     return prompt
 
 
-def _contents(result: ReadResourceResult, media: MediaStore | None) -> Any:
-    from mcp_types import EmbeddedResource
+def _contents(result: types.ReadResourceResult, media: MediaStore | None) -> Any:
 
     items = [
-        item.text if isinstance(item, TextResourceContents) else reference(EmbeddedResource(resource=item), media)
+        item.text
+        if isinstance(item, types.TextResourceContents)
+        else reference(types.EmbeddedResource(resource=item), media)
         for item in result.contents
     ]
     return items[0] if len(items) == 1 else items

@@ -16,7 +16,7 @@ from moonbox.mcp.upstreams.tools import convert_tools
 
 if TYPE_CHECKING:
     import httpx2
-    from mcp_types import Implementation
+    import mcp_types as types
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.connection import Transport
@@ -96,7 +96,7 @@ class Status:
         return max(0.0, (self.retry_at or 0.0) - time.monotonic())
 
 
-def server_icons(info: Implementation | None) -> tuple[dict[str, Any], ...]:
+def server_icons(info: types.Implementation | None) -> tuple[dict[str, Any], ...]:
     """The icons of a server, without those that are too large to show beside its name."""
     icons = [] if info is None else info.icons or []
     small = [icon for icon in icons if len(icon.src) <= _MAX_ICON][:_MAX_ICONS]

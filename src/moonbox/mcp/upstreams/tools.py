@@ -21,16 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
-from mcp_types import Tool as McpTool
+import mcp_types as types
 
 from moonbox.errors import ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
@@ -41,11 +32,9 @@ from moonbox.tools.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from mcp_types import CallToolResult, ContentBlock
-
     from moonbox.config.mcp import ServerSettings
 
-    Invoke = Callable[[McpTool, dict[str, Any]], Awaitable[Any]]
+    Invoke = Callable[[types.Tool, dict[str, Any]], Awaitable[Any]]
 
 MAX_TOOLS = 2_000
 _MAX_PROBLEMS = 20
@@ -64,7 +53,7 @@ class ConvertedTools:
     problems: tuple[str, ...] = ()
 
 
-def convert_tools(listed: Sequence[McpTool], settings: ServerSettings, invoke: Invoke) -> ConvertedTools:
+def convert_tools(listed: Sequence[types.Tool], settings: ServerSettings, invoke: Invoke) -> ConvertedTools:
     """The tools that the settings include; an invalid one is reported and left out."""
     tools: dict[str, Tool] = {}
     problems: list[str] = []
@@ -108,13 +97,13 @@ def annotations_of(tool: Tool) -> Hints:
     return hints if isinstance(hints, Hints) else tool.hints
 
 
-def definition_of(tool: Tool) -> McpTool | None:
+def definition_of(tool: Tool) -> types.Tool | None:
     """The server's own definition of a tool; None if it is not a server's."""
     item = tool.meta.get("mcp_definition")
-    return item if isinstance(item, McpTool) else None
+    return item if isinstance(item, types.Tool) else None
 
 
-def _convert(item: McpTool, settings: ServerSettings, invoke: Invoke) -> Tool:
+def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool:
     async def call(arguments: dict[str, Any]) -> Any:
         return await invoke(item, arguments)
 
@@ -134,7 +123,7 @@ def _convert(item: McpTool, settings: ServerSettings, invoke: Invoke) -> Tool:
     )
 
 
-def _description(item: McpTool) -> str:
+def _description(item: types.Tool) -> str:
     text = item.description or item.title or (item.annotations.title if item.annotations else None) or ""
     return text if len(text) <= _MAX_DESCRIPTION else text[:_MAX_DESCRIPTION] + "…"
 
@@ -154,9 +143,9 @@ class ResultSchemas:
     """Validators of the result schemas that tools declare, compiled at the first result."""
 
     def __init__(self) -> None:
-        self._validators: dict[str, tuple[McpTool, Any]] = {}
+        self._validators: dict[str, tuple[types.Tool, Any]] = {}
 
-    def check(self, name: str, tool: McpTool, result: CallToolResult) -> None:
+    def check(self, name: str, tool: types.Tool, result: types.CallToolResult) -> None:
         """Raise ToolError if a result does not match its tool's schema: scripts are written according to it."""
         if tool.output_schema is None or result.is_error:
             return
@@ -169,7 +158,7 @@ class ResultSchemas:
                 f"the result of {name} does not match its declared schema: {problem.message[:300]}", code="bad_result"
             )
 
-    def _validator(self, name: str, tool: McpTool) -> Any:
+    def _validator(self, name: str, tool: types.Tool) -> Any:
         import jsonschema_rs
 
         known, validator = self._validators.get(name, (None, None))
@@ -187,7 +176,7 @@ def _no_remote_schema(uri: str) -> Any:
     raise ValueError(f"{uri} is not fetched")
 
 
-def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: MediaStore | None = None) -> Any:
+def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, media: MediaStore | None = None) -> Any:
     """The value for the script; raises ToolError if the result is an error."""
     if result.is_error:
         raise _error(result)
@@ -197,8 +186,8 @@ def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: M
             value = value["result"]
         _check_failure_as_data(value)
         return value
-    texts = [block.text for block in result.content if isinstance(block, TextContent)]
-    others = [reference(block, media) for block in result.content if not isinstance(block, TextContent)]
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    others = [reference(block, media) for block in result.content if not isinstance(block, types.TextContent)]
     if not others:
         if len(texts) == 1 and '"isError"' in texts[0]:
             _check_failure_as_data(_json(texts[0]))
@@ -208,7 +197,7 @@ def result_value(result: CallToolResult, schema: dict[str, Any] | None, media: M
     return {**({"text": _text_value(texts)} if texts else {}), "content": others}
 
 
-def _is_wrapped(result: CallToolResult, schema: dict[str, Any] | None) -> bool:
+def _is_wrapped(result: types.CallToolResult, schema: dict[str, Any] | None) -> bool:
     """FastMCP says so in the tool's result schema, or with the result itself."""
     if schema is not None and schema.get(_WRAPPED):
         return True
@@ -241,22 +230,22 @@ def _json(text: str) -> Any:
         return None
 
 
-def reference(block: ContentBlock, store: MediaStore | None) -> dict[str, Any] | Media:
+def reference(block: types.ContentBlock, store: MediaStore | None) -> dict[str, Any] | Media:
     """A block that is not text: its medium, which is also kept in the `store`, or what there is to say about it."""
     fields: dict[str, Any] = {"type": block.type}
     match block:
-        case ImageContent() | AudioContent():
+        case types.ImageContent() | types.AudioContent():
             medium = _medium(block.data, block.mime_type, "", store)
             fields |= {"mimeType": block.mime_type, "size": _decoded_size(block.data)}
             return medium or fields
-        case EmbeddedResource(resource=TextResourceContents() as inner):
+        case types.EmbeddedResource(resource=types.TextResourceContents() as inner):
             fields |= {"uri": inner.uri, "text": inner.text, "mimeType": inner.mime_type}
-        case EmbeddedResource(resource=BlobResourceContents() as inner):
+        case types.EmbeddedResource(resource=types.BlobResourceContents() as inner):
             medium = _medium(inner.blob, inner.mime_type or "", str(inner.uri), store)
             fields |= {"uri": inner.uri, "mimeType": inner.mime_type, "size": _decoded_size(inner.blob)}
             if medium is not None:
                 return medium
-        case ResourceLink():
+        case types.ResourceLink():
             fields |= {"uri": block.uri, "name": block.name, "description": block.description}
             fields |= {"mimeType": block.mime_type, "size": block.size}
     return {key: value for key, value in fields.items() if value is not None}
@@ -281,8 +270,8 @@ def _decoded_size(data: str) -> int:
     return len(data) * 3 // 4 - data[-2:].count("=")
 
 
-def _error(result: CallToolResult) -> ToolError:
-    texts = [block.text for block in result.content if isinstance(block, TextContent)]
+def _error(result: types.CallToolResult) -> ToolError:
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     return _failure(texts, result.structured_content)
 
 
@@ -314,14 +303,14 @@ class ToolCache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, settings: ServerSettings) -> list[McpTool] | None:
+    def get(self, settings: ServerSettings) -> list[types.Tool] | None:
         """The tools that the server had last time; None if they are not known."""
         path = self._path(settings)
         try:
             if path.stat().st_size > _MAX_CACHED_BYTES:
                 return None
             data = json.loads(path.read_bytes())
-            return [McpTool.model_validate(item, by_name=False) for item in data["tools"]]
+            return [types.Tool.model_validate(item, by_name=False) for item in data["tools"]]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -332,7 +321,7 @@ class ToolCache:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def put(self, settings: ServerSettings, tools: Sequence[McpTool], offers: Offers = EMPTY) -> None:
+    def put(self, settings: ServerSettings, tools: Sequence[types.Tool], offers: Offers = EMPTY) -> None:
         """Store them, if possible."""
         listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
         data = {"server": settings.name, "tools": listed, **offers.to_json()}

@@ -24,8 +24,7 @@ from moonbox.tools.hints import Hints
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_types import CallToolResult, LoggingLevel, LoggingMessageNotificationParams
-    from mcp_types import Tool as McpTool
+    import mcp_types as types
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
@@ -49,7 +48,7 @@ class Upstream:
         self,
         settings: ServerSettings,
         *,
-        invoke: Callable[[Upstream, McpTool, dict[str, Any]], Awaitable[Any]],
+        invoke: Callable[[Upstream, types.Tool, dict[str, Any]], Awaitable[Any]],
         offers_changed: Callable[[], None] = lambda: None,
         resource_updated: Callable[[Upstream, str], None] = lambda _, __: None,
         cache: ToolCache | None = None,
@@ -74,7 +73,7 @@ class Upstream:
             offers_changed=offers_changed,
         )
         self.toolbox = self.catalog.toolbox
-        self.log_level: LoggingLevel | None = None
+        self.log_level: types.LoggingLevel | None = None
         """The most verbose level that a client asked for."""
         self._subscribed: set[str] = set()
         self._resource_updated = resource_updated
@@ -231,7 +230,7 @@ class Upstream:
         except Exception as problem:  # noqa: BLE001 - a server that refuses these is of use without them
             log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, errors.describe(problem))
 
-    def _log(self, params: LoggingMessageNotificationParams) -> None:
+    def _log(self, params: types.LoggingMessageNotificationParams) -> None:
         self.callbacks.log(redacted(named_logger(params, self.settings.namespace), self._hide))
 
     def _log_line(self, line: str) -> None:
@@ -296,11 +295,11 @@ class Upstream:
 
     # Calls
 
-    async def call(self, tool: McpTool, arguments: dict[str, Any]) -> CallToolResult:
+    async def call(self, tool: types.Tool, arguments: dict[str, Any]) -> types.CallToolResult:
         """Call one of its tools; ToolError says why that failed."""
         hints = Hints.from_mcp(tool.annotations)
 
-        async def work(connection: Connection, caller: Caller | None) -> CallToolResult:
+        async def work(connection: Connection, caller: Caller | None) -> types.CallToolResult:
             on_progress = progress_reporter(caller, f"{self.settings.name}.{tool.name}")
             level = None if caller is None else caller.log_level
             return await connection.call(tool, arguments, on_progress, level)
@@ -346,7 +345,7 @@ class Upstream:
             self._subscribed = before
             raise
 
-    async def set_log_level(self, level: LoggingLevel) -> None:
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Ask for log messages of this level, also after a restart."""
         self.log_level = level
         if self._connection is not None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from moonbox.net.addresses import Resolver
 from moonbox.scripts.hostapi.api import MODULES, HostApi
 from moonbox.scripts.hostapi.functions import Host, HostFunction, HostLimits, HostModule, HttpOptions, Parameter
-from moonbox.scripts.hostapi.grants import GRANT_KEYS, Grants, SecretGrant
-from moonbox.scripts.hostapi.log import LogRecord
+from moonbox.scripts.hostapi.grants import Grants, SecretGrant
 
 __all__ = [
-    "GRANT_KEYS",
     "MODULES",
     "Grants",
     "Host",
@@ -18,7 +16,6 @@ __all__ = [
     "HostLimits",
     "HostModule",
     "HttpOptions",
-    "LogRecord",
     "Parameter",
     "Resolver",
     "SecretGrant",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +9,7 @@ from moonbox.audit.records import changed
 from moonbox.errors import Denied, MissingExtra, ToolError
 from moonbox.scripts.hostapi import crypto, csv, encoding, fs, http, log, regex, secrets
 from moonbox.scripts.hostapi import time as time_functions
-from moonbox.scripts.hostapi.functions import Host, HostFunction, HostLimits, HttpOptions
+from moonbox.scripts.hostapi.functions import Host, HostFunction
 from moonbox.scripts.hostapi.grants import Grants
 from moonbox.suggest import unknown
 
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.scripts.hostapi.functions import HostModule
-    from moonbox.scripts.hostapi.log import LogRecord
 
 MODULES: tuple[HostModule, ...] = (http, fs, secrets, log, time_functions, encoding, csv, crypto, regex)
 """The built-in host modules, in the order in which they are documented."""
@@ -36,7 +32,7 @@ _EXAMPLES = {
 
 
 class HostApi:
-    """The functions that one script may call, and the secrets and log records that belong to it.
+    """The functions that one script may call, and the secrets that belong to it.
 
     `functions` holds what the grants allow; `absent` the others, each of which raises Denied with the line of
     configuration that would allow it. All are safe to call from several threads. Close it when the script is done
@@ -44,40 +40,12 @@ class HostApi:
     """
 
     def __init__(
-        self,
-        grants: Grants | None = None,
-        *,
-        name: str = "script",
-        section: str | None = None,
-        environ: Mapping[str, str] | None = None,
-        limits: HostLimits | None = None,
-        http: HttpOptions | None = None,
-        clock: Callable[[], float] = time.time,
-        timer: Callable[[], float] = time.thread_time,
-        entropy: Callable[[int], bytes] = os.urandom,
-        modules: Sequence[HostModule] | None = None,
+        self, grants: Grants | None = None, *, modules: Sequence[HostModule] | None = None, **options: Any
     ) -> None:
+        """The options are fields of Host: name, section, environ, limits, http, clock, timer and entropy."""
         self.grants = grants or Grants()
-        self.name = name
-        limits, http_options = limits or HostLimits(), http or HttpOptions()
-        environ = os.environ if environ is None else environ
-        section = section or f"tools.script.{name}"
-        store = secrets.SecretStore(self.grants, environ, section, plain_http=http_options.secrets_over_plain_http)
-        self._log = log.ScriptLog(name, limits, clock)
-        self._host = Host(
-            name=name,
-            section=section,
-            grants=self.grants,
-            limits=limits,
-            http=http_options,
-            environ=environ,
-            secrets=store,
-            clock=clock,
-            timer=timer,
-            entropy=entropy,
-            log=self._write_log,
-            closing=threading.Event(),
-        )
+        self._host = Host(self.grants, **options)
+        self._host.secrets = secrets.SecretStore(self._host)
         self.functions: dict[str, HostFunction] = {}
         self.absent: dict[str, HostFunction] = {}
         for module in MODULES if modules is None else modules:
@@ -89,16 +57,6 @@ class HostApi:
         """The documentation of each granted function."""
         return {name: function.doc for name, function in self.functions.items()}
 
-    @property
-    def logs(self) -> tuple[LogRecord, ...]:
-        """What the script logged so far."""
-        return tuple(self._log.records)
-
-    @property
-    def logs_dropped(self) -> int:
-        """The number of records that exceeded the bound."""
-        return self._log.dropped
-
     def call(self, name: str, args: Sequence[Any] = ()) -> Any:
         """Call a function by its name, as a script does."""
         function = self.functions.get(name) or self.absent.get(name)
@@ -109,7 +67,7 @@ class HostApi:
     def hide(self, secrets: Mapping[str, str]) -> None:
         """Replace these values too, by their names, in everything that `redact` is given."""
         for name, value in secrets.items():
-            self._host.secrets.redact.add(name, value)
+            self._host.redact.add(name, value)
 
     def redact(self, value: Any) -> Any:
         """A plain value with every known secret replaced: for returned values, printed output and audit entries."""
@@ -158,9 +116,6 @@ class HostApi:
                 raise
 
         return run
-
-    def _write_log(self, level: str, message: str, fields: Any) -> None:
-        self._log.add(level, self.redact(message), self.redact(fields))
 
 
 def _denial(message: str) -> Callable[..., NoReturn]:

@@ -9,25 +9,21 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, type_word
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, type_word
 from moonbox.scripts.hostapi.secrets import is_handle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _DATA = Parameter("data", "data", "text or binary", required=True)
-_OPTIONS = Parameter(
-    "options",
-    "options",
-    options=(
-        Parameter(
-            "encoding",
-            "string",
-            "of the result: hex (the default), base64, base64url (without padding), or raw for the 32 bytes themselves",
-            default="hex",
-            choices=("hex", "base64", "base64url", "raw"),
-        ),
-    ),
+_OPTIONS = options(
+    Parameter(
+        "encoding",
+        "string",
+        "of the result: hex (the default), base64, base64url (without padding), or raw for the 32 bytes themselves",
+        default="hex",
+        choices=("hex", "base64", "base64url", "raw"),
+    )
 )
 
 
@@ -45,15 +41,10 @@ def functions(host: Host) -> Sequence[HostFunction]:
 
     key = Parameter("key", "any", "a string, or a secret from secret(name)", required=True)
     size = Parameter("size", "integer", required=True, least=0, most=host.limits.max_random)
+    signing = "The HMAC-SHA-256 of data, for signing requests."
     return [
         HostFunction("crypto.sha256", "The SHA-256 hash of data.", sha256, (_DATA, _OPTIONS), "string"),
-        HostFunction(
-            "crypto.hmac_sha256",
-            "The HMAC-SHA-256 of data, for signing requests.",
-            hmac_sha256,
-            (key, _DATA, _OPTIONS),
-            "string",
-        ),
+        HostFunction("crypto.hmac_sha256", signing, hmac_sha256, (key, _DATA, _OPTIONS), "string"),
         HostFunction("crypto.uuid", "A random UUID, version 4.", random_uuid, (), "string"),
         HostFunction("crypto.random_bytes", "Random bytes.", host.entropy, (size,), "string"),
     ]

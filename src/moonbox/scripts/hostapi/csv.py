@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, type_word
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, scalar_text, type_word
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
@@ -43,22 +43,15 @@ def functions(host: Host) -> Sequence[HostFunction]:
         Parameter("encoding", "string", "utf-8 by default", default="utf-8", choices=_ENCODINGS),
     )
     writing = (Parameter("columns", "array", "names and order of the columns; by default all, sorted"), _DELIMITER)
+    text, rows = Parameter("text", "data", required=True), Parameter("rows", "array", required=True)
+    parsed = (
+        "The rows of a CSV text: tables by column name, or arrays when header is false. All fields are strings; a row "
+        "that is too short lacks the last columns."
+    )
+    encoded = "Rows as CSV text: tables (with a row of column names first) or arrays."
     return [
-        HostFunction(
-            "csv.parse",
-            "The rows of a CSV text: tables by column name, or arrays when header is false. All fields are strings; "
-            "a row that is too short lacks the last columns.",
-            parse,
-            (Parameter("text", "data", required=True), Parameter("options", "options", options=reading)),
-            "array",
-        ),
-        HostFunction(
-            "csv.encode",
-            "Rows as CSV text: tables (with a row of column names first) or arrays.",
-            encode,
-            (Parameter("rows", "array", required=True), Parameter("options", "options", options=writing)),
-            "string",
-        ),
+        HostFunction("csv.parse", parsed, parse, (text, options(*reading)), "array"),
+        HostFunction("csv.encode", encoded, encode, (rows, options(*writing)), "string"),
     ]
 
 
@@ -149,8 +142,4 @@ class _Cells:
         self._left -= len(value) if isinstance(value, str | bytes) else 1
         if self._left < 0:
             raise ToolError(f"csv.encode writes at most {self._most:,} characters", code="too_large")
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, bytes):
-            return value.decode("utf-8", "surrogateescape")
-        return "" if value is None else str(value)
+        return "" if value is None else scalar_text(value)

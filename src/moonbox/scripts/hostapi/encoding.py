@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, text_or_bytes
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
@@ -59,19 +59,15 @@ def _url_functions(most: int) -> Sequence[HostFunction]:
         return _built(parts, most)
 
     text = Parameter("text", "data", required=True)
-    plus = Parameter("options", "options", options=(Parameter("plus", "boolean", "+ means a space", default=False),))
+    plus = options(Parameter("plus", "boolean", "+ means a space", default=False))
     value = Parameter("value", "any", "a string, or a table for a whole query", required=True)
     parts = Parameter("parts", "options", required=True, options=_PARTS)
+    address = Parameter("url", "string", required=True)
+    parsing = "The parts of a URL; params is its query decoded, with an array for a name that occurs repeatedly."
     return [
         HostFunction("url.encode", "Percent-encode a string, or a table as name=value&…", encode, (value,), "string"),
         HostFunction("url.decode", "Undo percent-encoding.", decode, (text, plus), "string"),
-        HostFunction(
-            "url.parse",
-            "The parts of a URL; params is its query decoded, with an array for a name that occurs repeatedly.",
-            parse,
-            (Parameter("url", "string", required=True),),
-            "{scheme, host, port, path, query, params, fragment}",
-        ),
+        HostFunction("url.parse", parsing, parse, (address,), "{scheme, host, port, path, query, params, fragment}"),
         HostFunction("url.build", "A URL from its parts.", build, (parts,), "string"),
     ]
 
@@ -89,25 +85,15 @@ def _base64_functions(most: int) -> Sequence[HostFunction]:
             raise ToolError("base64.decode(text): text is not base64", code="invalid_data")
         return text_or_bytes(base64.b64decode(compact + b"=" * (-len(compact) % 4)))
 
-    options = (
+    form = options(
         Parameter("urlsafe", "boolean", "the alphabet with - and _", default=False),
         Parameter("padding", "boolean", "end with = as needed, true by default", default=True),
     )
+    data, text = Parameter("data", "data", required=True), Parameter("text", "data", required=True)
+    skipping = "Decode either alphabet, with or without padding; line breaks and spaces are skipped."
     return [
-        HostFunction(
-            "base64.encode",
-            "Encode text or binary data.",
-            encode,
-            (Parameter("data", "data", required=True), Parameter("options", "options", options=options)),
-            "string",
-        ),
-        HostFunction(
-            "base64.decode",
-            "Decode either alphabet, with or without padding; line breaks and spaces are skipped.",
-            decode,
-            (Parameter("text", "data", required=True),),
-            "string",
-        ),
+        HostFunction("base64.encode", "Encode text or binary data.", encode, (data, form), "string"),
+        HostFunction("base64.decode", skipping, decode, (text,), "string"),
     ]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes
-from moonbox.scripts.hostapi.paths import Folders, GrantedPath, refuse_special, translated
+from moonbox.scripts.hostapi.paths import FOLDER, Folders, GrantedPath, refuse_special, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,9 +45,7 @@ def functions(host: Host) -> list[HostFunction]:
     def function(
         grant: str, name: str, summary: str, run: Any, parameters: tuple[Parameter, ...], returns: str
     ) -> HostFunction:
-        return HostFunction(
-            f"fs.{name}", summary, run, parameters, returns, needs=(grant,), refuses=True, blocking=True
-        )
+        return HostFunction(f"fs.{name}", summary, run, parameters, returns, needs=(grant,), refuses=True)
 
     read, write = functools.partial(function, "read"), functools.partial(function, "write")
     whole = f"The contents of a file, at most {most:,} bytes at once."
@@ -99,12 +97,8 @@ class _Reading:
                 if len(listed) == most:
                     raise ToolError(f"{path.text} has more than {most:,} entries", code="too_large")
                 with contextlib.suppress(FileNotFoundError):  # removed since
-                    listed.append(
-                        {
-                            "name": text_or_bytes(os.fsencode(entry.name)),
-                            **_described(entry.stat(follow_symlinks=False)),
-                        }
-                    )
+                    about = _described(entry.stat(follow_symlinks=False))
+                    listed.append({"name": text_or_bytes(os.fsencode(entry.name)), **about})
         return sorted(listed, key=lambda entry: os.fsencode(entry["name"]))
 
     def exists(self, given: bytes) -> bool:
@@ -172,21 +166,16 @@ class _Writing:
 
     def mkdir(self, given: bytes) -> bool:
         path = self._folders.find(given)
-        created = False
-        inside = "."
+        created, inside = False, "."
         for part in path.inside.split("/"):
-            with self._folders.folder(path, inside) as parent:
-                try:
-                    if part != "." and not _exists(part, parent):
-                        self._protected.check(parent, part, path.text)
-                        os.mkdir(part, dir_fd=parent)
-                        created = True
-                    else:
-                        created = False
-                except FileExistsError:
-                    created = False
+            with self._folders.opened(path, inside, FOLDER) as parent, contextlib.suppress(FileExistsError):
+                created = False
+                if part != "." and _look(part, parent) is None:
+                    self._protected.check(parent, part, path.text)
+                    os.mkdir(part, dir_fd=parent)
+                    created = True
             inside = f"{inside}/{part}"
-        with self._folders.folder(path, path.inside):  # it may have been a file
+        with self._folders.opened(path, path.inside, FOLDER):  # it may have been a file
             return created
 
     def remove(self, given: bytes) -> None:
@@ -202,7 +191,7 @@ class _Writing:
     @contextlib.contextmanager
     def _parent(self, path: GrantedPath) -> Iterator[int]:
         folder = replace(path, text=f"the folder of {path.text}", inside=path.parent)
-        with self._folders.folder(folder, folder.inside) as fd, translated(path):
+        with self._folders.opened(folder, folder.inside, FOLDER) as fd, translated(path):
             yield fd
 
     def _file(self, given: bytes) -> GrantedPath:
@@ -215,11 +204,8 @@ class _Writing:
 
     def _replaced_mode(self, path: GrantedPath, parent: int) -> int | None:
         """The permissions of the file that is about to be replaced."""
-        try:
-            info = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        if stat.S_ISLNK(info.st_mode):
+        info = _look(path.name, parent)
+        if info is None or stat.S_ISLNK(info.st_mode):
             return None
         refuse_special(path, info)
         return stat.S_IMODE(info.st_mode) & 0o777
@@ -238,19 +224,17 @@ class _Writing:
             self._written += size
 
 
-def _exists(name: str, folder: int) -> bool:
+def _look(name: str | Path, folder: int | None = None) -> os.stat_result | None:
+    """What is there under a name; links are followed only where no folder is given. None where nothing is."""
     try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return os.stat(name, dir_fd=folder, follow_symlinks=folder is None)
     except FileNotFoundError:
-        return False
-    return True
+        return None
 
 
 def _described(info: os.stat_result) -> dict[str, Any]:
-    kind = "file" if stat.S_ISREG(info.st_mode) else "folder" if stat.S_ISDIR(info.st_mode) else "other"
-    if stat.S_ISLNK(info.st_mode):
-        kind = "link"
-    return {"type": kind, "size": info.st_size, "modified": info.st_mtime}
+    kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+    return {"type": kinds.get(stat.S_IFMT(info.st_mode), "other"), "size": info.st_size, "modified": info.st_mtime}
 
 
 class Protected:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+import os
+import threading
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moonbox._version import __version__
-from moonbox.errors import ArgumentError, UsageError
-from moonbox.scripts.hostapi.grants import GRANT_KEYS, excerpt, not_granted
+from moonbox.errors import ArgumentError, Denied
+from moonbox.scripts.hostapi.grants import excerpt
+from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
 from moonbox.values import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     import ssl
-    import threading
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.errors import Denied
     from moonbox.net.addresses import Resolver
     from moonbox.scripts.hostapi.grants import Grants
     from moonbox.scripts.hostapi.secrets import SecretStore
@@ -36,15 +38,8 @@ class HostFunction:
     returns: str = ""
     needs: tuple[str, ...] = ()
     """Keys of Grants, of which at least one must grant something; empty for functions that reach nothing."""
-    blocking: bool = False
-    """It may wait for the network, the disk or the clock: call it in a thread of its own."""
     refuses: bool = False
     """It checks its grants itself and names exactly what is missing: it is called even when nothing is granted."""
-
-    def __post_init__(self) -> None:
-        for key in self.needs:
-            if key not in GRANT_KEYS:
-                raise UsageError(f"{self.name}: {unknown('grant', key, GRANT_KEYS)}")
 
     @property
     def signature(self) -> str:
@@ -68,35 +63,6 @@ class HostModule(Protocol):
 
     def functions(self, host: Host) -> Sequence[HostFunction]:
         """Every function it offers, granted or not; called once for each HostApi."""
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """What host functions may use: everything that differs between machines, runs and tests comes from here."""
-
-    name: str
-    section: str
-    """The section of the configuration that holds the grants, for messages."""
-    grants: Grants
-    limits: HostLimits
-    http: HttpOptions
-    environ: Mapping[str, str] = field(repr=False)  # a traceback must not show it
-    secrets: SecretStore
-    clock: Callable[[], float]
-    timer: Callable[[], float]
-    """Processor time of the calling thread in seconds, which does not include waiting for a busy machine."""
-    entropy: Callable[[int], bytes]
-    log: Callable[[str, str, Any], None]
-    closing: threading.Event
-    on_close: list[Callable[[], None]] = field(default_factory=list)
-
-    def redact(self, value: Any) -> Any:
-        """A plain value with every known secret replaced."""
-        return self.secrets.redact(value)
-
-    def not_granted(self, what: str, key: str, value: str) -> Denied:
-        """The refusal that says which line of the configuration would allow it."""
-        return not_granted(what, key, value, self.grants, self.section)
 
 
 def _described(parameter: Parameter, indent: str) -> list[str]:
@@ -145,16 +111,6 @@ class HostLimits:
     max_log_records: int = 1_000
     max_log_message: int = 10_000
 
-    def __post_init__(self) -> None:
-        for limit in fields(self):
-            value = getattr(self, limit.name)
-            whole = limit.type == "int"
-            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-                wanted = "a whole number" if whole else "a number of seconds"
-                raise UsageError(f"HostLimits.{limit.name} must be {wanted}, not {value!r}")
-            if not 0 <= value < float("inf"):
-                raise UsageError(f"HostLimits.{limit.name} must be at least 0, not {value!r}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
@@ -167,6 +123,37 @@ class HttpOptions:
     secrets_over_plain_http: bool = False
     """Send secrets without TLS to hosts by name. Local addresses need no such permission."""
     user_agent: str = f"moonbox/{__version__}"
+
+
+@dataclass(slots=True)
+class Host:
+    """What host functions may use: everything that differs between machines, runs and tests comes from here."""
+
+    grants: Grants
+    name: str = "script"
+    section: str = ""
+    """The section of the configuration that holds the grants, for messages."""
+    limits: HostLimits = field(default_factory=HostLimits)
+    http: HttpOptions = field(default_factory=HttpOptions)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)  # for no traceback to show
+    clock: Callable[[], float] = time.time
+    timer: Callable[[], float] = time.thread_time
+    """Processor time of the calling thread in seconds, which does not include waiting for a busy machine."""
+    entropy: Callable[[int], bytes] = os.urandom
+    closing: threading.Event = field(default_factory=threading.Event)
+    on_close: list[Callable[[], None]] = field(default_factory=list)
+    redact: SecretRedactor = field(default_factory=SecretRedactor)
+    """Replaces every known secret in a plain value."""
+    secrets: SecretStore = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.section = self.section or f"tools.script.{self.name}"
+
+    def not_granted(self, what: str, key: str, value: str) -> Denied:
+        """The refusal that says which line of the configuration would allow it."""
+        value = excerpt(value, 1_000)
+        line = f'"{value}" to {key}' if getattr(self.grants, key) else f'{key} = ["{value}"]'
+        return Denied(f"{excerpt(what, 1_000)} is not granted; add {line} under [{self.section}]", code="not_granted")
 
 
 Kind = Literal["string", "data", "integer", "number", "boolean", "table", "array", "options", "any"]
@@ -192,6 +179,11 @@ class Parameter:
     options: tuple[Parameter, ...] = ()
 
 
+def options(*known: Parameter) -> Parameter:
+    """The last parameter of many functions: a table of these keys."""
+    return Parameter("options", "options", options=known)
+
+
 def bind(signature: str, parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]:
     """The checked arguments in the parameters' order; raises ArgumentError that begins with the signature."""
     try:
@@ -210,6 +202,13 @@ def text_or_bytes(data: bytes) -> str | bytes:
         return data.decode()
     except UnicodeDecodeError:
         return data
+
+
+def scalar_text(value: Any) -> str:
+    """A string, number or boolean of a script as text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
 def bounded(function: str, data: str | bytes, most: int) -> None:

@@ -9,13 +9,12 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Literal
 
-from moonbox.errors import ConfigError, Denied
+from moonbox.errors import ConfigError
 from moonbox.net.addresses import Address, is_host_name, parse_address
 from moonbox.suggest import unknown
 
 _USUAL_PORTS = (80, 443)
 _ANY_PORT = 0
-GRANT_KEYS = ("http", "env", "read", "write", "secrets")
 SECRET_PLACES = ("header", "body", "query")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
@@ -188,14 +187,10 @@ class Grants:
     def from_dict(
         cls, mapping: Mapping[str, Any], base_dir: str | Path = ".", *, protected: Sequence[str] = ()
     ) -> Grants:
-        """Grants from the keys of a configuration section; unknown keys and wrong types raise ConfigError."""
-        for key in mapping:
-            if key not in GRANT_KEYS:
-                raise ConfigError(unknown("grant", str(key), GRANT_KEYS))
-        lists = {key: _strings(key, mapping[key]) for key in ("http", "env", "read", "write") if key in mapping}
-        return cls(
-            **lists, secrets=_secrets(mapping.get("secrets", ())), base=str(base_dir), protected=tuple(protected)
-        )
+        """Grants from the keys of a configuration section; wrong types raise ConfigError."""
+        given = {key: _strings(key, mapping.get(key, ())) for key in ("http", "env", "read", "write")}
+        secrets = _secrets(mapping.get("secrets", ()))
+        return cls(**given, secrets=secrets, base=str(base_dir), protected=tuple(protected))
 
     @property
     def patterns(self) -> tuple[HostPattern, ...]:
@@ -215,13 +210,6 @@ class Grants:
             if secret.name == name:
                 return secret
         return SecretGrant(name) if name in self.env else None
-
-
-def not_granted(what: str, key: str, value: str, grants: Grants, section: str) -> Denied:
-    """The refusal that says which line of the configuration would allow it."""
-    value = excerpt(value, 1_000)
-    line = f'"{value}" to {key}' if getattr(grants, key) else f'{key} = ["{value}"]'
-    return Denied(f"{excerpt(what, 1_000)} is not granted; add {line} under [{section}]", code="not_granted")
 
 
 def _check_variable(name: str) -> None:

@@ -10,16 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
-from moonbox.net.client import ByteBudget, Client, Request
-from moonbox.net.json import parse_json
+from moonbox.net.client import ByteBudget, Client, Request, parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes, type_word
+from moonbox.scripts.hostapi.functions import (
+    Host,
+    HostFunction,
+    Parameter,
+    options,
+    scalar_text,
+    text_or_bytes,
+    type_word,
+)
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
 from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.net.addresses import Address, Target
     from moonbox.net.client import Response
+
+    _Reveal = Callable[[dict[str, Any], str], str]
+    """The value of a secret, by its handle, for one place of a request."""
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _ABOUT = (
@@ -40,19 +52,11 @@ def functions(host: Host) -> list[HostFunction]:
     requests = _Requests(host)
     url = Parameter("url", "string", 'such as "https://api.example.com/items"', required=True)
     method = Parameter("method", "string", required=True, choices=_METHODS)
-    options = Parameter("options", "options", options=_options(host))
+    chosen = options(*_options(host))
 
     def function(name: str, summary: str, run: Any, *parameters: Parameter) -> HostFunction:
-        return HostFunction(
-            f"http.{name}",
-            f"{summary} {_ABOUT}",
-            run,
-            (*parameters, options),
-            _RETURNS,
-            needs=("http",),
-            refuses=True,
-            blocking=True,
-        )
+        about, given = f"{summary} {_ABOUT}", (*parameters, chosen)
+        return HostFunction(f"http.{name}", about, run, given, _RETURNS, needs=("http",), refuses=True)
 
     def short(method: str) -> HostFunction:
         def run(address: str, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -187,10 +191,20 @@ def _as_tool_error(problem: NetError) -> MoonboxError:
 
 def build_request(host: Host, method: str, target: Target, options: dict[str, Any]) -> Request:
     """Raises ArgumentError for what cannot be sent, and Denied where a secret must not go."""
-    secrets = _Secrets(host, target)
-    target = replace(target, path=_path(target, options["params"], secrets))
-    headers = _headers(options, secrets)
-    body, kind, secret = _body(options, secrets)
+    limits, to = host.limits, target
+    budget = ByteBudget(limits.max_request + limits.max_headers, "the request")
+
+    def reveal(handle: dict[str, Any], place: str) -> str:
+        text = host.secrets.reveal(handle, place, to)
+        budget.spend(len(text))  # a handle is small, and its secret may be large
+        return text
+
+    if options["params"]:
+        given = _revealed(options["params"], "query", reveal)
+        query = encode_query(given, limits.max_headers, "options.params.", "surrogateescape")
+        target = replace(target, path=f"{target.path}{'&' if '?' in target.path else '?'}{query}")
+    headers = _headers(options, reveal)
+    body, kind, secret = _body(options, reveal, limits.max_request)
     if kind is not None:
         headers.setdefault("content-type", kind)
     headers.setdefault("accept", b"*/*")
@@ -205,29 +219,7 @@ def build_request(host: Host, method: str, target: Target, options: dict[str, An
     return Request(target, method, tuple(headers.items()), body, secret_headers, secret)
 
 
-class _Secrets:
-    """Secrets for one request, as much as fits into one: a handle is small, and its secret may be large."""
-
-    def __init__(self, host: Host, target: Target) -> None:
-        self.limits = host.limits
-        self._store, self._target = host.secrets, target
-        self._budget = ByteBudget(host.limits.max_request + host.limits.max_headers, "the request")
-
-    def reveal(self, handle: dict[str, Any], place: str) -> str:
-        text = self._store.reveal(handle, place, self._target)
-        self._budget.spend(len(text))
-        return text
-
-
-def _path(target: Target, params: dict[Any, Any] | None, secrets: _Secrets) -> str:
-    if not params:
-        return target.path
-    most = secrets.limits.max_headers
-    query = encode_query(_revealed(params, "query", secrets), most, "options.params.", "surrogateescape")
-    return f"{target.path}{'&' if '?' in target.path else '?'}{query}"
-
-
-def _headers(options: dict[str, Any], secrets: _Secrets) -> dict[str, bytes]:
+def _headers(options: dict[str, Any], reveal: _Reveal) -> dict[str, bytes]:
     headers: dict[str, bytes] = {}
     for name, value in (options["headers"] or {}).items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
@@ -237,23 +229,23 @@ def _headers(options: dict[str, Any], secrets: _Secrets) -> dict[str, bytes]:
             raise ArgumentError(f"the header {name} is set by the host; leave it out")
         if lower in headers:
             raise ArgumentError(f"the header {name} is given twice")
-        headers[lower] = _header_value(name, _joined(value, f"options.headers.{name}", secrets))
+        headers[lower] = _header_value(name, _joined(value, f"options.headers.{name}", reveal))
     if options["auth"] is not None:
         if "authorization" in headers:
             raise ArgumentError("give either options.auth or the header authorization, not both")
-        headers["authorization"] = _basic(options["auth"], secrets)
+        headers["authorization"] = _basic(options["auth"], reveal)
     return headers
 
 
-def _joined(value: Any, path: str, secrets: _Secrets) -> str:
+def _joined(value: Any, path: str, reveal: _Reveal) -> str:
     """A header's text: a scalar, a secret, or an array of these one after the other."""
     if is_handle(value):
-        return secrets.reveal(value, "header")
+        return reveal(value, "header")
     if isinstance(value, list) and 0 < len(value) <= _MAX_JOINED and not any(isinstance(item, list) for item in value):
-        return "".join(_joined(item, path, secrets) for item in value)
+        return "".join(_joined(item, path, reveal) for item in value)
     if isinstance(value, list | dict) or value is None:
         raise ArgumentError(f"{path} must be a string, a secret or an array of these, not {type_word(value)}")
-    return _text(value)
+    return scalar_text(value)
 
 
 def _header_value(name: str, text: str) -> bytes:
@@ -263,14 +255,14 @@ def _header_value(name: str, text: str) -> bytes:
     return data
 
 
-def _basic(auth: list[Any], secrets: _Secrets) -> bytes:
+def _basic(auth: list[Any], reveal: _Reveal) -> bytes:
     if len(auth) != 2 or not isinstance(auth[0], str) or ":" in auth[0]:
         raise ArgumentError('options.auth must be {user, password}, such as {"me", secret("MY_PASSWORD")}')
-    password = _joined(auth[1], "options.auth[2]", secrets)
+    password = _joined(auth[1], "options.auth[2]", reveal)
     return b"Basic " + base64.b64encode(f"{auth[0]}:{password}".encode("utf-8", "surrogateescape"))
 
 
-def _body(options: dict[str, Any], secrets: _Secrets) -> tuple[bytes, bytes | None, bool]:
+def _body(options: dict[str, Any], reveal: _Reveal, most: int) -> tuple[bytes, bytes | None, bool]:
     given = [name for name in ("body", "json", "form") if options[name] is not None]
     if len(given) > 1:
         raise ArgumentError(f"give only one of options.body, options.json and options.form, not {' and '.join(given)}")
@@ -280,9 +272,9 @@ def _body(options: dict[str, Any], secrets: _Secrets) -> tuple[bytes, bytes | No
         return options["body"], None, False
     value = options[given[0]]
     secret = contains_handle(value)
-    value = _revealed(value, "body", secrets)
+    value = _revealed(value, "body", reveal)
     if given == ["form"]:
-        form = encode_query(value, secrets.limits.max_request, "options.form.", "surrogateescape")
+        form = encode_query(value, most, "options.form.", "surrogateescape")
         return form.encode(), b"application/x-www-form-urlencoded", secret
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode(), b"application/json", secret
@@ -290,18 +282,12 @@ def _body(options: dict[str, Any], secrets: _Secrets) -> tuple[bytes, bytes | No
         raise ArgumentError(f"options.json cannot be written as JSON: {problem}") from None
 
 
-def _revealed(value: Any, place: str, secrets: _Secrets) -> Any:
+def _revealed(value: Any, place: str, reveal: _Reveal) -> Any:
     """The same value with its secrets in place, where the configuration allows them in a query or body."""
     if is_handle(value):
-        return secrets.reveal(value, place)
+        return reveal(value, place)
     if isinstance(value, dict):
-        return {key: _revealed(item, place, secrets) for key, item in value.items()}
+        return {key: _revealed(item, place, reveal) for key, item in value.items()}
     if isinstance(value, list):
-        return [_revealed(item, place, secrets) for item in value]
+        return [_revealed(item, place, reveal) for item in value]
     return value
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)

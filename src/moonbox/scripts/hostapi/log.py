@@ -1,71 +1,43 @@
-"""Functions log.debug, .info, .warn and .error: records kept up to a bound and passed on to Python's logging."""
+"""Functions log.debug, .info, .warn and .error: bounded messages to Python's logging."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
+from moonbox.scripts.hostapi.grants import excerpt
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from moonbox.scripts.hostapi.functions import HostLimits
+    from collections.abc import Sequence
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 
 def functions(host: Host) -> Sequence[HostFunction]:
+    logger, left = logging.getLogger(f"moonbox.script.{host.name}"), host.limits.max_log_records
     parameters = (
         Parameter("message", "data", required=True),
         Parameter("fields", "table", "values that belong to the message"),
     )
 
-    def logger(level: str) -> HostFunction:
+    def function(level: str) -> HostFunction:
         def run(message: bytes, fields: dict[str, Any] | None) -> None:
-            host.log(level, message.decode("utf-8", "replace"), fields)
+            nonlocal left
+            left -= 1
+            if left < 0:
+                return
+            said = host.redact(message.decode("utf-8", "replace"))
+            more = json.dumps(to_jsonable(host.redact(fields)), ensure_ascii=False) if fields else ""
+            text = " ".join(excerpt(part, host.limits.max_log_message) for part in (said, more))
+            logger.log(_LEVELS[level], "%s", _one_line(text.rstrip()))
 
         return HostFunction(f"log.{level}", "Write to the host's log.", run, parameters, "null")
 
-    return [logger(level) for level in _LEVELS]
-
-
-@dataclass(frozen=True, slots=True)
-class LogRecord:
-    """One call of log.debug, .info, .warn or .error."""
-
-    level: str
-    message: str
-    fields: dict[str, Any] | None
-    time: float
-
-
-class ScriptLog:
-    """The records of one HostApi; past the bound they are counted, not kept."""
-
-    def __init__(self, name: str, limits: HostLimits, clock: Callable[[], float]) -> None:
-        self._logger = logging.getLogger(f"moonbox.script.{name}")
-        self._limits, self._clock = limits, clock
-        self.records: list[LogRecord] = []
-        self.dropped = 0
-
-    def add(self, level: str, message: str, fields: dict[str, Any] | None) -> None:
-        """The message and fields must not contain secrets any more."""
-        if len(self.records) >= self._limits.max_log_records:
-            self.dropped += 1
-            return
-        most = self._limits.max_log_message
-        text = json.dumps(to_jsonable(fields), ensure_ascii=False) if fields else ""
-        if len(message) > most:
-            message = message[:most] + "…"
-        if len(text) > most:
-            fields, text = {"cut": text[:most]}, text[:most] + "…"
-        self.records.append(LogRecord(level, message, fields, self._clock()))
-        self._logger.log(_LEVELS[level], "%s", _one_line(f"{message} {text}".rstrip()))
+    return [function(level) for level in _LEVELS]
 
 
 def _one_line(text: str) -> str:

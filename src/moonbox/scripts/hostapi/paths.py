@@ -12,7 +12,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from moonbox.scripts.hostapi.functions import Host
 
 _MAX_LINKS = 40
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _MAX_PATH = 4_000
 _MAX_DEPTH = 100
 _ANY = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -94,11 +94,6 @@ class Folders:
                 os.close(fd)
 
     @contextlib.contextmanager
-    def folder(self, path: GrantedPath, inside: str) -> Iterator[int]:
-        with self.opened(path, inside, _FOLDER) as fd:
-            yield fd
-
-    @contextlib.contextmanager
     def regular(self, path: GrantedPath, flags: int, mode: int = 0) -> Iterator[int]:
         """An open regular file; pipes, devices and folders are refused, and opening one never waits."""
         with self.opened(path, path.inside, flags | os.O_NONBLOCK | os.O_NOCTTY, mode) as fd:
@@ -111,7 +106,7 @@ class Folders:
             raise ToolError("files cannot be confined to folders on this system", code="unsupported")
         if self._key == "write":
             path.root.mkdir(parents=True, exist_ok=True)
-        root = os.open(path.root, _FOLDER)
+        root = os.open(path.root, FOLDER)
         try:
             yield root
         finally:
@@ -123,8 +118,11 @@ def translated(path: GrantedPath) -> Iterator[None]:
     """OSErrors as ToolErrors that name the path."""
     try:
         yield
+    except Escape:
+        raise Denied(f"{path.text} leads out of the granted folder", code="not_granted") from None
     except OSError as problem:
-        _raise(path, problem)
+        code, words = _CODES.get(problem.errno or 0, ("io", f"failed: {problem.strerror}"))
+        raise ToolError(f"{path.text} {words}", code=code, retryable=code == "io") from None
 
 
 def refuse_special(path: GrantedPath, info: os.stat_result) -> None:
@@ -141,24 +139,14 @@ def _proc_device() -> int:
     return proc.stat().st_dev if proc.is_mount() else -1
 
 
-def _raise(path: GrantedPath, problem: OSError) -> NoReturn:
-    if isinstance(problem, Escape):
-        raise Denied(f"{path.text} leads out of the granted folder", code="not_granted") from None
-    code, words = _CODES.get(problem.errno or 0, ("io", f"failed: {problem.strerror}"))
-    raise ToolError(f"{path.text} {words}", code=code, retryable=code == "io") from None
-
-
 class Escape(OSError):
     """The path leads out of the folder."""
 
 
 def _open(root: int, path: str, flags: int, mode: int) -> int:
     """Open a relative path without ".." beneath the open folder `root`; raises Escape or another OSError."""
-    walk = _Walk(root)
-    try:
+    with contextlib.closing(_Walk(root)) as walk:
         return walk.open(path.split("/"), flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-    finally:
-        walk.close()
 
 
 class _Walk:
@@ -179,7 +167,7 @@ class _Walk:
             if link is not None:
                 todo += [step for step in reversed(link.split("/")) if step not in ("", ".")]
             elif todo:
-                self._folders.append(os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=self._folders[-1]))
+                self._folders.append(os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=self._folders[-1]))
             else:
                 # Should a link have taken its place since the look, O_NOFOLLOW makes this fail.
                 return self._final(part, flags, mode)
@@ -191,7 +179,8 @@ class _Walk:
 
     def _final(self, part: str, flags: int, mode: int) -> int:
         fd = os.open(part, flags, mode, dir_fd=self._folders[-1])
-        if flags & getattr(os, "O_PATH", 0) and _is_link(fd):  # with O_PATH a link is opened, not refused
+        opens_links = flags & getattr(os, "O_PATH", 0)  # then a link is opened, not refused
+        if opens_links and stat.S_ISLNK(os.fstat(fd).st_mode):
             os.close(fd)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
         return fd
@@ -215,7 +204,3 @@ class _Walk:
         if text.startswith("/"):
             raise Escape(errno.EXDEV, "outside the granted folder", part)
         return text
-
-
-def _is_link(fd: int) -> bool:
-    return stat.S_ISLNK(os.fstat(fd).st_mode)

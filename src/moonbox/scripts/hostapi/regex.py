@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, MissingExtra, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, text_or_bytes
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
@@ -36,41 +36,21 @@ _MATCH = "{text, start, stop, groups, names}"
 
 def functions(host: Host) -> Sequence[HostFunction]:
     engine = _Engine(host)
-    flags = Parameter("options", "options", options=_FLAGS)
-    limited = Parameter("options", "options", options=(*_FLAGS, _LIMIT))
-    replacement = Parameter(
-        "replacement", "data", "$1 or ${name} stand for a group, $$ for a dollar sign", required=True
+    flags = options(*_FLAGS)
+    limited = options(*_FLAGS, _LIMIT)
+    replacement = Parameter("replacement", "data", "$1 or ${name} stand for a group, $$ for a dollar sign", True)
+    searched = (_PATTERN, _TEXT)
+    first = (
+        "The first match anywhere in the text (write ^ to begin at its start). start and stop are positions in "
+        "bytes as string.sub takes them; groups is an array, names a table of the named ones."
     )
+    every, replaced = "All matches, from left to right.", "The text with its matches replaced."
+    pieces = "The pieces of the text between matches."
     return [
-        HostFunction(
-            "regex.match",
-            "The first match anywhere in the text (write ^ to begin at its start). start and stop are positions in "
-            "bytes as string.sub takes them; groups is an array, names a table of the named ones.",
-            engine.match,
-            (_PATTERN, _TEXT, flags),
-            f"{_MATCH} or null",
-        ),
-        HostFunction(
-            "regex.find_all",
-            "All matches, from left to right.",
-            engine.find_all,
-            (_PATTERN, _TEXT, limited),
-            f"array of {_MATCH}",
-        ),
-        HostFunction(
-            "regex.replace",
-            "The text with its matches replaced.",
-            engine.replace,
-            (_PATTERN, _TEXT, replacement, limited),
-            "string",
-        ),
-        HostFunction(
-            "regex.split",
-            "The pieces of the text between matches.",
-            engine.split,
-            (_PATTERN, _TEXT, limited),
-            "array of strings",
-        ),
+        HostFunction("regex.match", first, engine.match, (*searched, flags), f"{_MATCH} or null"),
+        HostFunction("regex.find_all", every, engine.find_all, (*searched, limited), f"array of {_MATCH}"),
+        HostFunction("regex.replace", replaced, engine.replace, (*searched, replacement, limited), "string"),
+        HostFunction("regex.split", pieces, engine.split, (*searched, limited), "array of strings"),
     ]
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.net.addresses import why_refused
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
-from moonbox.scripts.hostapi.grants import grant_text, not_granted
-from moonbox.secrets import MIN_SECRET, SecretRedactor
+from moonbox.scripts.hostapi.grants import grant_text
+from moonbox.secrets import MIN_SECRET
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from moonbox.net.addresses import Target
-    from moonbox.scripts.hostapi.grants import Grants, SecretGrant
+    from moonbox.scripts.hostapi.grants import SecretGrant
 
 HANDLE_KEY = "$secret"
 _MAX_TEMPLATE = 200
@@ -33,51 +33,40 @@ def functions(host: Host) -> Sequence[HostFunction]:
 
     name = Parameter("name", "string", 'such as "MY_API_KEY"', required=True)
     template = Parameter("template", "string", 'a text with %s in place of the value, such as "Bearer %s"')
+    default, issue = Parameter("default", "string"), host.secrets.issue
+    reading = "The value of a granted environment variable, or the default when it is not set."
+    hiding = (
+        "A handle to the value of a granted environment variable. http accepts it as a header's value (or part of "
+        "it) and crypto.hmac_sha256 as a key; the value itself cannot be read, printed or returned."
+    )
+    either = ("env", "secrets")
     return [
-        HostFunction(
-            "env.get",
-            "The value of a granted environment variable, or the default when it is not set.",
-            get,
-            (name, Parameter("default", "string")),
-            "string or null",
-            needs=("env",),
-            refuses=True,
-        ),
-        HostFunction(
-            "secret",
-            "A handle to the value of a granted environment variable. http accepts it as a header's value (or part of "
-            "it) and crypto.hmac_sha256 as a key; the value itself cannot be read, printed or returned.",
-            host.secrets.issue,
-            (name, template),
-            "handle",
-            needs=("env", "secrets"),
-            refuses=True,
-        ),
+        HostFunction("env.get", reading, get, (name, default), "string or null", needs=("env",), refuses=True),
+        HostFunction("secret", hiding, issue, (name, template), "handle", needs=either, refuses=True),
     ]
 
 
 class SecretStore:
     """The secrets of one HostApi. Scripts hold handles to them, which are random and worth nothing elsewhere."""
 
-    def __init__(self, grants: Grants, environ: Mapping[str, str], section: str, *, plain_http: bool = False) -> None:
-        self._grants, self._environ, self._section, self._plain_http = grants, environ, section, plain_http
+    def __init__(self, host: Host) -> None:
+        self._host, self._grants = host, host.grants
         self._issued: dict[str, _Secret] = {}
         self._handles: dict[_Secret, str] = {}
-        self.redact = SecretRedactor()
-        for secret in grants.secrets:
-            self.redact.add(secret.name, _trimmed(environ.get(secret.name, "")))
+        for secret in host.grants.secrets:
+            host.redact.add(secret.name, _trimmed(host.environ.get(secret.name, "")))
 
     def issue(self, name: str, template: str | None) -> dict[str, str]:
         """A handle to a granted variable; `template` contains %s in place of the value."""
         grant = self._grants.secret(name)
         if grant is None:
             key = "secrets" if self._grants.secrets or not self._grants.env else "env"
-            raise not_granted(f"the secret {name}", key, name, self._grants, self._section)
+            raise self._host.not_granted(f"the secret {name}", key, name)
         if template is not None and template.count("%s") != 1:
             raise ArgumentError('secret(name, template): template must contain %s exactly once, such as "Bearer %s"')
         if template is not None and len(template) > _MAX_TEMPLATE:
             raise ArgumentError(f"secret(name, template): template has more than {_MAX_TEMPLATE} characters")
-        value = _trimmed(self._environ.get(name, ""))
+        value = _trimmed(self._host.environ.get(name, ""))
         if not value:
             raise ToolError(f"the environment variable {name} is not set", code="not_found")
         if len(value) < MIN_SECRET:
@@ -85,7 +74,7 @@ class SecretStore:
                 f"the value of {name} has fewer than {MIN_SECRET} characters, too few to be used as a secret",
                 code="weak_secret",
             )
-        self.redact.add(name, value)
+        self._host.redact.add(name, value)
         secret = _Secret(grant, value, template or "%s")
         token = self._handles.setdefault(secret, token_hex(16))
         self._issued[token] = secret
@@ -105,9 +94,9 @@ class SecretStore:
         if not self._may_go(secret.grant, to):
             where = grant_text(to.host, to.port)
             line = f'secrets = {{ {name} = ["{where}"] }}'
-            _refuse(f"the secret {name} may not be sent to {where}; add {line} under [{self._section}]")
+            _refuse(f"the secret {name} may not be sent to {where}; add {line} under [{self._host.section}]")
         local = to.address is not None and why_refused(to.address)
-        if to.scheme != "https" and not local and not self._plain_http:
+        if to.scheme != "https" and not local and not self._host.http.secrets_over_plain_http:
             _refuse(f"the secret {name} is sent over https only, not to http://{to.host}")
         return secret.text()
 

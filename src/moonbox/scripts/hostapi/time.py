@@ -43,7 +43,7 @@ def functions(host: Host) -> Sequence[HostFunction]:
         HostFunction("time.now", "Seconds since 1970 in UTC, with fractions.", host.clock, (), "number"),
         HostFunction("time.parse", "The seconds since 1970 that a text means.", _parse, (text, _FORMAT), "number"),
         HostFunction("time.format", "Seconds since 1970 as text in UTC.", _format, (seconds, _FORMAT), "string"),
-        HostFunction("sleep", "Wait; the time counts towards the run's.", sleep, (pause,), "null", blocking=True),
+        HostFunction("sleep", "Wait; the time counts towards the run's.", sleep, (pause,), "null"),
     ]
 
 
@@ -68,7 +68,7 @@ def _format(seconds: float, form: str | None) -> str:
         raise ArgumentError("time.format(seconds, format): seconds must be in the years 1 to 9999") from None
     if form is None:
         return moment.isoformat().replace("+00:00", "Z")
-    return _each("time.format(seconds, format)", form, lambda directive: _written(moment, directive), str)
+    return _each("time.format(seconds, format)", form, lambda directive: _written(moment, directive))
 
 
 def _written(moment: datetime, directive: str) -> str:
@@ -93,22 +93,20 @@ def _read(text: str, form: str) -> datetime:
     for directive in used:
         if used.count(directive) > 1 and directive not in "aA%":
             raise ArgumentError(f"time.parse(text, format): %{directive} is used twice in the format")
-    checked = _each("time.parse(text, format)", form, "%{}".format, str)
+    checked = _each("time.parse(text, format)", form, "%{}".format)
     moment = datetime.strptime(text.strip(), checked)
     return moment if "Y" in used or "y" in used else moment.replace(year=1970)
 
 
-def _each(signature: str, form: str, directive: Callable[[str], str], literal: Callable[[str], str]) -> str:
-    """The format with its directives and the text between them replaced."""
+def _each(signature: str, form: str, directive: Callable[[str], str]) -> str:
+    """The format with its directives replaced."""
     if len(form) > _MAX_FORMAT:
         raise ArgumentError(f"{signature}: format is longer than {_MAX_FORMAT} characters")
-    pieces: list[str] = []
-    for index, part in enumerate(re.split(r"%(.?)", form, flags=re.DOTALL)):
-        if index % 2 == 0:
-            pieces.append(literal(part))
-        elif part and part in _DIRECTIVES:
-            pieces.append(directive(part))
-        else:
+
+    def replaced(found: re.Match[str]) -> str:
+        if not found[1] or found[1] not in _DIRECTIVES:
             known = " ".join("%" + name for name in _DIRECTIVES)
-            raise ArgumentError(f"{signature}: unknown directive '%{part}'; known: {known}")
-    return "".join(pieces)
+            raise ArgumentError(f"{signature}: unknown directive '{found[0]}'; known: {known}")
+        return directive(found[1])
+
+    return re.sub(r"%(.?)", replaced, form, flags=re.DOTALL)

@@ -1,0 +1,15 @@
+# value: {"i": [["a", 1]], "k": ["a"], "n": [[0], [0, 1]], "r": [0, 1], "v": [1]}
+d = {"a": 1}
+{"k": d.keys(), "v": d.values(), "i": d.items() if d else None, "r": range(2), "n": [range(n) for n in [1, 2]]}
+# next run
+# value: [["a"], [2]]
+# calls: echo
+echo(value=[d.keys(), range(2, 3)])
+# next run
+# error: runtime
+# message: value.k is a dict_keys, which cannot leave the script: write list(k)
+k = d.keys()
+{"k": k}
+# next run
+# value: ["dict", "<class 'int'>", "range of keys", "<b>bold</b>"]
+[type(d).__name__, str(type(1)), "range of keys", "<b>bold</b>"]
