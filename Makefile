@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit environments fuzz fuzz-costs sanitize js js-package js-tests js-soak without-js soak bench economy slips trial docs lock dist clean
+.PHONY: demo console screenshots test lint types unit cluster environments fuzz fuzz-costs sanitize js js-package js-tests js-soak without-js soak bench economy slips trial docs lock dist clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -24,6 +24,7 @@ HAS_NODE := $(shell command -v node)
 test: $(VENV)/installed
 	$(MAKE) --jobs=3 environments lint types $(if $(HAS_NODE),js-package,without-js)
 	$(MAKE) --jobs=2 unit $(if $(HAS_NODE),js-tests)
+	$(MAKE) cluster
 
 without-js:
 	@echo "Node is not installed: the npm package in js/ is not tested"
@@ -55,7 +56,12 @@ TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(4 + (os.cpu_count() or 
 
 # Files keep the order that tests/conftest.py gives them: the longest first.
 unit: $(VENV)/installed
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --ignore $(ON_A_CLUSTER)
+
+# A Ray cluster of three nodes needs the machine for itself: Ray gives nodes up that start slowly.
+ON_A_CLUSTER := tests/cluster/test_cluster.py
+cluster: $(VENV)/installed
+	$(BIN)/python -m pytest -q -rs $(ON_A_CLUSTER)
 
 # What tests install for themselves; those that find it ready begin at once.
 environments: $(VENV)/installed
@@ -79,6 +85,7 @@ LONG_TESTS := $(addprefix tests/,adapters attacks audit benchmarks codemode cost
 soak: $(VENV)/installed
 	$(BIN)/python benchmarks/soak.py
 	MOONBOX_LONG=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile $(LONG_TESTS)
+	MOONBOX_LONG=1 $(BIN)/python -m pytest -q -rs -s --timeout 3600 $(ON_A_CLUSTER)
 	$(if $(HAS_NODE),$(MAKE) js-soak)
 
 # Apps built with every bundler, Next among them, which alone is larger than all others together.

@@ -40,6 +40,7 @@ LAYERS: dict[str, float] = {
     "audit": 1,
     "check": 1.5,
     "worker": 2,
+    "cluster": 2.5,
     "sandbox": 3,
     "scripts": 4,
     "sources": 4,

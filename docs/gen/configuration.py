@@ -15,6 +15,7 @@ from moonbox.config.mcp import LoginSettings, ServerSettings, ToolRule
 from moonbox.config.reader import schema
 from moonbox.config.sections import (
     AuditSettings,
+    ClusterSettings,
     CodeModeSettings,
     JournalSettings,
     LlmSettings,
@@ -95,6 +96,7 @@ def page() -> str:
         "sandbox": lambda: _settings("sandbox", schema(SandboxSettings)),
         "limits": _limits,
         "audit": lambda: _settings("audit", schema(AuditSettings)),
+        "cluster": lambda: _settings("cluster", schema(ClusterSettings)),
         "journal": lambda: _settings("journal", schema(JournalSettings)),
         "tools": _tools,
         "llm": lambda: _settings("llm", schema(LlmSettings)),

@@ -15,6 +15,7 @@ from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.config.reader import CLOSED, check_keys, positive, read, schema
 from moonbox.config.sections import (
     AuditSettings,
+    ClusterSettings,
     CodeModeSettings,
     KnowledgeTable,
     OAuthSettings,
@@ -138,6 +139,7 @@ def test_the_schema_has_descriptions() -> None:
     "model",
     [
         AuditSettings,
+        ClusterSettings,
         CodeModeSettings,
         KnowledgeTable,
         OAuthSettings,

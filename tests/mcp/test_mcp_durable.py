@@ -140,6 +140,17 @@ def test_a_result_that_was_not_fetched_is_given_after_a_restart(server: Served) 
     assert server.notes() == ["once", "entered"]
 
 
+def test_any_front_end_answers_a_handle(server: Served, driver: Driver) -> None:
+    other = Served(server.folder, driver)
+    with server.client("auto") as session, other.client("auto") as elsewhere:
+        run_id = handle(session.lua(script("risky")))
+        assert handle(elsewhere.call(WAIT, {"run_id": run_id, "seconds": 0})) == run_id
+        (server.folder / "gate").touch()
+        assert result_of(elsewhere, run_id).structured_content["value"] == ["once", "released"]
+        assert not session.lua("return 1").is_error  # the Repl stays where it is
+    assert server.notes() == ["once", "entered"]
+
+
 @pytest.mark.parametrize(("choice", "value"), [("retry", "released"), ("fail", None)])
 def test_the_model_decides_about_calls_in_doubt(server: Served, choice: str, value: str | None) -> None:
     with server.client("auto") as session:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "moonbox.toml"
 SECTIONS = (
-    *("audit", "codemode", "journal", "knowledge", "limits", "llm"),
+    *("audit", "cluster", "codemode", "journal", "knowledge", "limits", "llm"),
     *("mcp", "openapi", "sandbox", "serve", "sql", "tools"),
 )
 

@@ -51,6 +51,21 @@ class SandboxSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClusterSettings:
+    """The section [cluster]."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    address: str | None = None
+    """The Ray cluster whose nodes run the workers: `auto`, `ray://host:port` or `host:port`; otherwise this machine."""
+    sleep_after: float | None = None
+    """Seconds after which an idle Repl gives its worker up until its next run; needs a journal."""
+
+    def __post_init__(self) -> None:
+        positive("sleep_after", self.sleep_after)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AuditSettings:
     """The section [audit]."""
 

@@ -163,6 +163,7 @@ def routes(service: Service) -> list[BaseRoute]:
         Route("/runs/{id}/report", api.get_report, methods=["GET"]),
         Route("/runs/{id}/calls/{index:int}", api.get_call, methods=["GET"]),
         Route("/compare", api.compare, methods=["GET"]),
+        Route("/metrics", api.metrics, methods=["GET"]),
         Route("/openapi.json", api.openapi, methods=["GET"]),
     ]
 
@@ -296,6 +297,12 @@ class _Api:
         if run is None:
             raise Refused(404, "unknown_run", "unknown run id")
         return run.without_details()
+
+    async def metrics(self, _: Request) -> Response:
+        metrics = self._service.sandbox.metrics
+        if metrics is None:
+            raise Refused(404, "not_found", "metrics need the extra: pip install 'moonbox[metrics]'")
+        return Response(await asyncio.to_thread(metrics.text), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi(self, _: Request) -> Response:
         service = self._service

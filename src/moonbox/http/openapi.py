@@ -65,6 +65,7 @@ def _api() -> dict[str, Any]:
     sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": {"type": "boolean"}}
     return {
         "/health": _get("health", "Whether the server is up", {"status": {"const": "ok"}}),
+        "/metrics": {"get": _operation("metrics", "Metrics as Prometheus reads them", (), {"text/plain": {}})},
         "/openapi.json": _get("openapi", "This document", {"openapi": _STRING}),
         "/tools/list": _get("listTools", "All tools", {"tools": _OBJECTS}),
         "/tools/search": _get(

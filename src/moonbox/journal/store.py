@@ -217,6 +217,14 @@ class Journal:
             raise UsageError(f"the {self.name} has no run {run!r}; `moonbox runs` lists those that it has")
         return str(found[0][0])
 
+    def whereabouts(self, run: str) -> tuple[str, bool, bool]:
+        """The Repl of a run, whether the run has ended, and whether a living process uses the Repl."""
+        repl, now = self.find_run(run), self.backend.now()
+        with self.backend.reading() as db:
+            ended = db.rows(f"SELECT 1 FROM events AS e, events AS b WHERE b.run = ? AND {_BEGINS} AND {_ENDS}", (run,))
+            found = db.rows("SELECT holder, expires FROM repls WHERE id = ?", (repl,))
+        return repl, bool(ended), bool(found) and is_held(found[0][0], found[0][1], now)
+
     # The end
 
     def delete(self, repls: Sequence[str]) -> int:

@@ -6,6 +6,7 @@
 [llm]                            the tool llm
 [knowledge]                      the tools search, get and sources
 [mcp.servers.<name>]             MCP servers
+[cluster]                        the Ray cluster whose nodes run the workers
 [openapi.<name>]  [sql.<name>]   tools of specifications and databases
 [codemode]                       what the model is shown
 [serve]                          how it is served
@@ -21,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
-from moonbox.config.sections import AuditSettings, CodeModeSettings, SandboxSettings, read_limits
+from moonbox.config.sections import AuditSettings, ClusterSettings, CodeModeSettings, SandboxSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     in_section,
     journal_options,
+    open_metrics,
     read_knowledge,
     read_secrets,
     read_servers,
@@ -129,7 +131,8 @@ def assemble(
             sink = wrap_sink(trail_sink)
         settings, servers = config.read(CodeModeSettings, "codemode"), read_servers(config, mcp_config)
         secrets = read_secrets(config, mcp_config)
-        hooks = {"secrets": secrets, "approve": approve, "on_call": on_call, "on_output": on_output}
+        hooks: dict[str, Any] = {"secrets": secrets, "metrics": open_metrics()}
+        hooks |= {"approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         knowledge, scripts = _add_own_tools(config, sandbox, sink, closing)
         if sources is not None:
@@ -222,6 +225,7 @@ def _open_sandbox(
     from moonbox.tools.toolbox import Toolbox
 
     settings, audit = config.read(SandboxSettings, "sandbox"), config.read(AuditSettings, "audit")
+    cluster = config.read(ClusterSettings, "cluster")
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
@@ -237,6 +241,8 @@ def _open_sandbox(
             failures=settings.failures,
             check=settings.check,
             require=settings.require,
+            cluster=cluster.address,
+            sleep_after=cluster.sleep_after,
             audit=sink,
             redact=audit.redact or None,
             **journal_options(config),

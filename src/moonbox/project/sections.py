@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.config.sections import (
     AuditSettings,
+    ClusterSettings,
     CodeModeSettings,
     JournalSettings,
     LlmSettings,
@@ -24,6 +25,7 @@ from moonbox.project.sources import read_sources
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
 
+    from moonbox.audit.metrics import Metrics
     from moonbox.config import Config
     from moonbox.config.mcp import ServerSettings
     from moonbox.journal.store import Journal
@@ -32,6 +34,16 @@ if TYPE_CHECKING:
 
     McpConfig = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
     """Files with the `mcpServers` of other clients."""
+
+
+def open_metrics() -> Metrics | None:
+    """None where the package for them is not installed."""
+    from moonbox.audit.metrics import Metrics
+
+    try:
+        return Metrics()
+    except MissingExtra:
+        return None
 
 
 def open_journal(config: Config, *, create: bool = True) -> Journal | None:
@@ -173,6 +185,7 @@ def problems(config: Config) -> dict[str, str]:
 
 READERS: dict[str, Callable[[Config], Any]] = {
     "audit": lambda config: config.read(AuditSettings, "audit"),
+    "cluster": lambda config: config.read(ClusterSettings, "cluster"),
     "codemode": lambda config: config.read(CodeModeSettings, "codemode"),
     "journal": lambda config: config.read(JournalSettings, "journal"),
     "knowledge": read_knowledge,

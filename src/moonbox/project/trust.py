@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from moonbox.config import Config
 
-_SECTIONS = ("audit", "knowledge", "mcp", "openapi", "sandbox", "serve", "sql", "tools")
+_SECTIONS = ("audit", "cluster", "knowledge", "mcp", "openapi", "sandbox", "serve", "sql", "tools")
 
 
 def powers(config: Config) -> tuple[str, ...]:
@@ -83,6 +83,8 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
     ):
         if isinstance(path, str) and _may_leave_folder(path):
             yield f"write the {what} to {path}"
+    if cluster := _table(data.get("cluster")).get("address"):
+        yield f"run scripts, with the data that they get, on the cluster {cluster}"
     if isinstance(url := _table(data.get("journal")).get("url"), str):
         yield f"write scripts, arguments and results to the database {url.rpartition('@')[2]}"
     if _table(data.get("sandbox")).get("isolation") == "inline":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.sandbox.execution import GRACE
-from moonbox.sandbox.threads import soon
+from moonbox.sandbox.threads import soon, unbroken
 from moonbox.tools.results import to_tool_error
 from moonbox.worker.protocol import REASON_CANCELLED
 
@@ -128,7 +128,9 @@ class AwaitedDriver:
             if not isinstance(failure, WorkerError):
                 raise failure from None  # a defect of ours
             closed = link.closed and self._failure is None
-            execution.lose(failure, await asyncio.to_thread(link.kill), closed=closed)
+            execution.lose(failure, await unbroken(link.kill), closed=closed, host_lost=link.host_lost)
+            if execution.moving:
+                await self._drain()
             if execution.interrupted:
                 raise asyncio.CancelledError from None
         finally:
@@ -146,11 +148,25 @@ class AwaitedDriver:
             if frames % _FRAMES_IN_A_ROW == 0:
                 await asyncio.sleep(0)
 
+    async def _drain(self) -> None:
+        """The worker's host is gone: take the results of the calls under way, which are not made again elsewhere."""
+        execution = self._execution
+        while (self._tasks or self._writer is not None) and not execution.stopping:
+            due = execution.deadline()
+            wait = None if due is None else max(0.0, due - monotonic())
+            await asyncio.wait({*self._tasks, *([] if self._writer is None else [self._writer])}, timeout=wait)
+            execution.tick(monotonic())
+        execution.move()
+
+    def _is_over(self) -> bool:
+        """Whether nothing more is sent or started here."""
+        return self._execution.over or self._execution.moving
+
     def _act(self) -> None:
         """Do what the Execution asks for."""
         execution = self._execution
         self._act_scheduled = False
-        if execution.over:
+        if self._is_over():
             return
         if execution.interrupting:
             self._link.interrupt(execution.record.number, execution.interrupting)
@@ -172,6 +188,7 @@ class AwaitedDriver:
         starting = self._execution.starting
         for _ in range(min(most, len(starting))):
             entry = starting.popleft()
+            entry.performing = True
             task = asyncio.create_task(self._perform(entry))
             entry.cancel = task.cancel
             self._tasks.add(task)
@@ -181,10 +198,11 @@ class AwaitedDriver:
         """Write to the journal, in a thread, what has happened; then start the calls that it tells of."""
         execution = self._execution
         try:
-            while not execution.over and (execution.starting or journal.is_due(starting=True)):
+            while not self._is_over() and (execution.starting or journal.is_due(starting=True)):
                 told = len(execution.starting)
                 await asyncio.to_thread(journal.put, journal.take())
-                self._start(told)
+                if not self._is_over():
+                    self._start(told)
         except Exception as problem:  # noqa: BLE001 - raised by `run`
             self._fail(problem)
         finally:

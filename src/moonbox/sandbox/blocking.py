@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from threading import RLock
-from time import monotonic
+from time import monotonic, sleep
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +136,9 @@ class BlockingDriver:
                     raise
         except WorkerError as problem:
             closed = link.closed
-            execution.lose(problem, link.kill(), closed=closed)
+            execution.lose(problem, link.kill(), closed=closed, host_lost=link.host_lost)
+            if execution.moving:
+                self._drain()
             if execution.interrupted:
                 raise KeyboardInterrupt from None
         finally:
@@ -157,6 +159,7 @@ class BlockingDriver:
         """Let a tool thread perform the call and then drive the run; False where no thread can be started."""
         self._ended = self._ended or Signal()
         self._in_tool_since = monotonic()
+        entry.performing = True
         self._owner.release()
         try:
             self._threads.submit(lambda: self._perform(entry))
@@ -200,6 +203,15 @@ class BlockingDriver:
         self._execution.stop(reason, monotonic())
         while not self._execution.over:
             self._step()
+
+    def _drain(self) -> None:
+        """The worker's host is gone: take the results of the calls under way, which are not made again elsewhere."""
+        execution = self._execution
+        while execution.ledger.under_way() and not execution.stopping:
+            sleep(_LOOK)
+            self._collect()
+            execution.tick(monotonic())
+        execution.move()
 
     # The tool threads
 
@@ -247,6 +259,7 @@ class BlockingDriver:
 
     def _start(self, entry: CallEntry, *, drives: bool = True) -> None:
         """Perform the call in a tool thread. Where none can be started, that is its answer."""
+        entry.performing = True
         try:
             self._threads.submit(lambda: self._perform(entry, drives=drives))
         except ToolError as problem:

@@ -46,6 +46,8 @@ class CallEntry:
     bytes_out = 0
     cancel: Callable[[], object] | None = None
     """Stops what performs it, where that is possible."""
+    performing = False
+    """A thread or task has begun to perform it."""
     left = False
     """The run is over, or no longer waits for it: a tool that has not begun does not begin."""
     obstacle = ""

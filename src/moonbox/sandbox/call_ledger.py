@@ -143,6 +143,10 @@ class CallLedger:
             entry.close("cancelled")
             entry.leave()
 
+    def under_way(self) -> bool:
+        """Whether a call is being performed."""
+        return any(entry.performing for entry in self.open.values())
+
     def cancel_starting(self) -> None:
         """Calls that have not begun are not made."""
         while self.starting:
@@ -176,7 +180,7 @@ class CallLedger:
             entry.bytes_out = share
             if entry.span is not None:
                 entry.span.end(entry.to_call())
-            if self._on_call is not None:
+            if self._on_call is not None and (journal is None or not journal.replaying):
                 self._on_call(entry)
         self._answered.clear()
         return frame

@@ -238,7 +238,8 @@ class CallPath:
         call = self._invocation(tool, entry, run)
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
-        result = await self._invoke(call, entry, run, executor, tool.is_async)
+        is_async = tool.is_async and not self._is_elsewhere(tool)
+        result = await self._invoke(call, entry, run, executor, is_async)
         packed = convert(result, tool, self.value_limits, self._setup.failures_of(tool))
         other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
         if other is not None:
@@ -271,7 +272,15 @@ class CallPath:
         arguments, first = entry.arguments, self._first
         if self.media.kept:
             arguments = _with_contents(arguments, tool, self.media)
+        if self._is_elsewhere(tool):
+            from moonbox.cluster.node_tools import call_on_node
+
+            return lambda: call_on_node(tool, arguments, context)
         return lambda: tool.invoke(arguments, context, first_index=first)
+
+    def _is_elsewhere(self, tool: Tool) -> bool:
+        """Whether the tool runs on a node of the cluster."""
+        return tool.placement == "node" and self._setup.cluster is not None
 
     async def _before(
         self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor

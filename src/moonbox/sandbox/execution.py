@@ -17,7 +17,6 @@ be ended; the driver then kills it and calls `lose`.
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import CallStatus, Run
     from moonbox.audit.telemetry import Telemetry
     from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.record import RunRecord
     from moonbox.values import Packed
     from moonbox.worker.link import Link
@@ -59,6 +59,14 @@ class Execution:
     """The worker must be interrupted for this reason; the driver sets it back to 0."""
     interrupted = False
     """The caller has stopped waiting for the run."""
+    host_gone = False
+    """The worker is gone with its machine; what scripts had defined is in the journal."""
+    moving = False
+    """For that reason the run goes on in another worker."""
+    moves = 0
+    """How often it did."""
+    options: RunOptions
+    """What the run was given."""
     _unsent = b""
     _error: ScriptError | None = None
     _stop_until = _kill_at = _cpu_before_stop = 0.0
@@ -69,7 +77,6 @@ class Execution:
         *,
         sources: Iterable[tuple[int, str]] = (),
         on_call: Callable[[CallEntry], None] | None = None,
-        on_output: Callable[[str], None] | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         calls, limits = record.calls, record.calls.limits
@@ -81,8 +88,6 @@ class Execution:
             self._span = telemetry.start_run(record.id, record.language, record.repl_id, record.labels)
         self.ledger = CallLedger(record, on_call, telemetry, self._span)
         self._sources = sources
-        self._on_output = on_output
-        self._text_of = None if on_output is None else getincrementaldecoder("utf-8")("replace").decode
         self._decoder = Decoder(calls.most_elements, limits.max_depth, allow_nan=calls.value_limits.allow_nan)
         self._most_received = limits.max_memory * _MEMORIES + _SLACK
 
@@ -143,11 +148,9 @@ class Execution:
     def _take_output(self, payload: bytes) -> None:
         if not payload or self.record.printed + len(payload) > self.calls.limits.max_output:
             raise WorkerError("the worker sent more output than max_output allows, or none")
-        self.record.print(payload)
         if self.record.journal is not None:
             self.record.journal.printed(payload)
-        if self._on_output is not None and self._text_of is not None and (text := self._text_of(payload)):
-            self._on_output(text)
+        self.record.print(payload)
 
     def answer(self, entry: CallEntry, status: CallStatus, packed: Packed | None, error: ToolError | None) -> None:
         """Take the result of a call."""
@@ -180,16 +183,31 @@ class Execution:
             self._unsent += protocol.frame(protocol.HALT, bytes((reason,)))
             self.ledger.cancel_starting()
 
-    def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False) -> None:
-        """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first."""
-        self.over = self.record.worker_lost = True
+    def lose(self, problem: WorkerError, status: str = "", *, closed: bool = False, host_lost: bool = False) -> None:
+        """The worker is gone: by itself, or ended for what it did. `closed`: the host closed the link first.
+
+        Where its machine is gone, a run with a journal is not over: the driver calls `move`, and it goes on elsewhere.
+        """
         reason = self.stopping or (protocol.REASON_CANCELLED if closed else 0)
+        self.host_gone |= host_lost and self.record.journal is not None
+        self.moving = self.host_gone and not reason
+        if self.moving:
+            return
+        self.over, self.record.worker_lost = True, not self.host_gone
         if reason:
             self._error = self._explain(EngineError("stop", limit=_REASONS[reason]))
             return
         by_itself = isinstance(problem, Gone)
+        status = "its node is gone" if host_lost else status
         how = f"ended unexpectedly ({status or problem})" if by_itself else f"had to be ended ({problem})"
         self._error = ScriptError("crashed", f"the worker process {how}; what the scripts had defined is lost")
+
+    def move(self) -> None:
+        """The calls under way have ended: the run goes on elsewhere; one whose time is over ends here."""
+        self.moving = not self.stopping
+        self.over = True
+        if not self.moving:
+            self.lose(Gone())
 
     # What comes out
 

@@ -37,6 +37,8 @@ class HeldWorker:
     """Scripts may have defined something in it."""
     loss_unseen = False
     """State was lost with a worker, and no Run has reported it yet."""
+    asleep = False
+    """What scripts have defined is in no worker, but in the journal."""
     _closed = False
 
     def __init__(self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None) -> None:
@@ -51,7 +53,7 @@ class HeldWorker:
         if link is not None:
             if link.alive():
                 return link
-            self.lose()
+            self._bury(link)
         return self._take(self._pool.checkout(self._timeout))
 
     async def aacquire(self) -> Link:
@@ -60,7 +62,7 @@ class HeldWorker:
         if link is not None:
             if link.alive():
                 return link
-            self.lose()
+            self._bury(link)
         return self._take(await self._pool.acheckout(self._timeout))
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
@@ -93,8 +95,9 @@ class HeldWorker:
 
     def _ask(self, request: Callable[[Link], bytes], read: Callable[[tuple[int, bytes]], _Answer]) -> _Answer:
         deadline = monotonic() + _ANSWER_SECONDS
+        link = self.acquire()
         try:
-            with self.acquire() as link:
+            with link:
                 frame = link.exchange(request(link), deadline, deadline)
                 while frame is None and monotonic() < deadline:  # woken by a tool of an earlier run
                     frame = link.receive(deadline)
@@ -102,32 +105,28 @@ class HeldWorker:
                 raise WorkerError("the worker did not answer")
             return read(frame)
         except (WorkerError, ValueError, TypeError) as problem:
-            self.lose()
+            self._bury(link)
             raise WorkerError(f"the worker was lost: {problem}") from None
-
-    async def aread_globals(self) -> dict[str, str]:
-        """The same, awaited."""
-        import asyncio
-
-        try:
-            with await self.aacquire() as link:
-                async with asyncio.timeout(_ANSWER_SECONDS):
-                    rest = link.send_now(protocol.frame(protocol.GLOBALS, b""))
-                    if rest:
-                        await link.asend(rest)
-                    return _globals_of(await link.areceive())
-        except (WorkerError, ValueError, TypeError, TimeoutError) as problem:
-            self.lose()
-            raise WorkerError(f"the worker was lost: {problem}") from None
-        except BaseException:  # cancelled: the answer would be taken for that of a later request
-            self.lose()
-            raise
 
     def lose(self) -> None:
         """The worker is gone, and with it the script's state."""
         self.drop()
         self.loss_unseen = self.loss_unseen or self.has_state
         self.has_state = False
+
+    def sleep(self) -> None:
+        """No more need of the worker until the next run, which finds what scripts have defined in the journal."""
+        self.drop()
+        self.asleep = self.asleep or self.has_state
+        self.has_state = False
+
+    def _bury(self, link: Link) -> None:
+        """The worker has ended, or is of no use any more, while no script ran in it."""
+        link.kill()
+        if link.host_lost and self._setup.journal is not None:
+            self.sleep()
+        else:
+            self.lose()
 
     def drop(self) -> None:
         """No more need of the worker."""

@@ -13,6 +13,7 @@ from msgspec import json, msgpack
 from moonbox._version import __version__
 from moonbox.errors import Diverged
 from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Medium, Reply, Reset
+from moonbox.sandbox.recorded import latest_environment, read_runs
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class ReplJournal:
         self.media = 0
         """How many media of the Repl were looked at."""
         self._environment = environment
+        self.released = False
+        """Another process may use the Repl."""
         self._mark: object = None
         self._lock = threading.Lock()
 
@@ -116,10 +119,23 @@ class ReplJournal:
 
     def reset(self) -> None:
         """What the scripts had defined is gone."""
+        if self.released:
+            self.recorded_runs()
         self.write("", [Reset()])
 
     def release(self) -> None:
-        self.journal.release(self.held)
+        if not self.released:
+            self.released = True
+            self.journal.release(self.held)
+
+    def recorded_runs(self) -> list[RecordedRun]:
+        """The runs since the Repl was last reset. One that was released is taken again: another may have used it."""
+        if self.released:
+            self.held = self.journal.take(self.held.repl)
+            self.released = False
+        events = self.journal.read(self.held.repl)
+        self.seq, self._environment, self._mark = len(events), latest_environment(events), None
+        return read_runs(events)
 
 
 class RunJournal:
@@ -139,7 +155,7 @@ class RunJournal:
         self._repl = repl
         self._record = record
         self._recorded = recorded
-        self._decisions = decisions or {}
+        self.decisions = decisions or {}
         self._asked: set[int] = set()
         self._groups = 0  # of recorded calls that the worker has asked for again
         self._fed = 0  # groups of recorded answers that the worker has got
@@ -243,7 +259,8 @@ class RunJournal:
             digest=self._digest.digest(),
             at=time(),
         )
-        if self.replaying:
+        stopped_again = self._recorded is not None and self._recorded.end is None and not end.is_repeatable
+        if self.replaying and not stopped_again:  # from outside, before it came to where it had been
             self._compare(end)
             return True
         suspended = run.id in self._repl.journal.suspended
@@ -279,7 +296,7 @@ class RunJournal:
 
     def decision(self, entry: CallEntry) -> CallResult | None:
         """What a call without an answer gets; None: it is performed."""
-        return self._decisions.get(entry.id)
+        return self.decisions.get(entry.id)
 
     def _compare(self, end: End) -> None:
         recorded = self._recorded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class RunRecord:
     """How the worker says that the run ended."""
     printed = 0
     """Bytes that the script has printed."""
-    _shown_bytes = 0
+    _shown_bytes = _heard = 0
 
     def __init__(
         self,
@@ -91,6 +92,7 @@ class RunRecord:
         self.seed = seed
         self._state_lost_before = state_lost_before
         self._on_output = on_output
+        self._text_of = None if on_output is None else getincrementaldecoder("utf-8")("replace").decode
         self._output: list[bytes] = []
         self._shown: dict[str, Any] = {}  # handles of media
 
@@ -110,8 +112,20 @@ class RunRecord:
 
     def print(self, data: bytes) -> None:
         """Add printed output."""
+        self._put_out(data)
         self.printed += len(data)
+
+    def _put_out(self, data: bytes) -> None:
         self._output.append(data)
+        if self._on_output is not None and self._text_of is not None:
+            known = max(0, self._heard - self.printed - self._shown_bytes)
+            if text := self._text_of(data[known:]):
+                self._on_output(text)
+
+    def continue_output(self, lost: RunRecord) -> None:
+        """The run began elsewhere, as this one does: what its caller has heard of the output is not said again."""
+        self._heard = max(lost._heard, lost.printed + lost._shown_bytes)
+        self._text_of = lost._text_of
 
     def show(self, values: Sequence[Any]) -> None:
         """What the script gives the model besides the result: media as such, all else as part of the output."""
@@ -127,10 +141,8 @@ class RunRecord:
             about = "" if medium is None else f"[{medium.name}: {medium.type}, {medium.size:,} bytes]"
             lines.append((about or short(value, _LONGEST_SHOWN)) + "\n")
         data = "".join(lines).encode("utf-8", "replace")
+        self._put_out(data[:room])
         self._shown_bytes += len(data[:room])
-        self._output.append(data[:room])
-        if self._on_output is not None:
-            self._on_output(data[:room].decode("utf-8", "replace"))
 
     def note(self, message: str, tool: str) -> None:
         """What a call showed, told once beside the result."""

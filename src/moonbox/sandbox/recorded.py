@@ -12,7 +12,7 @@ from moonbox.sandbox.decisions import Answer
 from moonbox.values import Packed, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from moonbox.audit.records import CallStatus
     from moonbox.sandbox.call_entry import CallResult
@@ -108,6 +108,16 @@ def read_runs(events: Iterable[list[Record]]) -> list[RecordedRun]:
             elif runs:
                 runs[-1].add(record)
     return runs
+
+
+def refuse_interrupted(runs: Sequence[RecordedRun]) -> None:
+    """A Repl whose latest run has no end is not used before that run is resumed or given up."""
+    if runs and runs[-1].end is None:
+        run = runs[-1].begin.run
+        raise UsageError(
+            f"run {run} of this Repl was interrupted; continue it with resume({run!r}), "
+            "or give it up with restore(…, abandon=True)"
+        )
 
 
 def latest_environment(events: Iterable[list[Record]]) -> Environment | None:

@@ -12,7 +12,7 @@ from moonbox.errors import UsageError
 from moonbox.journal.records import Begin, End
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
-from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs
+from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs, refuse_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Make = Callable[[str], Repl]
 
 _encode = msgpack.Encoder().encode
+_ALL = 1 << 62
 
 
 class DurableRuns:
@@ -78,13 +79,20 @@ class DurableRuns:
         the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
         it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
         """
-        with Recovery(self._sandbox, self.journal.find_run(run_id)) as recovery:
+        with self._recovery(run_id) as recovery:
             return recovery.resume(run_id, in_flight)
 
     async def aresume(self, run_id: str, in_flight: Any = None, *, make: Make | None = None) -> Run:
         """The same, awaited. `make` makes the Repl of that id, instead of one with the tools of the Sandbox."""
-        with Recovery(self._sandbox, self.journal.find_run(run_id), make=make) as recovery:
+        with self._recovery(run_id, make) as recovery:
             return await recovery.aresume(run_id, in_flight)
+
+    def _recovery(self, run_id: str, make: Make | None = None) -> Recovery:
+        """Of the Repl of a run. Where the run has ended and a process still uses the Repl, of a copy of it."""
+        repl_id, ended, in_use = self.journal.whereabouts(run_id)
+        if not (ended and in_use):
+            return Recovery(self._sandbox, repl_id, make=make)
+        return Recovery(self._sandbox, repl_id, _copy(self._sandbox, repl_id), make, passing=True)
 
     def replay(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
         """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one.
@@ -97,21 +105,24 @@ class DurableRuns:
 
 def fork(box: Sandbox, repl_id: str, upto: int, before_write: Callable[[Run], Run | None] | None = None) -> Repl:
     """A new Repl whose journal begins with the first events of another."""
-    import secrets  # slow to load, as below
-
-    new_id = secrets.token_hex(6)
-    held = box.journal.create(new_id, box.language, {}, parent=repl_id)
-    box.journal.copy(held, repl_id, upto)
 
     def make(repl_id: str) -> Repl:
         return box.make_repl(repl_id=repl_id, before_write=before_write)
 
-    with Recovery(box, new_id, held, make) as recovery:
+    with Recovery(box, repl_id, _copy(box, repl_id, upto), make) as recovery:
         return recovery.restore(abandon=True)
 
 
+def _copy(box: Sandbox, repl_id: str, upto: int = _ALL) -> Held:
+    import secrets  # slow to load
+
+    held = box.journal.create(secrets.token_hex(6), box.language, {}, parent=repl_id)
+    box.journal.copy(held, repl_id, upto)
+    return held
+
+
 class Recovery:
-    """Holds one Repl of the journal while it is made live. It is let go of again where that fails."""
+    """Holds one Repl of the journal, or a copy of it, while it is made live. It is let go of where that fails."""
 
     def __init__(
         self,
@@ -119,14 +130,17 @@ class Recovery:
         repl_id: str,
         held: Held | None = None,
         make: Make | None = None,
+        *,
+        passing: bool = False,
     ) -> None:
         self._box = box
+        self._passing = passing  # the copy is deleted in the end
         self._journal = journal = box.journal
         self._held = held or journal.take(repl_id)
         self._make = make or (lambda id: box.make_repl(repl_id=id))
         self._repl: Repl | None = None
         try:
-            events = journal.read(repl_id)
+            events = journal.read(self._held.repl)
             environment = latest_environment(events)
             if environment is not None and environment.language != box.language:
                 raise UsageError(
@@ -151,15 +165,14 @@ class Recovery:
             if self._repl is not None:
                 self._repl.close()
             self._journal.release(self._held)
+        if self._passing:
+            self._journal.delete([self._held.repl])
 
     def restore(self, *, abandon: bool) -> Repl:
-        if self._runs and self._runs[-1].end is None:
+        if not abandon:
+            refuse_interrupted(self._runs)
+        elif self._runs and self._runs[-1].end is None:
             run = self._runs[-1].begin.run
-            if not abandon:
-                raise UsageError(
-                    f"run {run} of this Repl was interrupted; continue it with resume({run!r}), "
-                    "or give it up with restore(…, abandon=True)"
-                )
             end = End(run=run, outcome="interrupted", at=time())
             self._events.write(run, [end])
             self._runs[-1].end = end

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import JournalError, MoonboxError, UsageError, WorkerError
-from moonbox.limits import Limits
-from moonbox.media import Media, MediaStore
-from moonbox.sandbox.blocking import BlockingDriver
+from moonbox.media import MediaStore
 from moonbox.sandbox.calls import CallPath
+from moonbox.sandbox.durable_repl import DurableRepl
 from moonbox.sandbox.environment import lower_inputs
 from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.held_worker import HeldWorker
@@ -24,15 +24,17 @@ from moonbox.wording import counted
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
     from typing import Unpack
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
+    from moonbox.limits import Limits
+    from moonbox.media import Media
     from moonbox.sandbox.background import Background
+    from moonbox.sandbox.blocking import BlockingDriver
     from moonbox.sandbox.decisions import Decision
-    from moonbox.sandbox.journaling import ReplJournal
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.recorded import Decisions, RecordedRun
     from moonbox.sandbox.sandbox import Sandbox
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 _KEPT_SOURCES = 20
 
 
-class Repl:
+class Repl(DurableRepl):
     """Runs scripts one after another in one environment: globals persist from run to run.
 
     Make it with `Sandbox.repl()`. The worker is taken from the pool on entering or at the first run.
@@ -54,7 +56,6 @@ class Repl:
 
     _calls: CallPath | None = None
     _number = 0
-    _journal: ReplJournal | None = None
 
     def __init__(
         self,
@@ -114,13 +115,18 @@ class Repl:
         given = self._given(options)
         self._turns.enter()
         try:
-            link = self._worker.acquire()
+            link = self._acquire()
             execution = self._begin(link, source, given)
         except BaseException:
             self._turns.leave()
             raise
-        driver = BlockingDriver(link, execution, self._setup.threads, self._setup.loop)
-        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps).begin()
+
+        def move(lost: Execution) -> tuple[BlockingDriver, Execution]:
+            link, again = self._move(lost)
+            return self._driver(link, again), again
+
+        driver = self._driver(link, execution)
+        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps, move).begin()
 
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited."""
@@ -184,16 +190,28 @@ class Repl:
     def globals(self) -> dict[str, str]:
         """Names and kinds of what scripts have defined."""
         with self._turns.taken():
-            return self._worker.read_globals()
+            return self._read_globals()
+
+    async def aglobals(self) -> dict[str, str]:
+        """The same, awaited."""
+        from moonbox.sandbox.threads import unbroken
+
+        async with self._turns.ataken():
+            found: dict[str, str] = await unbroken(self._read_globals)
+            return found
+
+    def _read_globals(self) -> dict[str, str]:
+        while True:
+            self._acquire()
+            try:
+                return self._worker.read_globals()
+            except WorkerError:
+                if not self._worker.asleep:  # its host is gone: another worker has the globals
+                    raise
 
     def find_medium(self, handle: Any) -> Media | None:
         """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
         return self._media.get(handle)
-
-    async def aglobals(self) -> dict[str, str]:
-        """The same, awaited."""
-        async with self._turns.ataken():
-            return await self._worker.aread_globals()
 
     @property
     def may_have_globals(self) -> bool:
@@ -204,17 +222,26 @@ class Repl:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         with self._turns.taken():
             self._worker.drop()
-            self._worker.has_state = False
-            self._check.forget()
-            self._sources.clear()
-            self._number = 0
+            self._worker.has_state = self._worker.asleep = False
+            self._forget()
             if self._journal is not None:
                 self._journal.reset()
+
+    def _forget(self) -> None:
+        """What runs have left in this process."""
+        self._check.forget()
+        self._sources.clear()
+        self._number = 0
 
     @property
     def paused(self) -> bool:
         """Whether a run that was begun with `start` waits for the answers to its calls."""
         return self._turns.paused
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is under way."""
+        return not self._turns.idle
 
     @property
     def worker_pid(self) -> int | None:
@@ -264,51 +291,19 @@ class Repl:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    # From the journal
-
-    def replay(self, journal: ReplJournal, runs: Sequence[RecordedRun]) -> None:
-        """Run recorded runs again, in this new Repl, without invoking a tool; raises Diverged where one differs.
-
-        Runs that something from outside had stopped are left out: how far they came is not known.
-        """
-        self._journal = journal
-        for recorded in runs:
-            if recorded.end is not None and recorded.end.is_repeatable:
-                self.resume(recorded)
-            else:
-                self._number = recorded.begin.number
-
-    def resume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
-        """Run a recorded run again; where its record ends in the middle, it goes on from there."""
-        return self._drive(lambda link: self._begin_again(link, recorded, decisions))
-
-    async def aresume(self, recorded: RecordedRun, decisions: Decisions | None = None) -> Run:
-        """The same, awaited."""
-        return await self._adrive(lambda link: self._begin_again(link, recorded, decisions))
-
-    def _begin_again(self, link: Link, recorded: RecordedRun, decisions: Decisions | None) -> Execution:
-        begin = recorded.begin
-        self._number = begin.number - 1
-        for each in recorded.media:
-            medium = Media(each.data, each.kind, each.name)
-            medium.address = each.address
-            self._media.keep(medium)
-        assert self._journal is not None
-        self._journal.media, _ = self._media.since(self._journal.media)
-        given = merged(self._options, {"limits": Limits(**begin.limits), "labels": begin.labels})
-        return self._begin(link, begin.source, (given, begin.inputs), recorded, decisions)
-
     # One run
 
     def _drive(self, begin: Callable[[Link], Execution]) -> Run:
-        """Take the Repl's turn, and run what `begin` makes to its end."""
+        """Take the Repl's turn, and run what `begin` makes to its end: on another host where one is lost."""
         self._turns.enter()
         execution: Execution | None = None
         try:
-            link = self._worker.acquire()
+            link = self._acquire()
             execution = begin(link)
-            if not execution.over:
-                BlockingDriver(link, execution, self._setup.threads, self._setup.loop).run()
+            while not execution.over:
+                self._driver(link, execution).run()
+                if execution.moving:
+                    link, execution = self._move(execution)
             return self._finish(execution)
         except BaseException as problem:
             self._give_up(execution, problem)
@@ -319,14 +314,17 @@ class Repl:
     async def _adrive(self, begin: Callable[[Link], Execution]) -> Run:
         """The same, awaited."""
         from moonbox.sandbox.awaited import AwaitedDriver
+        from moonbox.sandbox.threads import unbroken
 
         await self._turns.aenter()
         execution: Execution | None = None
         try:
-            link = await self._worker.aacquire()
+            link = await self._aacquire()
             execution = begin(link)
-            if not execution.over:
+            while not execution.over:
                 await AwaitedDriver(link, execution, self._setup.threads).run()
+                if execution.moving:
+                    link, execution = await unbroken(partial(self._move, execution))
             return self._finish(execution)
         except BaseException as problem:
             self._give_up(execution, problem)
@@ -359,7 +357,6 @@ class Repl:
         begin = None if recorded is None else recorded.begin
         seed = setup.random.getrandbits(56) if begin is None else begin.seed
         repeats = recorded is not None and recorded.end is not None  # nobody but its caller hears of it
-        on_output = None if repeats else options.get("on_output")
         record = RunRecord(
             self._call_path(options.get("limits") or setup.limits),
             source,
@@ -371,7 +368,7 @@ class Repl:
             intents=None
             if setup.sink is None or repeats
             else Intents.to(setup.sink, setup.redactor, self._before_write),
-            on_output=on_output,
+            on_output=None if repeats else options.get("on_output"),
             context=setup.context_with(options.get("context")),
             labels=options.get("labels"),
         )
@@ -382,9 +379,9 @@ class Repl:
             record,
             sources=self._sources,
             on_call=None if repeats else options.get("on_call"),
-            on_output=on_output,
             telemetry=None if repeats else setup.telemetry,
         )
+        execution.options = options
         program = source.encode("utf-8", "replace")
         refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
         if refused is not None:
@@ -395,29 +392,6 @@ class Repl:
             update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
         execution.begin(update + protocol.pack_run(program, number, seed), link)
         return execution
-
-    def _take_down(
-        self,
-        record: RunRecord,
-        inputs: list[tuple[str, Any]],
-        recorded: RecordedRun | None,
-        decisions: Decisions | None,
-    ) -> None:
-        """Give the run its journal, where the Sandbox has one."""
-        setup = self._setup
-        if setup.journal is None:
-            return
-        from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
-
-        if self._journal is None:
-            labels = self._options.get("labels") or record.labels  # those of its first run say for whom it is
-            self._journal = ReplJournal(setup.journal, setup.journal.create(self.id, setup.language.name, labels))
-        elif self._worker.loss_unseen:
-            self._journal.reset()
-        record.journal = RunJournal(self._journal, record, recorded, decisions)
-        if recorded is None:
-            changed = self._journal.changed_environment(self.toolbox, self._additions, record.language, setup.features)
-            record.journal.begin([*changed, begin_of(record, inputs)])
 
     def _call_path(self, limits: Limits) -> CallPath:
         """The one of the latest run, unless something has changed since."""
@@ -435,6 +409,8 @@ class Repl:
             self._worker.drop()
             self._check.forget()
         self._worker.has_state = not lost
+        if execution.host_gone:
+            self._worker.sleep()
         run = execution.finish()
         for name in (run.kept, run.kept_output):
             if name:
@@ -450,8 +426,7 @@ class Repl:
             if changed is None:
                 return run
             run = changed
-        if self._setup.sink is not None:
-            self._setup.write(run)
+        self._setup.write(run)
         return run
 
     def _give_up(self, execution: Execution | None, problem: BaseException) -> None:

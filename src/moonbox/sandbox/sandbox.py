@@ -12,6 +12,7 @@ from moonbox.errors import ClosedError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
+from moonbox.sandbox.figures import Figures
 from moonbox.sandbox.options import RunOptions, check_callbacks, check_context
 from moonbox.sandbox.recovery import DurableRuns
 from moonbox.sandbox.setup import (
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
+    from moonbox.cluster.membership import Membership
     from moonbox.failures import Failures
     from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
@@ -68,6 +71,8 @@ class Sandbox(DurableRuns):
     secrets        names and values that tools may use but no result, error or record may contain
     require        layers of the jail without which it does not start, such as ("seccomp", "landlock")
     journal        where runs are taken down so that they outlive their process: a path, or postgresql://…
+    cluster        the Ray cluster whose nodes run the workers: "auto", "ray://host:port" or "host:port"
+    sleep_after    seconds after which an idle Repl gives its worker up until its next run; needs a journal
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
     approval_seconds  how long a question to a person stays open in the journal
     check          look at each script first, and do not run one that cannot work
@@ -75,6 +80,7 @@ class Sandbox(DurableRuns):
     globals        values and functions that every script finds under their names
     failures       of results that are nothing but a failure: "return" gives the data, "raise" makes an error of it
     allow_nan      let NaN and infinity leave a script
+    metrics        counts runs and calls: Metrics()
     on_call        called with each call's record entry when it starts and when it ends (for progress displays)
     on_output      called with what a script prints, while it runs
     """
@@ -97,6 +103,8 @@ class Sandbox(DurableRuns):
         require: Collection[str] = (),
         journal: Journal | str | os.PathLike[str] | None = None,
         durability: Literal["process", "machine"] = "process",
+        cluster: str | None = None,
+        sleep_after: float | None = None,
         approval_seconds: float = 86_400.0,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
@@ -104,6 +112,7 @@ class Sandbox(DurableRuns):
         failures: Failures = "return",
         allow_nan: bool = False,
         telemetry: Any = None,
+        metrics: Metrics | None = None,
         on_call: Callable[[CallEntry], None] | None = None,
         on_output: Callable[[str], None] | None = None,
     ) -> None:
@@ -117,8 +126,7 @@ class Sandbox(DurableRuns):
             max_workers=max_workers,
         )
         check_required(require, isolation)
-        if not isinstance(approval_seconds, int | float) or not 0 < approval_seconds < float("inf"):
-            raise UsageError(f"approval_seconds must be a positive number, not {approval_seconds!r}")
+        _check_seconds("approval_seconds", approval_seconds)
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
         check_context({} if context is None else context)
         limits = limits or Limits()
@@ -133,6 +141,7 @@ class Sandbox(DurableRuns):
             approve=approve,
             middleware=check_middleware(middleware),
             telemetry=open_telemetry(telemetry),
+            metrics=metrics,
             run_options={"limits": limits, "on_call": on_call, "on_output": on_output},
             sink=open_sink(audit),
             redactor=open_redactor(redact, secrets),
@@ -140,6 +149,7 @@ class Sandbox(DurableRuns):
             journal=None if journal is None else _open_journal(journal, durability),
             approval_seconds=approval_seconds,
             check=bool(check),
+            cluster=None if cluster is None else _join(cluster, isolation),
         )
         for name, value in (globals or {}).items():
             self.define(name, value)
@@ -147,13 +157,24 @@ class Sandbox(DurableRuns):
         self._closed = False
         setup = self._setup
         self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
-        source = _source(isolation, setup.config_for_workers())
+        source = _source(isolation, setup)
         self._zygote = source if isinstance(source, ProcessSource) else None
         source = StrictSource(source, tuple(require)) if require else source
         self._pool = Pool(source, spares=min_workers, most=max_workers)
         if require:
             self._prove_jail()
         self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
+        self._figures = Figures(self._repls, self._pool, setup.cluster)
+        if metrics is not None:
+            metrics.watch(self._figures)
+        if setup.cluster is not None:
+            setup.cluster.figures = self._figures
+        if sleep_after is not None:
+            from moonbox.sandbox.sleeping import put_to_sleep
+
+            _check_seconds("sleep_after", sleep_after)
+            self.journal  # noqa: B018 - raises where there is none: from it a Repl that sleeps is restored
+            put_to_sleep(self._repls, self._pool, sleep_after)
         self._repl_class: type[Repl] | None = None
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
@@ -212,6 +233,16 @@ class Sandbox(DurableRuns):
 
         setup = self._setup
         return Docs(setup.toolbox, setup.additions.docs, self.language, search=setup.search(setup.toolbox))
+
+    @property
+    def metrics(self) -> Metrics | None:
+        """What counts its runs and calls, if anything does."""
+        return self._setup.metrics
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether its workers are on the nodes of a cluster."""
+        return self._setup.cluster is not None
 
     @property
     def workers(self) -> PoolCounts:
@@ -400,6 +431,11 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
         return box.run(source, **given)
 
 
+def _check_seconds(name: str, seconds: Any) -> None:
+    if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
+        raise UsageError(f"{name} must be a positive number, not {seconds!r}")
+
+
 def _open_journal(place: Any, durability: str) -> Journal:
     from moonbox.journal.store import open_journal  # loads SQLite
 
@@ -420,7 +456,20 @@ def _load_checker(language: str) -> None:
     Checker(spoken).check(" ", ToolView(Toolbox(), spoken))
 
 
-def _source(isolation: Any, config: dict[str, Any]) -> WorkerSource:
+def _join(address: str, isolation: Any) -> Membership:
+    if isolation != "process":
+        raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
+    from moonbox.cluster.membership import Membership  # loads Ray
+
+    return Membership(address)
+
+
+def _source(isolation: Any, setup: Setup) -> WorkerSource:
+    config = setup.config_for_workers()
+    if setup.cluster is not None:
+        from moonbox.cluster.source import ClusterSource
+
+        return ClusterSource(setup.cluster, config)
     if isolation == "process":
         return ProcessSource(config)
     if isolation == "inline":

@@ -25,11 +25,13 @@ from moonbox.values import pack
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
     from moonbox.audit.telemetry import Telemetry
     from moonbox.check.tools import ToolView
+    from moonbox.cluster.membership import Membership
     from moonbox.errors import ToolError
     from moonbox.failures import Failures
     from moonbox.journal.store import Journal
@@ -61,6 +63,7 @@ class Setup:
     approve: Callable[[ToolCall], Any | Awaitable[Any]] | None
     middleware: Sequence[Middleware]
     telemetry: Telemetry | None
+    metrics: Metrics | None = None
     run_options: RunOptions
     """What a run has that is given nothing else: limits and callbacks."""
     sink: Sink | None
@@ -73,6 +76,8 @@ class Setup:
     """How long a question to a person stays open in the journal."""
     check: bool = True
     """Look at scripts before they run."""
+    cluster: Membership | None = None
+    """The cluster whose nodes have its workers; None where this machine has them."""
     additions: Additions = field(default_factory=Additions.standard)
     """What Repls that are made from now on find beside their tools."""
     slots: ToolSlots = field(default_factory=ToolSlots)
@@ -130,7 +135,9 @@ class Setup:
             learned.learn(tool.path, self.clean_result(packed).value, hides=hides)
 
     def write(self, run: Run) -> None:
-        """Write the run's record to the trail, before its result is returned."""
+        """Count the run, and write its record to the trail, before its result is returned."""
+        if self.metrics is not None:
+            self.metrics.record(run)
         if self.sink is not None:
             from moonbox.sandbox.intents import writing
 

@@ -87,11 +87,13 @@ class SteppedDriver:
         execution: Execution,
         set_paused: Callable[[bool], None],
         end: Callable[[Execution, BaseException | None], Run | None],
+        move: Callable[[Execution], tuple[BlockingDriver, Execution]],
     ) -> None:
         self._driver = driver
         self._execution = execution
         self._set_paused = set_paused
         self._end = end
+        self._move = move
         self._waiting: dict[int, CallEntry] = {}
 
     def begin(self) -> Run | Pause:
@@ -109,29 +111,34 @@ class SteppedDriver:
 
     def _until_pause(self, first: Callable[[], None]) -> Run | Pause:
         """Do `first`, then drive on to the next pause or the end."""
-        execution = self._execution
         self._set_paused(False)
         try:
             first()
-            while not execution.over:
+            while self._is_under_way():
                 self._driver.advance()
                 calls = self._look_at_calls()
-                if calls and not execution.over:
-                    execution.clock.pause()
+                if calls and not self._execution.over:
+                    self._execution.clock.pause()
                     self._set_paused(True)
                     return Pause(self, calls)
         except BaseException as problem:
-            self._end(execution, problem)
+            self._end(self._execution, problem)
             raise
-        run = self._end(execution, None)
+        run = self._end(self._execution, None)
         assert run is not None
         return run
+
+    def _is_under_way(self) -> bool:
+        """Whether the run is not over. One whose worker went with its host goes on in another."""
+        while self._execution.moving:
+            self._driver, self._execution = self._move(self._execution)
+        return not self._execution.over
 
     def _look_at_calls(self) -> tuple[ToolCall, ...]:
         """Validate the new calls; a wrong one is answered right away and never reaches the caller."""
         execution = self._execution
         calls = []
-        while execution.starting:
+        while execution.starting and not execution.over:
             entry = execution.starting.popleft()
             try:
                 target = execution.calls.prepare(entry)

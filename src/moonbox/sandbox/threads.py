@@ -244,3 +244,20 @@ def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
     except RuntimeError:
         if not loop.is_closed():
             raise
+
+
+async def unbroken(work: Callable[[], Any]) -> Any:
+    """The same for what uses a Repl's worker. A cancellation counts from its end on: nobody else may use the worker."""
+    import asyncio
+
+    task, done, cancelled = asyncio.current_task(), asyncio.ensure_future(in_thread(work)), False
+    assert task is not None
+    while not done.done():
+        try:
+            await asyncio.wait([done])
+        except asyncio.CancelledError:
+            cancelled = True
+            task.uncancel()
+    if cancelled:
+        task.cancel()
+    return done.result()

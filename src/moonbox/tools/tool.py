@@ -41,6 +41,8 @@ else:  # without the defaults, which only type checkers need: `Tool` alone is a 
 
 Policy = Literal["auto", "approve", "direct"]
 _POLICIES: tuple[str, ...] = get_args(Policy)
+Placement = Literal["caller", "node"]
+_PLACEMENTS: tuple[str, ...] = get_args(Placement)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,6 +75,8 @@ class Tool(Generic[P, R]):
     failures: Failures | None = field(default=None, repr=False)
     """return: a result that is nothing but a failure, such as `{"error": "…"}`, is data; raise: it is an error. None:
     as the Sandbox says."""
+    placement: Placement = field(default="caller", repr=False)
+    """node: on a cluster, calls run on a node of it, which imports the function. Elsewhere it makes no difference."""
     execution: bool = field(default=False, repr=False)
     """It runs scripts itself, so that scripts must not reach it."""
     is_async: bool = field(default=False, repr=False)
@@ -96,6 +100,12 @@ class Tool(Generic[P, R]):
             raise ToolDefinitionError(f"tool {self.name!r}: {unknown('policy', str(self.policy), _POLICIES)}")
         if self.failures is not None and self.failures not in FAILURES:
             raise ToolDefinitionError(f"tool {self.name!r}: {unknown('failures', str(self.failures), FAILURES)}")
+        if self.placement not in _PLACEMENTS:
+            raise ToolDefinitionError(f"tool {self.name!r}: {unknown('placement', str(self.placement), _PLACEMENTS)}")
+        if self.placement == "node" and not _is_importable(self.call):
+            raise ToolDefinitionError(
+                f"tool {self.name!r}: placement 'node' needs a function at the top of a module that nodes can import"
+            )
         if self.answered_by_caller and self.policy == "approve":
             raise ToolDefinitionError(f"tool {self.name!r}: policy 'approve' needs a function")
         if not callable(self.call):
@@ -266,6 +276,7 @@ def tool(
     parse_json: bool = True,
     validate_result: bool = False,
     failures: Failures | None = None,
+    placement: Placement = "caller",
     execution: bool = False,
     tags: tuple[str, ...] = (),
     meta: Mapping[str, Any] | None = None,
@@ -295,7 +306,7 @@ class _Decorator(Protocol):
 
 _OPTIONS = (
     *("description", "returns", "namespace", "policy", "hints", "timeout", "max_concurrency"),
-    *("parse_json", "validate_result", "failures", "execution", "tags", "meta"),
+    *("parse_json", "validate_result", "failures", "placement", "execution", "tags", "meta"),
 )
 
 
@@ -305,6 +316,12 @@ def _checked(options: dict[str, Any], also: tuple[str, ...] = ()) -> dict[str, A
         if option not in known:
             raise UsageError(unknown("tool option", option, known))
     return options
+
+
+def _is_importable(function: Any) -> bool:
+    """Whether another process can find it by the names of its module and itself."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<")
+    return module not in (None, "__main__") and "<" not in name
 
 
 def _check_number(name: str, what: str, value: Any, kind: Any) -> None:

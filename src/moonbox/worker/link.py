@@ -57,6 +57,8 @@ class Link:
     memory = 0
     """Bytes that its scripts may hold; 0 for what its source gives every worker."""
     closed = False
+    host_lost = False
+    """The worker is gone because its machine is; known after `kill`."""
     on_thaw: Callable[[], object] | None = None
     """Called when a frozen worker is used again."""
     _frozen = False
@@ -240,6 +242,10 @@ class Link:
     def touch(self) -> None:
         """It is about to be used: it counts as idle from now on only."""
         self._idle_since = monotonic()
+
+    def idle_seconds(self) -> float:
+        """How long ago it was used; 0 while it is in use."""
+        return 0.0 if self._uses else monotonic() - self._idle_since
 
     def freeze_idle(self, before: float) -> bool:
         """Freeze the worker if it has not been used since then. False: it has to be looked at again."""

@@ -31,6 +31,8 @@ class PoolCounts(msgspec.Struct, frozen=True, kw_only=True):
     live: int
     """All of them, including those that are being started."""
     in_use: int
+    waiting: int = 0
+    """Requests for a worker that wait because all are in use."""
     spare_pids: tuple[int | None, ...]
     """Of the spare workers; None for a worker that is not a process."""
 
@@ -56,6 +58,7 @@ class Pool:
         self._spares: deque[Link] = deque()
         self._out: set[Link] = set()  # handed out
         self._retired: deque[Link] = deque()  # handed out, no longer needed, and to be ended soon
+        self._waiting = 0  # threads; event loops are in `_awaiting`
         self._live = 0  # handed out, spare, or being started
         self._some_awake = False  # some of those handed out may not be frozen
         self._closed = False
@@ -66,10 +69,14 @@ class Pool:
         deadline = None if timeout is None else time.monotonic() + timeout
         while (link := self.try_checkout()) is None:
             with self._lock:
-                while not self._is_available():
-                    rest = None if deadline is None else deadline - time.monotonic()
-                    if (rest is not None and rest <= 0) or not self._freed.wait(rest):
-                        raise self._all_in_use(timeout)
+                self._waiting += 1
+                try:
+                    while not self._is_available():
+                        rest = None if deadline is None else deadline - time.monotonic()
+                        if (rest is not None and rest <= 0) or not self._freed.wait(rest):
+                            raise self._all_in_use(timeout)
+                finally:
+                    self._waiting -= 1
         return link
 
     async def acheckout(self, timeout: float | None) -> Link:
@@ -187,7 +194,12 @@ class Pool:
     def counts(self) -> PoolCounts:
         with self._lock:
             spare_pids = tuple(link.pid for link in self._spares)
-            return PoolCounts(live=self._live, in_use=len(self._out), spare_pids=spare_pids)
+            waiting = self._waiting + len(self._awaiting)
+            return PoolCounts(live=self._live, in_use=len(self._out), spare_pids=spare_pids, waiting=waiting)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def prime(self) -> None:
         """Start a spare now; raises what prevents it."""

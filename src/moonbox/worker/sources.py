@@ -85,7 +85,7 @@ class ProcessSource:
             raise _cannot_start(problem) from problem
         main = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, near.detach())
         try:
-            (_, pid, serial, native), notes = self._request(SPAWN, (theirs.fileno(),))
+            pid, control, native = self.fork(theirs.fileno())
         except BaseException:
             main.close()
             raise
@@ -93,8 +93,13 @@ class ProcessSource:
             theirs.close()
         from moonbox.worker.link import Link  # here: loaded while the zygote starts
 
-        control = ZygoteControl(notes, serial)
+        serial = control.serial
         return Link(main, control, pid, kill=lambda: self.kill(serial), native=native, cpu=_process_clock(pid))
+
+    def fork(self, fd: int) -> tuple[int, ZygoteControl, bool]:
+        """A new worker whose socket is a copy of this one: its process id, its control, and whether it is native."""
+        (_, pid, serial, native), notes = self._request(SPAWN, (fd,))
+        return pid, ZygoteControl(notes, serial), native
 
     def configure(self, config: dict[str, Any]) -> None:
         with self._lock:

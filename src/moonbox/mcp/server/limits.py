@@ -104,6 +104,12 @@ class Quotas:
             entry[1] = self._clock() - entry[0]
             entry[0] = self._clock()  # a call counts for a minute from its end on
 
+    @contextlib.asynccontextmanager
+    async def acall(self, client: str) -> AsyncIterator[None]:
+        """The same for what awaits its turn where several servers count together."""
+        with self.call(client):
+            yield
+
     def __len__(self) -> int:
         """How many clients are remembered."""
         return len(self._used)

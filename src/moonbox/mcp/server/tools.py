@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from dataclasses import dataclass, field, replace
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.calls import Calls
+    from moonbox.mcp.server.cluster_limits import ClusterQuotas
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.repl import Repl
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 
 log = logging.getLogger("moonbox.mcp")
+_LOOK_SECONDS = 0.25
 
 _AS_TASK = types.ToolExecution(task_support="optional")
 _STATE_PARAMETER = {
@@ -205,7 +209,7 @@ class ToolRunner:
         self._settings = settings
         self._calls = calls
         self._on_run = on_run
-        self._quotas = Quotas(settings.calls_per_minute, settings.seconds_per_minute)
+        self._quotas = _quotas(settings, mode.sandbox)
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         sessions = mode.sessions
         sessions.idle_seconds, sessions.most, sessions.strict = settings.idle_seconds, settings.max_conversations, True
@@ -216,14 +220,13 @@ class ToolRunner:
     ) -> types.CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
-            async with self._shares.slot(client.share, call.waiting):
-                with self._quotas.call(client.share):
-                    if params.name != view.code_tool:
-                        return await self._run_direct(call, client, params, view)
-                    conversation = self._conversation(client, params)
-                    await self._calls.wait_for_conversation(conversation.key)
-                    call.conversation = conversation.key
-                    return await self._run_script(call, client, params, conversation)
+            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+                if params.name != view.code_tool:
+                    return await self._run_direct(call, client, params, view)
+                conversation = self._conversation(client, params)
+                await self._calls.wait_for_conversation(conversation.key)
+                call.conversation = conversation.key
+                return await self._run_script(call, client, params, conversation)
         except (TooMany, TooManySessions) as problem:
             return error_result(str(problem))
         except MoonboxError as problem:
@@ -262,11 +265,13 @@ class ToolRunner:
         )
 
     async def recover(self, call: Call, client: Client, in_flight: str | None) -> types.CallToolResult:
-        """Continue a script that a restart of the server has cut off; the result of one that had ended."""
+        """Continue a script that was cut off; the result of one that has ended, or does so on another front end."""
+        journal = self._mode.sandbox.journal
         try:
-            async with self._shares.slot(client.share, call.waiting):
-                with self._quotas.call(client.share):
-                    reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.advance})
+            while (await asyncio.to_thread(journal.whereabouts, call.id))[1:] == (False, True):
+                await asyncio.sleep(_LOOK_SECONDS)
+            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+                reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.advance})
         except MoonboxError as problem:
             call.cut_off = True
             return error_result(in_doubt(call, problem.pending) if isinstance(problem, InDoubt) else str(problem))
@@ -313,3 +318,12 @@ def _conversation_name(params: types.CallToolRequestParams) -> Any:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _quotas(settings: ServeSettings, sandbox: Sandbox) -> Quotas | ClusterQuotas:
+    """Counts for this server, or for all servers of a cluster together."""
+    if not sandbox.on_cluster:
+        return Quotas(settings.calls_per_minute, settings.seconds_per_minute)
+    from moonbox.mcp.server.cluster_limits import ClusterQuotas
+
+    return ClusterQuotas(settings)

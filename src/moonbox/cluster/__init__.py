@@ -1,0 +1,1 @@
+"""More than one machine: workers on the nodes of a Ray cluster, for Sandboxes that run elsewhere."""

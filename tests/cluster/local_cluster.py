@@ -1,0 +1,124 @@
+"""A Ray cluster of several nodes on one machine, whose nodes can be killed and replaced."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+_ATTEMPTS = 4
+_STORE = 80 << 20  # bytes; the least that Ray takes is about that
+
+
+class LocalCluster:
+    """Raylets, GCS and all, from `ray.cluster_utils`, and this process connected to it."""
+
+    def __init__(self, folder: str, nodes: int = 3) -> None:
+        os.environ |= {
+            "RAY_TMPDIR": folder,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "PYTHONPATH": str(Path(__file__).parents[2]),  # nodes find what the tests import
+        }
+        import ray
+        from ray.cluster_utils import Cluster
+
+        self._ray = ray
+        head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE}
+        self._cluster = _patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
+        self.address = self._cluster.address
+        self._nodes = [self._add() for _ in range(nodes - 1)]
+        self.random = random.Random(7)
+
+    def _add(self) -> Any:
+        return _patiently(lambda: self._cluster.add_node(num_cpus=1, object_store_memory=_STORE))
+
+    def connect(self) -> None:
+        from moonbox.cluster.membership import connect
+
+        connect(self.address)
+
+    def kill_node(self, *, replace: bool = True) -> str:
+        """`kill -9` of a raylet and everything below it, as if a machine had failed; another takes its place."""
+        node = self._nodes.pop(self.random.randrange(len(self._nodes)))
+        name: str = node.node_id
+        started = [process.process for each in node.all_processes.values() for process in each]
+        pids = [process.pid for process in started if process.poll() is None]  # not those of dead ones
+        for pid in [*_children(pids), *pids]:
+            with _gone_is_fine():
+                os.kill(pid, signal.SIGKILL)
+        self._cluster.remove_node(node, allow_graceful=False)
+        if replace:
+            self._nodes.append(self._add())  # takes a few seconds
+        return name
+
+    def kill_actor(self) -> None:
+        """`kill -9` of the process of one host of workers; Ray starts it again."""
+        for pid in self.random.sample(_hosts(), 1):
+            with _gone_is_fine():
+                os.kill(pid, signal.SIGKILL)
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        wait_until(lambda: not [each for each in threading.enumerate() if each.name == "moonbox-nodes"])
+        self._ray.shutdown()  # Ray ends a process that uses it after that
+        self._cluster.shutdown()
+
+
+def _patiently(start: Callable[[], Any]) -> Any:
+    """On a busy machine Ray gives a new node up before it is there."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return start()
+        except Exception:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _gone_is_fine() -> Any:
+    from contextlib import suppress
+
+    return suppress(ProcessLookupError)
+
+
+def _children(pids: list[int]) -> list[int]:
+    """All processes below these."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) in pids:
+            found.append(int(entry.parent.name))
+    return found and [*_children(found), *found]
+
+
+def _hosts() -> list[int]:
+    """The processes of hosts: Ray names a process after its actor."""
+
+    def look() -> list[int]:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if entry.read_bytes().startswith(b"ray::NodeHost"):
+                    found.append(int(entry.parent.name))
+            except OSError:
+                continue
+        return found
+
+    hosts: list[int] = wait_until(look, "there is no host of workers")
+    return hosts

@@ -1,0 +1,25 @@
+"""Tools that nodes can import."""
+
+from __future__ import annotations
+
+import os
+
+from moonbox import Context, ToolError, tool
+
+
+@tool(placement="node")
+def where(text: str, context: Context) -> dict[str, object]:
+    """The process that it runs in, and what it was given."""
+    return {"pid": os.getpid(), "text": text, "call": context.index, "size": len(text)}
+
+
+@tool(placement="node")
+async def fails(code: str) -> None:
+    """Fails with a code."""
+    raise ToolError("it failed", code=code)
+
+
+@tool(placement="node")
+def big(size: int) -> str:
+    """A large text."""
+    return "x" * size

@@ -1,0 +1,212 @@
+"""Sandbox(cluster=…) on a real Ray cluster: the same code as without, nodes and actors that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moonbox import Limits, Sandbox, tool
+from moonbox.audit.metrics import Metrics
+from moonbox.cli import main
+from moonbox.config.sections import ServeSettings
+from moonbox.errors import ToolDefinitionError
+from moonbox.mcp.server.cluster_limits import ClusterQuotas
+from moonbox.mcp.server.limits import TooMany
+from tests.cluster import node_tool
+from tests.long import LONG
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cluster.local_cluster import LocalCluster
+
+
+@tool
+def expenses(employee: int) -> list[dict[str, float]]:
+    """The expenses of an employee."""
+    return [{"amount": employee * 10.0}, {"amount": 1.0}]
+
+
+@tool(policy="approve")
+def pay(amount: float) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@pytest.fixture(params=["here", "cluster"])
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    if request.param == "here":
+        return {}
+    return {"cluster": request.getfixturevalue("cluster").address}
+
+
+@pytest.fixture
+def box(options: dict[str, Any]) -> Iterator[Sandbox]:
+    with Sandbox([expenses, pay], approve=lambda call: True, **options) as made:
+        yield made
+
+
+CASES: dict[str, tuple[str, Any]] = {
+    "value": ("return 1 + 1", 2),
+    "calls": ("local t = 0 for i = 1, 20 do t = t + tools.expenses{employee = i}[1].amount end return t", 2100.0),
+    "parallel": ("return #parallel{function() return tools.expenses{employee=1} end, function() return 2 end}", 2),
+    "approval": ("return tools.pay{amount = 5}", "paid 5.0"),
+    "inputs": ("return rows[2].x", 7),
+    "large": ("return #text .. text:sub(1, 1)", "3000000y"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_script_gives_the_same(box: Sandbox, case: str) -> None:
+    source, value = CASES[case]
+    inputs = {"rows": [{"x": 1}, {"x": 7}], "text": "y" * 3_000_000}
+    assert box.run(source, inputs=inputs).unwrap() == value
+    assert asyncio.run(box.arun(source, inputs=inputs)).unwrap() == value
+
+
+def test_a_repl_behaves_the_same(box: Sandbox) -> None:
+    heard: list[str] = []
+    with box.repl() as repl:
+        repl.define("twice", lambda x: 2 * x)
+        repl.run("x = twice(4); print('hello')", on_output=heard.append).unwrap()
+        assert repl.run("return x").value == 8 and heard == ["hello\n"]
+        assert repl.globals() == {"x": "number"}
+        kinds = [repl.run(bad, limits=limits).error for bad, limits in BAD]
+        assert [(error.kind, error.limit) for error in kinds if error] == WRONG
+        assert repl.run("return x").value == 8
+        handle = repl.submit("progress(1, 2, 'half') return x")
+        assert handle.wait(60).value == 8
+    assert box.call("expenses", {"employee": 3}).value[0]["amount"] == 30.0
+    assert len(box.docs.answer("search", ["expenses"])) >= 0
+
+
+BAD = [
+    ("return 1 +", None),
+    ("error('no')", None),
+    ("while true do end", Limits(timeout=0.3)),
+    ("tools.expenses{}", None),
+    ("for i = 1, 9 do tools.expenses{employee = 1} end", Limits(max_tool_calls=2)),
+]
+WRONG = [("syntax", None), ("runtime", None), ("limit", "time"), ("check", None), ("limit", "calls")]
+
+
+def test_a_tool_can_run_on_a_node(cluster: LocalCluster) -> None:
+    with Sandbox([node_tool.where, node_tool.fails, node_tool.big], cluster=cluster.address) as box:
+        found = box.run("return tools.where{text = 'a'}").unwrap()
+        assert found["pid"] != os.getpid() and found["call"] == 1
+        assert box.run("return select(2, pcall(tools.fails, {code = 'conflict'})).code").unwrap() == "conflict"
+        assert box.run("return #tools.big{size = 2000000}").unwrap() == 2_000_000
+    with Sandbox([node_tool.where]) as box:
+        assert box.run("return tools.where{text = 'a'}.pid").unwrap() == os.getpid()
+    with pytest.raises(ToolDefinitionError, match="placement 'node' needs a function at the top of a module"):
+        tool(placement="node", name="one")(lambda: 1)
+
+
+def test_status_shows_nodes_and_front_ends(
+    cluster: LocalCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Sandbox([expenses], cluster=cluster.address) as box, box.repl() as repl:
+        repl.run("x = 1").unwrap()
+
+        def status(*options: str) -> str:
+            monkeypatch.setattr(sys, "argv", ["moonbox", "cluster", "status", "--address", cluster.address, *options])
+            with pytest.raises(SystemExit) as ended:
+                main()
+            assert ended.value.code == 0
+            return capsys.readouterr().out
+
+        def seen() -> Any:
+            found = json.loads(status("--json"))
+            return found if idle in [each["repls"] for each in found["front_ends"]] else None
+
+        idle = {"awake": 1, "asleep": 0, "running": 0}
+        found = wait_until(seen)
+        assert len(found["nodes"]) == 3 and sum(node["workers"] for node in found["nodes"]) >= 1
+        assert [each["workers"]["waiting"] for each in found["front_ends"] if each["repls"] == idle] == [0]
+        assert "front end" in status()
+
+
+def test_limits_of_clients_hold_across_front_ends(cluster: LocalCluster) -> None:
+    cluster.connect()
+    settings = ServeSettings(max_calls=2, calls_per_minute=4, wait_seconds=0.3)
+
+    async def scenario() -> None:
+        async with ClusterQuotas(replace(settings, wait_seconds=60)).acall("first"):
+            pass  # the actor has started
+        one, other = ClusterQuotas(settings), ClusterQuotas(settings)
+        async with one.acall("ann"), other.acall("ann"):
+            async with other.acall("ben"):
+                pass
+            with pytest.raises(TooMany, match="may run 2 calls at a time on this cluster"):
+                async with one.acall("ann"):
+                    pass
+        async with other.acall("ann"), one.acall("ann"):
+            pass
+        with pytest.raises(TooMany, match="may make 4 calls a minute"):
+            async with other.acall("ann"):
+                pass
+
+    asyncio.run(scenario())
+
+
+def test_every_call_is_made_once_while_nodes_and_actors_are_killed(cluster: LocalCluster, postgres: str) -> None:
+    """Every run of the tests does it with 20 Repls, 100 runs and two kills; `make soak` with 200 Repls and 2,000."""
+    repls, runs, slowest, most_kills = (200, 10, 3.0, 1000) if LONG else (20, 5, 1.0, 2)
+    made: Counter[str] = Counter()
+    lock = threading.Lock()
+    began = time.monotonic()
+
+    @tool
+    def step(key: str) -> int:
+        """One step."""
+        with lock:
+            made[key] += 1
+            seconds = cluster.random.uniform(0, slowest)
+        threading.Event().wait(seconds)
+        return 1
+
+    script = "total = (total or 0) for i = 1, 3 do total = total + tools.step{key = name .. ':' .. i} end return total"
+    wrong: list[str] = []
+    done = Counter[str]()
+    metrics = Metrics()
+    options: dict[str, Any] = {"cluster": cluster.address, "journal": postgres, "max_workers": repls + 50}
+    with Sandbox([step], metrics=metrics, **options) as box:
+
+        def work(number: int) -> None:
+            try:
+                with box.repl() as repl:
+                    for run_number in range(runs):
+                        run = repl.run(script, inputs={"name": f"{number}.{run_number}"}, timeout=120)
+                        done["runs"] += 1
+                        if run.value != 3 * (run_number + 1):
+                            wrong.append(f"{number}.{run_number}: {run.value} {run.error}")
+            except Exception as problem:  # noqa: BLE001 - told below
+                wrong.append(f"{number}: {problem!r}")
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(repls)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: done["runs"], seconds=240)
+        kills = 0
+        while any(thread.is_alive() for thread in threads) and kills < most_kills:
+            kills += 1
+            cluster.kill_actor() if kills % 3 == 2 else cluster.kill_node()
+        for thread in threads:
+            thread.join()
+    moved = [line for line in metrics.text().decode().splitlines() if line.startswith("moonbox_runs_moved_total")]
+    seconds = time.monotonic() - began
+    print(f"{done['runs']} runs, {len(made)} calls, {kills} nodes and hosts killed, {seconds:.0f} s, {moved}")
+    assert not wrong
+    assert done["runs"] == repls * runs
+    assert len(made) == repls * runs * 3 and set(made.values()) == {1}
+    assert kills >= 2 and moved

@@ -1,0 +1,191 @@
+"""A worker whose machine fails: its Repl and its run go on elsewhere, and no call is made twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moonbox import Limits, Sandbox, tool
+from moonbox.cluster.source import ClusterSource
+from moonbox.errors import UsageError
+from tests.cluster.host_processes import HostProcesses
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from moonbox.audit.records import Run
+    from moonbox.sandbox.repl import Repl
+
+LOOP = """
+print("begin")
+local sum = before or 0
+for i = 1, 6 do sum = sum + tools.add{a = i, b = 0} print(i) end
+total = sum
+return sum, math.random(1, 1000000)
+"""
+TOGETHER = """
+return parallel{{function() return tools.slow{{seconds = {}}} end, function() return tools.add{{a = 7, b = 1}} end}}
+"""
+
+
+class World:
+    """Tools that count, on a cluster of hosts that can be killed."""
+
+    def __init__(self, hosts: HostProcesses) -> None:
+        self.hosts = hosts
+        self.calls: Counter[tuple[int, int]] = Counter()
+        self.kill_at: tuple[str, int] = ("", 0)
+        self.heard = ""
+        self.told: list[str] = []
+
+    def add(self, a: int, b: int) -> int:
+        """The sum."""
+        if self.kill_at == ("during", a):
+            self.hosts.kill(self.hosts.busiest())
+        self.calls[a, b] += 1
+        return a + b
+
+    def slow(self, seconds: float) -> float:
+        """Takes a while."""
+        threading.Event().wait(seconds)
+        self.calls[0, 0] += 1
+        return seconds
+
+    def on_call(self, entry: object) -> None:
+        self.told.append(entry.status)  # type: ignore[attr-defined]
+
+    def hear(self, text: str) -> None:
+        self.heard += text
+        if self.kill_at[0] == "output" and text.strip() == str(self.kill_at[1]):
+            self.hosts.kill(self.hosts.busiest())
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with HostProcesses(2) as hosts:
+        yield World(hosts)
+
+
+def sandbox(world: World, journal: Path | None, **options: object) -> Sandbox:
+    source = ClusterSource(world.hosts, {})  # type: ignore[arg-type]  # it has what a Membership has
+    return Sandbox([tool(world.add), tool(world.slow)], isolation=source, journal=journal, min_workers=0, **options)  # type: ignore[arg-type]
+
+
+def run_in(repl: Repl, way: str, source: str, world: World) -> Run:
+    options = {"on_output": world.hear, "on_call": world.on_call}
+    if way == "run":
+        return repl.run(source, **options)  # type: ignore[arg-type]
+    if way == "arun":
+        return asyncio.run(repl.arun(source, **options))  # type: ignore[arg-type]
+    step = repl.start(source, **options)  # type: ignore[arg-type]
+    while hasattr(step, "calls") and hasattr(step, "resume"):
+        step = step.resume()
+    return step  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("way", ["run", "arun", "start"])
+@pytest.mark.parametrize("moment", [("during", 3), ("during", 1), ("during", 6), ("output", 4)], ids=str)
+def test_a_run_goes_on_elsewhere(world: World, tmp_path: Path, way: str, moment: tuple[str, int]) -> None:
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("before = tools.add{a = 100, b = 0} function double(x) return 2 * x end").unwrap()
+        world.kill_at = moment
+        run = run_in(repl, way, LOOP, world)
+        assert run.ok, run.error
+        assert run.values[0] == 121 and len(run.calls) == 6
+        assert not run.state_lost
+        assert set(world.calls.values()) == {1} and len(world.calls) == 7
+        assert world.heard == run.output == "begin\n1\n2\n3\n4\n5\n6\n"
+        assert world.told.count("ok") == 6
+        assert repl.run("return double(total)").value == 242
+
+
+def test_calls_under_way_are_waited_for_and_not_repeated(world: World, tmp_path: Path) -> None:
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        world.kill_at = ("during", 7)
+        run = repl.run(TOGETHER.format(0.7))
+        assert run.value == [0.7, 8], run.error
+        assert world.calls == {(0, 0): 1, (7, 1): 1}
+
+
+def test_a_run_that_is_cancelled_while_it_moves_leaves_its_repl_usable(world: World, tmp_path: Path) -> None:
+    async def cancel(repl: Repl) -> None:
+        task = asyncio.create_task(repl.arun("for i = 3, 9 do tools.add{a = i, b = 0} end"))
+        while not world.calls[3, 0]:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("local n = 0 for i = 1, 100000000 do n = n + i end x = 7").unwrap()  # restoring it takes a while
+        world.kill_at = ("during", 3)
+        asyncio.run(cancel(repl))
+        run = repl.run("return x")
+        assert (run.value, run.state_lost) == (7, False)
+        assert set(world.calls.values()) == {1}
+
+
+def test_a_run_keeps_its_time_limit_when_its_host_is_lost(world: World, tmp_path: Path) -> None:
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("x = 5").unwrap()
+        world.kill_at = ("during", 7)
+        run = repl.run(TOGETHER.format(30), limits=Limits(timeout=1.5))
+        assert run.error is not None and run.error.limit == "time"
+        assert repl.run("return x").value == 5
+
+
+def test_an_idle_repl_is_restored_elsewhere(world: World, tmp_path: Path) -> None:
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("x = tools.add{a = 1, b = 2}").unwrap()
+        world.hosts.kill(world.hosts.busiest())
+        wait_until(lambda: repl.run("return x").value == 3)
+        assert repl.globals() == {"x": "number"}
+        assert world.calls == {(1, 2): 1}
+
+
+def test_without_a_journal_the_run_says_that_its_node_is_gone(world: World) -> None:
+    with sandbox(world, None) as box, box.repl() as repl:
+        world.kill_at = ("during", 3)
+        run = repl.run("tools.add{a = 3, b = 0} while true do end")
+        assert run.error is not None and run.error.kind == "crashed" and run.state_lost
+        assert "its node is gone" in run.error.message
+        assert repl.run("return 1").value == 1
+
+
+def test_a_script_that_ends_its_worker_is_not_moved(world: World, tmp_path: Path) -> None:
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("return 1").unwrap()
+        pid = repl.worker_pid
+        assert pid is not None
+        repl.define("end_worker", lambda: os.kill(pid, signal.SIGKILL))
+        run = repl.run("end_worker() while true do end")
+        assert run.error is not None and run.error.kind == "crashed" and "SIGKILL" in run.error.message
+
+
+def test_idle_repls_go_to_sleep_by_themselves(world: World, tmp_path: Path) -> None:
+    with sandbox(world, tmp_path / "state.db", sleep_after=0.2) as box, box.repl() as repl:
+        repl.run("x = 1").unwrap()
+        wait_until(lambda: repl.worker_pid is None)
+        assert repl.run("return x").value == 1
+    with pytest.raises(UsageError, match="this Sandbox has no journal"):
+        sandbox(world, None, sleep_after=1)
+
+
+def test_a_repl_sleeps_and_wakes(world: World, tmp_path: Path) -> None:
+    with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
+        repl.run("x = tools.add{a = 1, b = 2} function f() return x end").unwrap()
+        assert not repl.sleep(idle_for=60)
+        assert repl.sleep() and not repl.sleep()
+        assert repl.worker_pid is None and box.workers.in_use == 0
+        with sandbox(world, tmp_path / "state.db") as other:  # another front end
+            assert other.restore(repl.id).run("x = x + 1; return f()").value == 4
+        assert repl.run("return f()").value == 4
+        assert world.calls == {(1, 2): 1}
