@@ -9,7 +9,7 @@ import shlex
 import stat
 import subprocess
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,17 +44,24 @@ print(urllib.request.urlopen(address).read().decode())
 """
 
 
+@contextmanager
+def login_server(seconds: int) -> Iterator[str]:
+    """The address of a server that requires a login, whose tokens are valid for so long."""
+    with subprocess.Popen(program(SERVER, str(seconds)), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
 @pytest.fixture
 def acme(tmp_path: Path) -> Iterator[Callable[[int], str]]:
     """Starts a server that requires a login, and adds it to the configuration."""
     with ExitStack() as stack:
 
         def start(seconds: int = 3600) -> str:
-            command = program(SERVER, str(seconds))
-            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-            stack.callback(process.terminate)
-            assert process.stdout is not None
-            url = process.stdout.readline().strip()
+            url = stack.enter_context(login_server(seconds))
             (tmp_path / "moonbox.toml").write_text(f'[mcp.servers.acme]\nurl = "{url}"\n')
             return url
 
