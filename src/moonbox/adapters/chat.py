@@ -93,7 +93,7 @@ class ChatCollector:
     """Puts the deltas of a chat completion together."""
 
     def __init__(self, whole: Any) -> None:
-        self._make = whole
+        self._to_object = whole
         self._head: dict[str, Any] = {}
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
         self._calls: list[dict[str, Any]] = []
@@ -121,7 +121,7 @@ class ChatCollector:
             call["id"] = call.get("id") or f"call_{number}"
         message = {**self._message, **({"tool_calls": self._calls} if self._calls else {})}
         choice = {"index": 0, "message": message, "finish_reason": self._reason or "stop", "logprobs": None}
-        return self._make({**self._head, "object": "chat.completion", "choices": [choice]})
+        return self._to_object({**self._head, "object": "chat.completion", "choices": [choice]})
 
     def _add_call(self, part: dict[str, Any]) -> None:
         index = part.get("index")

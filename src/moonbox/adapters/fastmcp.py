@@ -271,14 +271,14 @@ class _ScriptTools:
     def put_into(self, toolbox: Toolbox, catalog: Iterable[Tool]) -> None:
         """Make the toolbox hold exactly these. One that a script cannot have is still there for `call_tool`."""
         keys = [_key(tool) for tool in catalog]
-        self._made = {key: self._made[key] if key in self._made else self._make(key) for key in keys}
+        self._made = {key: self._made[key] if key in self._made else self._script_tool(key) for key in keys}
         wanted = {tool.path: tool for tool in self._made.values() if tool is not None}
         if gone := [path for path in toolbox.paths() if path not in wanted]:
             toolbox.remove(*gone)
         if new := [tool for path, tool in wanted.items() if toolbox.get(path) is not tool]:
             toolbox.add(new, replace=True)
 
-    def _make(self, key: str) -> ScriptTool | None:
+    def _script_tool(self, key: str) -> ScriptTool | None:
         name, description, parameters, returns, annotations = json.loads(key)
         wrapped = bool(returns and returns.get(_WRAPPED))
 

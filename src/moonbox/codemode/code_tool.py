@@ -79,7 +79,7 @@ class CodeTool:
             names = ", ".join(sorted(texts.written(hidden.alias(path)) for path in kept))
             parts.append(texts.also_in_scripts.format(names=names))
         parameter = {"type": "string", "description": texts.parameter_description}
-        return self._make("\n".join(filter(None, parts)), parameter, read_only=not len(hidden))
+        return self._code_definition("\n".join(filter(None, parts)), parameter, read_only=not len(hidden))
 
     def lean(self, everything: Mapping[str, Tool], shapes: Mapping[str, Schema]) -> Definition:
         """Beside direct definitions of every tool, by their names: these say the rest."""
@@ -89,10 +89,10 @@ class CodeTool:
             parts.append(texts.lean_namespaces)
         if direct := [name for name, tool in everything.items() if tool.path not in hidden]:
             parts.append(texts.not_in_scripts.format(names=", ".join(direct)))
-        definition = self._make(" ".join(parts), {"type": "string"}, read_only=False)
+        definition = self._code_definition(" ".join(parts), {"type": "string"}, read_only=False)
         return with_results(definition, hidden, texts, shapes, self._count)
 
-    def _make(self, description: str, parameter: dict[str, Any], *, read_only: bool) -> Definition:
+    def _code_definition(self, description: str, parameter: dict[str, Any], *, read_only: bool) -> Definition:
         schema = {
             "type": "object",
             "properties": {self.parameter: parameter},

@@ -72,7 +72,7 @@ class Workbench:
         self._lock = threading.Lock()
         self._sandboxes: dict[str, Sandbox] = {}
         self._own: list[Sandbox] = []
-        self._make: Callable[[str], Sandbox] | None = None
+        self._new_sandbox: Callable[[str], Sandbox] | None = None
         self._watch: TrailWatch | None = None
         self._playground: Playground | None = None
 
@@ -98,7 +98,7 @@ class Workbench:
     ) -> None:
         """Work with this Sandbox, and with those that `make` gives for further languages."""
         self._sandboxes[sandbox.language] = sandbox
-        self._make = make
+        self._new_sandbox = make
         if sandbox.has_journal:
             self.approvals.keep_in(Questions(sandbox.journal.backend))
         self.knowledge, self.diagnose, self._find_medium = knowledge, diagnose, find_medium
@@ -162,8 +162,8 @@ class Workbench:
         with self._lock:
             sandbox = self._sandboxes.get(language)
             if sandbox is None:
-                assert self._make is not None
-                sandbox = self._sandboxes[language] = self._make(language)
+                assert self._new_sandbox is not None
+                sandbox = self._sandboxes[language] = self._new_sandbox(language)
                 self._own.append(sandbox)
             return sandbox
 

@@ -137,7 +137,7 @@ class Recovery:
         self._passing = passing  # the copy is deleted in the end
         self._journal = journal = box.journal
         self._held = held or journal.take(repl_id)
-        self._make = make or (lambda id: box.make_repl(repl_id=id))
+        self._new_repl = make or (lambda id: box.make_repl(repl_id=id))
         self._repl: Repl | None = None
         try:
             events = journal.read(self._held.repl)
@@ -206,7 +206,7 @@ class Recovery:
         return self._runs[:place], recorded, decisions
 
     def _replayed(self, runs: list[RecordedRun]) -> Repl:
-        self._repl = self._make(self._held.repl)
+        self._repl = self._new_repl(self._held.repl)
         self._repl.replay(self._events, runs)
         return self._repl
 

@@ -87,7 +87,7 @@ class ToolViews:
             if toolbox.revision != self._revision:
                 self._revision, self._views = toolbox.revision, {}
             try:
-                self._views[key] = self._make(elicits=elicits, stateless=stateless, modern=modern)
+                self._views[key] = self._new_view(elicits=elicits, stateless=stateless, modern=modern)
             except ValueError:
                 if toolbox.revision == self._revision:
                     raise
@@ -112,7 +112,7 @@ class ToolViews:
         text = "\n".join(tool.model_dump_json(exclude_none=True) for tool in self.view().tools)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
-    def _make(self, *, elicits: bool, stateless: bool, modern: bool) -> ToolView:
+    def _new_view(self, *, elicits: bool, stateless: bool, modern: bool) -> ToolView:
         mode = self._mode
         definitions = mode.neutral_definitions()
         code = definitions.pop(0) if mode.choice.code else None

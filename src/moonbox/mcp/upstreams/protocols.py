@@ -69,7 +69,7 @@ class EarlierConnections:
     """The second connections of servers that speak both protocols. Belongs to the event loop of the servers."""
 
     def __init__(self, make: Callable[[ServerSettings], Upstream]) -> None:
-        self._make = make
+        self._new_upstream = make
         self._starts: dict[str, asyncio.Task[Upstream | None]] = {}
         self._supervisors: list[asyncio.Task[None]] = []
         self.upstreams: list[Upstream] = []
@@ -86,7 +86,7 @@ class EarlierConnections:
         return await asyncio.shield(self._starts[name]) or upstream
 
     async def _start(self, upstream: Upstream) -> Upstream | None:
-        other = self._make(replace(upstream.settings, protocol="earlier"))
+        other = self._new_upstream(replace(upstream.settings, protocol="earlier"))
         other.callbacks.features, other.log_level = upstream.callbacks.features, upstream.log_level
         supervisor = other.begin()
         assert supervisor is not None
