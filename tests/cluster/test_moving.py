@@ -175,7 +175,7 @@ def test_idle_repls_go_to_sleep_by_themselves(world: World, tmp_path: Path) -> N
         repl.run("x = 1").unwrap()
         wait_until(lambda: repl.worker_pid is None)
         assert repl.run("return x").value == 1
-    with pytest.raises(UsageError, match="this Sandbox has no journal"):
+    with pytest.raises(UsageError, match="sleep_after needs a journal"):
         sandbox(world, None, sleep_after=1)
 
 

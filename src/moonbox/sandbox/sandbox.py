@@ -127,6 +127,10 @@ class Sandbox(DurableRuns):
         )
         check_required(require, isolation)
         _check_seconds("approval_seconds", approval_seconds)
+        if sleep_after is not None:
+            _check_seconds("sleep_after", sleep_after)
+            if journal is None:
+                raise UsageError('sleep_after needs a journal, from which a Repl is restored: add journal="state.db"')
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
         check_context({} if context is None else context)
         limits = limits or Limits()
@@ -172,8 +176,6 @@ class Sandbox(DurableRuns):
         if sleep_after is not None:
             from moonbox.sandbox.sleeping import put_to_sleep
 
-            _check_seconds("sleep_after", sleep_after)
-            self.journal  # noqa: B018 - raises where there is none: from it a Repl that sleeps is restored
             put_to_sleep(self._repls, self._pool, sleep_after)
         self._repl_class: type[Repl] | None = None
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
