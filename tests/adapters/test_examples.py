@@ -44,7 +44,10 @@ def test_every_example_is_run() -> None:
     written = {str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").rglob("*.py")}
     frameworks = {path for framework in FRAMEWORKS.values() for path in framework.examples}
     providers = {f"providers/{name}.py" for name in (*PROVIDERS, "llama_cpp_model")}
-    others = {path for path in written if path.startswith("wire/")} | {"loopback.py"}
+    others = {path for path in written if path.startswith("wire/")} | {
+        "loopback.py",
+        "expenses.py",
+    }
     engines = {"engines/dbos_workflow.py", "engines/temporal_workflow.py"}
     assert written == {*frameworks, *providers, *engines, *LAST_LINE, *TOOLS, *others}
 

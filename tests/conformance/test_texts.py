@@ -544,7 +544,8 @@ def test_explanations(node: DriverHost) -> None:
             with box.repl() as repl:
                 run = repl.run(source)
             ours = run.error and json.loads(json.dumps(to_jsonable(run.error.to_dict())))
-            if (answer["run"]["error"], answer["for_model"]) != (ours, run.for_model(4000)):
+            alone = "parallel" not in source  # else it is chance which of the other calls have ended
+            if answer["run"]["error"] != ours or (alone and answer["for_model"] != run.for_model(4000)):
                 different.append((source, answer["run"]["error"], ours))
     assert different == []
 

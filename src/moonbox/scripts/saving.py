@@ -170,21 +170,21 @@ def _file_text(library: ScriptLibrary, source: str, fields: Mapping[str, Any]) -
             body = f"{body[: found.start()]}{found[1]}params.{item}{body[found.end() :]}"
         else:
             more += f"local {item} = params.{item}\n"
-    head = "".join(f"  {key} = {lua_literal(value)},\n" for key, value in fields.items() if value)
+    head = "".join(f"  {key} = {script_literal(value)},\n" for key, value in fields.items() if value)
     # Not indented: the lines of a long string must stay as they are.
     return f"tool = {{\n{head}}}\n\nfunction tool.execute(params, context)\n{more}{body}\nend\n"
 
 
-def lua_literal(value: Any) -> str:
+def script_literal(value: Any) -> str:
     """A JSON value in Lua's notation, on one line."""
     if isinstance(value, str):
         return '"' + re.sub(r'[\x00-\x1f\x7f"\\]', lambda found: f"\\{ord(found[0]):03d}", value) + '"'
     if isinstance(value, dict):
-        keys = (key if is_identifier(key) else f"[{lua_literal(key)}]" for key in value)
-        parts = [f"{key} = {lua_literal(item)}" for key, item in zip(keys, value.values(), strict=True)]
+        keys = (key if is_identifier(key) else f"[{script_literal(key)}]" for key in value)
+        parts = [f"{key} = {script_literal(item)}" for key, item in zip(keys, value.values(), strict=True)]
         return f"{{ {', '.join(parts)} }}"
     if isinstance(value, list | tuple):
-        return f"{{ {', '.join(map(lua_literal, value))} }}"
+        return f"{{ {', '.join(map(script_literal, value))} }}"
     return "json.null" if value is None else json.dumps(value)
 
 

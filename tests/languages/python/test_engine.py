@@ -148,7 +148,7 @@ def test_globals(box: Sandbox) -> None:
         )
         assert repl.run(source).ok
         kinds = {"a": "int", "b": "list", "i": "int", "f": "function", "c": "str", "nothing": "NoneType"}
-        assert repl.globals() == {**kinds, "Row": "type", "row": "Row", "_": "list", "_1": "list"}
+        assert repl.globals() == {**kinds, "Row": "type", "row": "Row"}
         assert repl.run("def _kind(f):\n    print('x' * 10**6)\n    return get(id=1)").ok  # only fools itself
         assert repl.globals() == {}
         assert repl.run("a").value == 1

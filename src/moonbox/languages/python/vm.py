@@ -194,7 +194,7 @@ class MontyVM:
     def _execute(self, text: str, number: int, seed: int) -> Any:
         script = rewrite(text, self._calls.is_tool, self._ours, number)
         self._check_types(script)
-        self._remember(*defined(text))
+        self._remember(*(name for name in defined(text) if name not in self._inputs))
         for module in script.modules:
             self._feed(self._sources[module])
         if "random" in text:
@@ -347,7 +347,6 @@ class MontyVM:
             kept[f"_{number}_printed"] = "".join(self._output)
         if not kept:
             return 0
-        self._remember(*kept)
         with suppress(self._monty.MontyError, RuntimeError):
             self._feed("None", inputs=kept)
         return ("_" in kept) + 2 * (f"_{number}_printed" in kept)
