@@ -95,7 +95,7 @@ class Metrics:
             counter.add(1, labels)
 
     def watch(self, readings: Readings) -> None:
-        """Read its gauges each time when somebody asks, as long as it lives."""
+        """Read its gauges whenever the metrics are collected, as long as it lives."""
         self._watched.add(readings)
 
     def text(self) -> bytes:

@@ -39,7 +39,7 @@ class Approver:
     """A Sandbox's `approve`: asks at the terminal itself, because standard input may be the script.
 
     Calls of one batch ask from threads of their own, one at a time. A pipe (the bell) wakes the thread that waits for
-    an answer: after Ctrl-C, which is handled in the main thread, and when somebody else has answered.
+    an answer: after Ctrl-C, which is handled in the main thread, and when another approver has answered.
     """
 
     def __init__(self, terminal: int, console: Console, line: CallLine) -> None:
@@ -68,7 +68,7 @@ class Approver:
         settled = threading.Event()
         try:
             decision: Decision = await in_thread(lambda: self._ask(call, settled))
-        except CancelledError:  # somebody else has answered, or the script was stopped
+        except CancelledError:  # another approver has answered, or the script was stopped
             settled.set()
             if self._asked is settled:
                 os.write(self._bell_out, b"!")

@@ -123,7 +123,7 @@ class RemoteLink(Link):
     """The front end's end of a worker on a node."""
 
     def kill(self) -> str:
-        """The same. Where nobody can say how it had ended, it went with its host: no script has ended it."""
+        """The same. A worker whose end is unknown went with its host: no script has ended it."""
         status = "" if self.host_lost else super().kill()
         self.host_lost = not status
         return status

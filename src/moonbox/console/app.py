@@ -148,7 +148,7 @@ class _Console:
         return RedirectResponse(f"{PREFIX}/tools/{name}", 303)
 
     async def _page_form(self, request: Request) -> dict[str, str] | None:
-        """The form that a page sent; None where it was not a page of whoever is signed in."""
+        """The form that a page sent; None where the page belongs to another session."""
         form, key = _form(await request.body()), self._browser.page_key(request.scope)
         known = self._browser.knows(request.scope) and _is_own_form(request)
         return form if known and hmac.compare_digest(form.get("key", "").encode(), key.encode()) else None
