@@ -288,8 +288,8 @@ class MontyVM:
         data = text.encode("utf-8", "replace")
         room = self._limits["max_output"] - self._printed
         self._printed += len(data)
-        self._output.append(text)
         if room > 0:
+            self._output.append(text)
             self._calls.wire.emit(data[:room])
         if len(data) > room and not self._calls.refused:
             self._calls.refused, self._overflow = True, time.monotonic()
