@@ -54,6 +54,7 @@ def test_a_run_becomes_a_tool_by_a_form_on_its_page(visitor: Visitor, console: C
     assert box.run("return tools.order_total('bob')").value == 75
     page.goto(console.address(f"runs/{box.run('error(1)').id}"))
     expect(page.get_by_text("Save as a tool")).to_have_count(0)
+    visitor.leave()
 
 
 def test_what_cannot_be_saved_says_why_and_strangers_save_nothing(console: Console, tmp_path: Path) -> None:
