@@ -142,6 +142,17 @@ def test_a_run_keeps_its_time_limit_when_its_host_is_lost(world: World, tmp_path
         assert repl.run("return x").value == 5
 
 
+def test_a_worker_starts_where_there_is_most_room(world: World) -> None:
+    hosts = world.hosts.connections()
+    for roomy, other in (hosts, hosts[::-1]):
+        roomy.status["room"], other.status["room"] = 10**6, 1
+        with sandbox(world, None) as box, box.repl() as repl:
+            assert repl.run("return 1").ok
+            counts = {each.node: each.ask("status")[-1]["workers"] for each in hosts}
+            assert counts == {roomy.node: 1, other.node: 0}
+        wait_until(lambda: not any(each.ask("status")[-1]["workers"] for each in hosts))
+
+
 def test_an_idle_repl_is_restored_elsewhere(world: World, tmp_path: Path) -> None:
     with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
         repl.run("x = tools.add{a = 1, b = 2}").unwrap()

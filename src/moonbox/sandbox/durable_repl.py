@@ -101,7 +101,7 @@ class DurableRepl:
         from moonbox.sandbox.journaling import ReplJournal, RunJournal, begin_of
 
         if self._journal is None:
-            labels = self._options.get("labels") or record.labels  # those of its first run say for whom it is
+            labels = self._options.get("labels") or record.labels  # labels of its first run name its user
             held = setup.journal.create(record.repl_id, setup.language.name, labels)
             self._journal = ReplJournal(setup.journal, held)
         elif self._worker.loss_unseen:
@@ -137,7 +137,7 @@ class DurableRepl:
         return self._rebuild(runs)
 
     def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
-        """A worker in which these runs were run again; in a further one where its host is lost meanwhile."""
+        """A worker in which these runs were run again. Where its host is lost, another worker runs them."""
         for _ in range(_MOST_MOVES):
             link = self._worker.acquire()
             self._forget()

@@ -39,5 +39,5 @@ def living(repls: Iterable[Repl]) -> list[Repl]:
     while True:
         try:
             return list(repls)
-        except RuntimeError:  # one was made meanwhile
+        except RuntimeError:  # another thread has added one
             continue

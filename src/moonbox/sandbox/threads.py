@@ -247,7 +247,7 @@ def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
 
 
 async def unbroken(work: Callable[[], Any]) -> Any:
-    """The same for what uses a Repl's worker. A cancellation counts from its end on: nobody else may use the worker."""
+    """The same for what uses a Repl's worker. A cancellation counts from its end on."""
     import asyncio
 
     task, done, cancelled = asyncio.current_task(), asyncio.ensure_future(in_thread(work)), False

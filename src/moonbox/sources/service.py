@@ -208,7 +208,7 @@ def _retry_after(response: Response, tries: int) -> float:
 
 
 def _failure(response: Response) -> ToolError:
-    """The service's words are bounded and in quotes, so that nobody takes them for ours."""
+    """The service's words are bounded and in quotes, so that a model does not take them for ours."""
     code, retryable = code_of_status(response.status)
     answer = parse_json(response.body)
     said = words_of(answer)

@@ -146,7 +146,7 @@ class Schemas:
         converted = self._convert(schema, references, 0)
         definitions: dict[str, Any] = {}
         queue = list(references)
-        for reference in queue:  # which grows meanwhile
+        for reference in queue:  # the loop adds to it
             if reference not in self._definitions:
                 within: dict[str, None] = {}
                 self._definitions[reference] = self._convert(self._specification.target(reference), within, 0), within

@@ -91,7 +91,7 @@ class _Source:
             with self.database.run(statement, seconds, **how) as cursor:
                 return list(self._rows(cursor, *bounds)), max(0, cursor.rowcount if hasattr(cursor, "rowcount") else 0)
         except (self.database.failure, ValueError, OverflowError, TypeError) as problem:
-            # The database's words are bounded and in quotes, so that nobody takes them for ours.
+            # The database's words are bounded and in quotes, so that a model does not take them for ours.
             words = one_line(str(self._redact(str(problem))), 300).replace('"', "'")
             late = time.monotonic() - began >= seconds * 0.95
             why = f"it took longer than {seconds:.3g} seconds" if late else f'the database says: "{words}"'

@@ -87,7 +87,7 @@ def _check_node(node: Any, exp: Any, known: frozenset[str], dialect: str, folder
         is_file = name in _FILE_READERS
         if is_file and not folders:
             raise ArgumentError(f"the function {one_line(name, 80)} reads files, and no folder is granted")
-        placed = isinstance(node.parent, exp.Dot)  # in a schema, where it may be anybody's
+        placed = isinstance(node.parent, exp.Dot)  # in a schema, whose functions are unknown
         if placed or (not is_file and name not in known and (own or name in _REFUSED)):
             raise ArgumentError(f"the function {one_line(name, 80)} is not allowed")
         for text in node.find_all(exp.Literal) if is_file else ():

@@ -70,7 +70,7 @@ class Companion:
         """In the worker, before it starts the program: standard streams that lead nowhere, and the outer jail."""
         for number in (0, 1, 2):
             os.dup2(self._null, number)
-        for number in filter(_is_open, range(3, _MOST_DESCRIPTORS)):
+        for number in filter(landlock.is_open, range(3, _MOST_DESCRIPTORS)):
             os.set_inheritable(number, False)
         assert self._plan is not None
         return enforce(self._plan)
@@ -94,7 +94,7 @@ class Companion:
     def kept(self) -> tuple[int, ...]:
         """The descriptors that the worker needs after the start: all that are open, but those of the files."""
         ours = {*self._files, self._null}
-        return tuple(fd for fd in range(3, _ABOVE) if fd not in ours and _is_open(fd))
+        return tuple(fd for fd in range(3, _ABOVE) if fd not in ours and landlock.is_open(fd))
 
     def _landlock(self, libc: Libc) -> Step:
         ruleset = landlock.make_ruleset(libc)
@@ -111,14 +111,6 @@ def _opened(file: str, mode: int) -> int:
         return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     finally:
         os.close(fd)
-
-
-def _is_open(fd: int) -> bool:
-    try:
-        os.fstat(fd)
-    except OSError:
-        return False
-    return True
 
 
 def _filter(libc: Libc) -> Step:

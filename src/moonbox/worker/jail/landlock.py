@@ -60,12 +60,13 @@ def make_ruleset(libc: Libc, *, signals: bool = False) -> Ruleset:
 
 def _free_number() -> int:
     number = _ABOVE
-    while _is_open(number):
+    while is_open(number):
         number += 1
     return number
 
 
-def _is_open(fd: int) -> bool:
+def is_open(fd: int) -> bool:
+    """Whether the descriptor is in use."""
     try:
         os.fstat(fd)
     except OSError:
