@@ -17,7 +17,6 @@ from moonbox import Toolbox, ToolError
 from moonbox.config.sections import ServeSettings
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.calls import Calls
-from moonbox.mcp.server.kept import KeptResults
 from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
@@ -272,7 +271,7 @@ def test_a_script_that_ends_just_when_its_client_has_waited_enough_is_not_told_a
             return texts("done")
 
         client = _follower("alice", "hers")
-        calls = Calls(ServeSettings(answer_within=1e-9), lambda _: None, KeptResults(60))
+        calls = Calls(ServeSettings(answer_within=1e-9), lambda _: None)
         answer: Any = await calls.begin(client, work, script=True, wait_tool="wait")
         while (answer.structured_content or {}).get("running"):
             answer = await calls.wait(client, {"run_id": answer.structured_content["run"]}, "wait")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import mcp_types as types
+import msgspec
 
-from moonbox.errors import UsageError
 from moonbox.mcp.server.results import RELATED_KEY, RUN_KEY
-from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.sessions import Client
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 _LONGEST_ID = 64
 _LONGEST_ARGUMENTS = 500
-_IN_FLIGHT = ("retry", "fail")
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -42,7 +39,7 @@ def wait_tool(
     }
     if journaled:
         properties["in_flight"] = {
-            "enum": list(_IN_FLIGHT),
+            "enum": ["retry", "fail"],
             "description": "After a restart of the server: make calls in doubt again, or let them fail.",
         }
     return types.Tool(
@@ -58,33 +55,13 @@ def wait_tool(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WaitArguments:
+class WaitArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the tool is called with."""
 
     run_id: str
-    seconds: float | None = None
-    cancel: bool = False
-    in_flight: str | None = None
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> WaitArguments:
-        """Raises UsageError for arguments that the model must mend."""
-        known = [each.name for each in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise UsageError(unknown("argument", name, known))
-        run_id, seconds, cancel = given.get("run_id"), given.get("seconds"), given.get("cancel")
-        if not isinstance(run_id, str):
-            raise UsageError("run_id must be a string: the id in the answer that said that the script continues")
-        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if seconds is not None and not (is_number and seconds >= 0):
-            raise UsageError("seconds must be a number of at least 0")
-        if not isinstance(cancel, bool | None):
-            raise UsageError("cancel must be true or false")
-        if (in_flight := given.get("in_flight")) not in (None, *_IN_FLIGHT):
-            raise UsageError("in_flight must be retry or fail")
-        return cls(run_id, seconds, bool(cancel), in_flight)
+    seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    cancel: bool | None = None
+    in_flight: Literal["retry", "fail"] | None = None
 
 
 def still_running(call: Call, client: Client, *, structured: bool) -> types.CallToolResult:

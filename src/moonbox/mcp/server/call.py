@@ -64,7 +64,10 @@ class _Question:
 
 
 class Call:
-    """One call of a client, and the Caller of whatever it calls. Its work continues while the client is asked."""
+    """One call of a client, and the Caller of whatever it calls. Its work continues while the client is asked.
+
+    Without work it stands for a client of whom something else is asked: a prompt, a resource, or nothing yet.
+    """
 
     def __init__(
         self,
@@ -82,7 +85,6 @@ class Call:
         self.client = client.id
         self.modern = client.modern
         self.log_level = client.log_level
-        self.opens_addresses = client.supports("elicitation/create", "url")
         self.upstream_result: types.CallToolResult | None = None
         """What an upstream server returned to the call of its tool, for a client that called the tool itself."""
         self.conversation = ""
@@ -95,7 +97,15 @@ class Call:
         self.wait_tool = wait_tool
         """The tool that gives the result if it takes long; None if the client waits for it however long it takes."""
         self.in_background = False
-        """Whether the client was told to come back for the result."""
+        """Whether the client comes back for the result."""
+        self.share = client.share
+        self.created = self.updated = time.time()
+        self.seconds: float | None = None
+        """How long a task is kept, from its start; it is stopped then. None: as long as it runs, and some time more."""
+        self.cancelled = False
+        """Whether its client has cancelled it."""
+        self.size = 0
+        """Of its result, while it is kept."""
         self.cut_off = False
         """Whether its script could not be continued after a restart: the client may come back."""
         self.answered_within = settings.answer_within if wait_tool is not None else None
@@ -129,6 +139,16 @@ class Call:
         context.run(OWNER.set, self.owner)
         self._task = self._loop.create_task(work, context=context)
         self._task.add_done_callback(lambda _: self._news.set())
+
+    def enter_background(self, seconds: float | None = None) -> None:
+        """From now on no request need wait for the result."""
+        self.in_background, self.seconds = True, seconds
+        self.attached.clear()
+
+    def cancel(self) -> None:
+        """Stop it for its client."""
+        self.cancelled, self.updated = True, time.time()
+        self.task.cancel()
 
     async def drive(
         self, client: Client, seconds: float | None = None
@@ -256,6 +276,15 @@ class Call:
     # The Caller: from here on, methods are called in any thread
 
     @property
+    def opens_addresses(self) -> bool:
+        return self._can_ask and self._client.supports("elicitation/create", "url")
+
+    @property
+    def _can_ask(self) -> bool:
+        """In the current protocol questions go out with the result of a call."""
+        return not self.modern or self._task is not None
+
+    @property
     def wants_progress(self) -> bool:
         return self._client.wants_progress
 
@@ -279,6 +308,9 @@ class Call:
         raise Denied(f"the tool '{call.tool}' needs approval: {reason}", code="approval_unavailable")
 
     async def forward(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        if not self._can_ask:
+            message = f"{request.method} is possible only during a call"
+            return types.ErrorData(code=types.INVALID_REQUEST, message=message)
         mode = request.params.mode if isinstance(request, types.ElicitRequest) else ""
         if not self._client.supports(request.method, mode):
             return types.ErrorData(code=types.INVALID_REQUEST, message=f"the client does not support {request.method}")

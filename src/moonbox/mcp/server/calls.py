@@ -1,12 +1,18 @@
-"""All calls in progress: those that a request waits for, that wait for an answer, or that are in the background."""
+"""All calls in progress: those that a request waits for, that wait for an answer, or that are in the background.
+
+A call in the background outlives its request: a script that took too long, or a task. Its owner finds it by its id
+until it has the result, for a limited time, and has a limited number of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import UsageError
+import msgspec
+
 from moonbox.mcp.server.background import WaitArguments, not_in_background, still_running, stopped
 from moonbox.mcp.server.call import Call
 from moonbox.mcp.server.results import error_result
@@ -19,12 +25,17 @@ if TYPE_CHECKING:
     from moonbox.config.sections import ServeSettings
     from moonbox.journal.handles import Handles
     from moonbox.mcp.server.call import DirectName
-    from moonbox.mcp.server.kept import Kept, KeptResults
     from moonbox.mcp.server.sessions import Client
 
+    Work = Callable[[Call], Coroutine[Any, Any, types.CallToolResult]]
     Recover = Callable[[Call, Client, str | None], Coroutine[Any, Any, types.CallToolResult]]
 
+MOST_KEPT = 64
+"""In the background for one client, in all of its sessions; the oldest that have ended are forgotten first."""
+_MOST_CHARACTERS = 32 * 1024 * 1024
+"""Of the results that are kept for one client; the last one is kept in any case."""
 _MAX_PAUSED = 1_000
+_LONGEST_PROBLEM = 200
 _STOP_SECONDS = 5.0
 """How long a script has to stop before the client is told that it was stopped."""
 
@@ -32,24 +43,16 @@ _STOP_SECONDS = 5.0
 class Calls:
     """All calls in progress, including those that wait for an answer of their client."""
 
-    def __init__(
-        self, settings: ServeSettings, direct_name: DirectName, kept: KeptResults, handles: Handles | None = None
-    ) -> None:
+    def __init__(self, settings: ServeSettings, direct_name: DirectName, handles: Handles | None = None) -> None:
         self._settings = settings
         self._direct_name = direct_name
-        self._kept = kept
         self._handles = handles
         self._calls: dict[str, Call] = {}
         self.recover: Recover
         """Continues a script that a restart of the server has cut off."""
 
     async def begin(
-        self,
-        client: Client,
-        work: Callable[[Call], Coroutine[Any, Any, types.CallToolResult]],
-        *,
-        script: bool,
-        wait_tool: str | None = None,
+        self, client: Client, work: Work, *, script: bool, wait_tool: str | None = None
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Start a new call; the result, or the first question.
 
@@ -59,10 +62,23 @@ class Calls:
         self._start(call, work(call))
         return await self.resume(call, client)
 
+    def begin_task(self, client: Client, work: Work, *, script: bool, seconds: float) -> Call:
+        """Start a call in the background, which ends after so many seconds and is forgotten then."""
+        call = Call(client, self._settings, self._direct_name, script=script)
+        call.enter_background(seconds)
+        self._start(call, work(call))
+        return call
+
     def _start(self, call: Call, work: Coroutine[Any, Any, types.CallToolResult]) -> None:
         self._calls[call.id] = call
         call.start(work)
         call.task.add_done_callback(lambda _: self._done(call))
+
+    def _done(self, call: Call) -> None:
+        if call.in_background:
+            self._note_end(call)
+        elif call.paused_at is None:  # otherwise the client comes back for the result
+            self._forget(call)
 
     def find(self, state: str, client: Client) -> Call | None:
         """The paused call that a client continues; None if there is none, or another client owns it."""
@@ -84,65 +100,17 @@ class Calls:
             result = stopped(call.id, call.calls_made, structured=self._settings.structured)
         if result.result_type != "input_required":
             self._forget(call)
-            if (kept := self._kept.find(call.id, call.owner)) is not None:
-                self._kept.forget(kept)
             if call.in_background and not call.cut_off:
                 await self._drop_handle(call.id, client)
         return result
 
-    async def _is_in_background(self, call: Call, client: Client) -> bool:
-        """Whether the client can come back for the result, which is possible for a limited number of calls."""
-        if not call.in_background and self._kept.has_room(client):
-            call.in_background = True
-            self._kept.add(call.id, client, call.task, call=call)
-            if self._handles is not None:
-                await asyncio.to_thread(self._handles.keep, call.id, call.owner)
-        return call.in_background
-
-    async def find_kept(
-        self, id: str, client: Client, wait_tool: str | None = None, in_flight: str | None = None
-    ) -> Kept | None:
-        """What the client was told to come back for; a script that was cut off by a restart is continued."""
-        kept = self._kept.find(id, client.owner)
-        if kept is not None or self._handles is None:
-            return kept
-        known = await asyncio.to_thread(self._handles.has, id, client.owner)
-        if (kept := self._kept.find(id, client.owner)) is None and known and self._kept.has_room(client):
-            call = Call(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
-            call.in_background = True
-            self._start(call, self.recover(call, client, in_flight))
-            kept = self._kept.add(id, client, call.task, call=call)
-        return kept
-
-    async def wait(
-        self, client: Client, arguments: Mapping[str, Any], wait_tool: str | None
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Wait for a script in the background, or stop it; its result is given once."""
-        try:
-            asked = WaitArguments.of(arguments)
-        except UsageError as problem:
-            return error_result(str(problem))
-        kept = self._kept.find(asked.run_id, client.owner)
-        if kept is None and asked.cancel and await self._drop_handle(asked.run_id, client):
-            return stopped(asked.run_id, structured=self._settings.structured)
-        kept = kept or await self.find_kept(asked.run_id, client, wait_tool, asked.in_flight)
-        if kept is None or kept.call is None:
-            return error_result(not_in_background(asked.run_id))
-        if asked.cancel and not kept.work.done():
-            self._kept.forget(kept)
-            await asyncio.wait((kept.work,), timeout=_STOP_SECONDS)
-            await self._drop_handle(kept.id, client)
-            return stopped(kept.id, kept.call.calls_made, structured=self._settings.structured)
-        kept.call.take_answers(None)
-        return await self.resume(kept.call, client, asked.seconds)
-
-    async def _drop_handle(self, id: str, client: Client) -> bool:
-        """Whether the journal had one of this client; a run that a restart has cut off then stays as it is."""
-        return self._handles is not None and await asyncio.to_thread(self._handles.drop, id, client.owner)
-
     async def wait_for_conversation(self, conversation: str) -> None:
         """Before another script runs there: give paused calls some time to continue, then stop them."""
-        paused = [call for call in self._calls.values() if call.conversation == conversation and call.paused_at]
+        paused = [
+            call
+            for call in self._calls.values()
+            if call.conversation == conversation and call.paused_at and not call.task.done()
+        ]
         if not paused:
             return
         waits = {asyncio.create_task(call.attached.wait()): call for call in paused}
@@ -152,16 +120,134 @@ class Calls:
             for task in waits:
                 task.cancel()
         for task in late:
-            self._stop(waits[task])
+            self.stop(waits[task])
 
-    def stop_abandoned(self) -> None:
-        """Stop the calls whose client did not come back."""
-        oldest = time.monotonic() - self._settings.answer_seconds
+    # In the background
+
+    def has_room(self, client: Client) -> bool:
+        """Whether one more of this client can be kept; the oldest that has ended is forgotten for that."""
+        self.sweep()
+        if sum(call.in_background and call.share == client.share for call in self._calls.values()) < MOST_KEPT:
+            return True
+        ended = self._ended(client.share)
+        if ended:
+            self._forget(ended[0])
+        return bool(ended)
+
+    async def _is_in_background(self, call: Call, client: Client) -> bool:
+        """Whether the client can come back for the result, which is possible for a limited number of calls."""
+        if not call.in_background and self.has_room(client):
+            call.enter_background()
+            if self._handles is not None:
+                await asyncio.to_thread(self._handles.keep, call.id, call.owner)
+        return call.in_background
+
+    def of(self, client: Client) -> list[Call]:
+        """What the client itself has in the background."""
+        self.sweep()
+        return [call for call in self._calls.values() if call.in_background and call.client == client.id]
+
+    def _kept(self, id: str, client: Client) -> Call | None:
+        """What has this id, if it is this owner's; ids cannot be guessed, which tells one owner's clients apart."""
+        self.sweep()
+        call = self._calls.get(id)
+        return call if call is not None and call.in_background and call.owner == client.owner else None
+
+    async def find_kept(
+        self, id: str, client: Client, wait_tool: str | None = None, in_flight: str | None = None
+    ) -> Call | None:
+        """What the client was told to come back for; a script that was cut off by a restart is continued."""
+        call = self._kept(id, client)
+        if call is not None or self._handles is None:
+            return call
+        known = await asyncio.to_thread(self._handles.has, id, client.owner)
+        if (call := self._kept(id, client)) is None and known and self.has_room(client):
+            call = Call(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
+            call.enter_background()
+            self._start(call, self.recover(call, client, in_flight))
+        return call
+
+    async def wait(
+        self, client: Client, arguments: Mapping[str, Any], wait_tool: str | None
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Wait for a script in the background, or stop it; its result is given once."""
+        try:
+            asked = msgspec.convert(arguments, WaitArguments)
+        except msgspec.ValidationError as problem:
+            return error_result(f"invalid arguments: {str(problem)[:_LONGEST_PROBLEM]}")
+        call = self._kept(asked.run_id, client)
+        if call is None and asked.cancel and await self._drop_handle(asked.run_id, client):
+            return stopped(asked.run_id, structured=self._settings.structured)
+        call = call or await self.find_kept(asked.run_id, client, wait_tool, asked.in_flight)
+        if call is None:
+            return error_result(not_in_background(asked.run_id))
+        if asked.cancel and not call.task.done():
+            self._forget(call)
+            call.task.cancel()
+            await asyncio.wait((call.task,), timeout=_STOP_SECONDS)
+            await self._drop_handle(call.id, client)
+            return stopped(call.id, call.calls_made, structured=self._settings.structured)
+        call.take_answers(None)
+        return await self.resume(call, client, asked.seconds)
+
+    async def _drop_handle(self, id: str, client: Client) -> bool:
+        """Whether the journal had one of this client; a run that a restart has cut off then stays as it is."""
+        return self._handles is not None and await asyncio.to_thread(self._handles.drop, id, client.owner)
+
+    def suspended(self) -> list[str]:
+        """The scripts in the background that have not ended and can continue after a restart, which tasks cannot."""
+        return [
+            call.id
+            for call in self._calls.values()
+            if call.in_background and call.seconds is None and not call.task.done()
+        ]
+
+    def _note_end(self, call: Call) -> None:
+        """What is kept has a budget: the oldest results are forgotten first."""
+        call.updated = time.time()
+        if call.task.cancelled() or call.task.exception() is not None:  # reading it keeps asyncio from logging it
+            return
+        if call.id not in self._calls:  # its time was over
+            return
+        call.size = _size(call.task.result())
+        others = [other for other in self._ended(call.share) if other is not call]
+        total = call.size + sum(other.size for other in others)
+        for other in others:
+            if total <= _MOST_CHARACTERS:
+                break
+            self._forget(other)
+            total -= other.size
+
+    def _ended(self, share: str) -> list[Call]:
+        """Those in the background of one client that have ended, the oldest first."""
+        own = [call for call in self._calls.values() if call.in_background and call.share == share]
+        return sorted((call for call in own if call.task.done()), key=lambda call: call.updated)
+
+    # Ends
+
+    def sweep(self) -> None:
+        """Stop the calls whose client did not come back, and forget what was kept long enough."""
+        now, oldest = time.time(), time.monotonic() - self._settings.answer_seconds
         paused = sorted((call.paused_at, call.id) for call in self._calls.values() if call.paused_at is not None)
         surplus = len(paused) - _MAX_PAUSED
         for number, (paused_at, name) in enumerate(paused):
             if number < surplus or paused_at < oldest:
-                self._stop(self._calls[name])
+                self.stop(self._calls[name])
+        for call in list(self._calls.values()):
+            if call.in_background and now > self._end(call):
+                call.task.cancel()
+                self._forget(call)
+
+    def _end(self, call: Call) -> float:
+        if call.seconds is not None:
+            return call.created + call.seconds
+        return call.updated + self._settings.idle_seconds if call.task.done() else float("inf")
+
+    def stop(self, call: Call) -> None:
+        """Stop a call; that one in the background was stopped is remembered."""
+        call.task.cancel()
+        if not call.in_background:
+            self._forget(call)
 
     async def close(self) -> None:
         """Stop every call."""
@@ -171,13 +257,14 @@ class Calls:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._calls.clear()
 
-    def _stop(self, call: Call) -> None:
-        call.task.cancel()
-        self._forget(call)
-
     def _forget(self, call: Call) -> None:
         self._calls.pop(call.id, None)
 
-    def _done(self, call: Call) -> None:
-        if call.paused_at is None:  # otherwise the client comes back for the result
-            self._forget(call)
+
+def _size(result: types.CallToolResult) -> int:
+    """About how many characters it has."""
+    size = 0 if result.structured_content is None else len(json.dumps(result.structured_content, default=str))
+    for block in result.content:
+        inner = getattr(block, "resource", block)
+        size += sum(len(getattr(inner, name, None) or "") for name in ("text", "data", "blob"))
+    return size

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
+from pydantic import BaseModel
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import MemorySink
@@ -22,18 +23,20 @@ from moonbox.media import PREFIX as MEDIA
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mcp.server.context import ServerRequestContext
 
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.notifications import ChangeNotifier
     from moonbox.mcp.upstreams.manager import Upstreams
+    from moonbox.mcp.upstreams.offers import Directory
 
     Request = ServerRequestContext[Any, Any]
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Trail
 
+P = TypeVar("P", bound=BaseModel)
 T = TypeVar("T")
 
 PAGE = 500
@@ -49,7 +52,7 @@ class Passthrough:
 
     def __init__(
         self,
-        upstreams: Upstreams | None,
+        upstreams: Upstreams,
         resources: Resources,
         notifier: ChangeNotifier,
         settings: ServeSettings,
@@ -62,9 +65,8 @@ class Passthrough:
         self._wait = wait
         self._levels: dict[str, str] = {}
         self._listening: dict[object, list[str]] = {}
-        if upstreams is not None:
-            upstreams.on_offers_changed = notifier.offers_changed
-            upstreams.on_resource_updated = notifier.resource_updated
+        upstreams.on_offers_changed = notifier.offers_changed
+        upstreams.on_resource_updated = notifier.resource_updated
 
     def level_of(self, client: str) -> str | None:
         """The level that a client has set for its session."""
@@ -78,73 +80,51 @@ class Passthrough:
     async def list_prompts(
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        await self._begin_list(context)
-        prompts = [] if self._upstreams is None else self._upstreams.directory.listed_prompts()
-        page, cursor = _page(prompts, params)
+        directory = await self._begin_list(context)
+        page, cursor = _page(directory.listed_prompts(), params)
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
     async def list_resources(
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        await self._begin_list(context)
-        resources = self._resources.list_own(Client.of(context))
-        if self._upstreams is not None:
-            resources += self._upstreams.directory.listed_resources()
+        directory = await self._begin_list(context)
+        resources = [*self._resources.list_own(Client.of(context)), *directory.listed_resources()]
         page, cursor = _page(resources, params)
         return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
     async def list_templates(
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        await self._begin_list(context)
-        templates = self._resources.own_templates()
-        if self._upstreams is not None:
-            templates += self._upstreams.directory.listed_templates()
-        page, cursor = _page(templates, params)
+        directory = await self._begin_list(context)
+        page, cursor = _page([*_OWN_TEMPLATES, *directory.listed_templates()], params)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
-    async def _begin_list(self, context: Request) -> None:
+    async def _begin_list(self, context: Request) -> Directory:
         self._notifier.add(Client.of(context))
         await self._wait()
+        return self._upstreams.directory
 
     # Single items
 
     async def get_prompt(self, context: Request, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        upstreams = self._upstreams
-        if upstreams is None:
-            raise MCPError(types.INVALID_PARAMS, f"unknown prompt '{params.name[:200]}'")
-        await self._wait()
-        return await self._ask(context, lambda: upstreams.get_prompt(params.model_copy(update={"meta": None})))
+        return await self._ask(context, self._upstreams.get_prompt, params)
 
     async def read_resource(
         self, context: Request, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         own = await self._resources.read_own(Client.of(context), uri)
-        if own is not None:
-            return own
-        upstreams = self._upstreams
-        if upstreams is None:
-            raise MCPError(types.INVALID_PARAMS, f"unknown resource '{uri[:200]}'", {"uri": uri[:200]})
-        await self._wait()
-        plain = params.model_copy(update={"meta": None})
-        return await self._ask(context, lambda: upstreams.read_resource(plain), {"uri": uri[:200]})
+        return own or await self._ask(context, self._upstreams.read_resource, params, {"uri": uri[:200]})
 
     async def complete(self, context: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
-        upstreams = self._upstreams
-        if upstreams is None:
-            return types.CompleteResult(completion=types.Completion(values=[], total=0, has_more=False))
-        await self._wait()
-        return await self._ask(context, lambda: upstreams.complete(params.model_copy(update={"meta": None})))
+        return await self._ask(context, self._upstreams.complete, params)
 
-    async def _ask(self, context: Request, work: Callable[[], Coroutine[Any, Any, T]], data: Any = None) -> T:
+    async def _ask(self, context: Request, work: Callable[[P], Awaitable[T]], params: P, data: Any = None) -> T:
         """Do it as the call of this client: what the server asks or logs in the course of it goes to the client."""
-        client = Client.of(context)
-        call = Call(client, self._settings, lambda _: None, script=False)
-
-        before = CALLER.set(call)
+        await self._wait()
+        before = CALLER.set(Call(Client.of(context), self._settings, lambda _: None, script=False))
         try:
-            return await work()
+            return await work(params.model_copy(update={"meta": None}))
         except ToolError as problem:
             cause = problem.__cause__
             if isinstance(cause, MCPError):  # as the server refused it
@@ -191,8 +171,6 @@ class Passthrough:
                 await self._update_subscriptions()
 
     async def _update_subscriptions(self) -> None:
-        if self._upstreams is None:
-            return
         uris = {*self._notifier.subscribed(), *(uri for uris in self._listening.values() for uri in uris)}
         try:
             await self._upstreams.subscribe(uris)
@@ -209,10 +187,9 @@ class Passthrough:
         self._levels[client] = params.level
         while len(self._levels) > _MAX_LEVELS:
             self._levels.pop(next(iter(self._levels)))
-        if self._upstreams is not None:
-            lowest: Any = min(self._levels.values(), key=LOG_LEVELS.index)
-            await self._wait()
-            await self._upstreams.set_log_level(lowest)
+        lowest: Any = min(self._levels.values(), key=LOG_LEVELS.index)
+        await self._wait()
+        await self._upstreams.set_log_level(lowest)
         return types.EmptyResult()
 
 
@@ -226,12 +203,26 @@ def _page(items: list[Any], params: types.PaginatedRequestParams | None) -> tupl
 
 
 _LISTED, _REMEMBERED, _MOST_OWNERS = 50, 500, 1_000
+_OWN_TEMPLATES = (
+    types.ResourceTemplate(
+        uri_template=RUNS + "{id}",
+        name="run",
+        mime_type=_JSON,
+        description="The record of a run: script, value, output, calls, usage, error.",
+    ),
+    types.ResourceTemplate(
+        uri_template=MEDIA + "{id}",
+        name="media",
+        description="An image, audio clip or file that a tool returned.",
+    ),
+)
+_SERVERS = types.Resource(uri=SERVERS, name="servers", mime_type=_JSON, description="The MCP servers behind moonbox.")
 
 
 class Resources:
     """Each client sees only its own runs, read from the trail if there is one, otherwise from memory."""
 
-    def __init__(self, *, trail: Trail | None, upstreams: Upstreams | None) -> None:
+    def __init__(self, *, trail: Trail | None, upstreams: Upstreams) -> None:
         self._memory: MemorySink | None = None
         if trail is None:
             trail = self._memory = MemorySink(_REMEMBERED)
@@ -253,42 +244,17 @@ class Resources:
 
     def list_own(self, client: Client) -> list[types.Resource]:
         runs = [_run_resource(summary) for summary in reversed(self._runs.get(client.owner, {}).values())]
-        servers = [
-            types.Resource(
-                uri=SERVERS,
-                name="servers",
-                mime_type=_JSON,
-                description="The MCP servers behind moonbox.",
-            )
-        ]
-        return [*(servers if self._upstreams else ()), *runs[:_LISTED]]
-
-    @staticmethod
-    def own_templates() -> list[types.ResourceTemplate]:
-        return [
-            types.ResourceTemplate(
-                uri_template=RUNS + "{id}",
-                name="run",
-                mime_type=_JSON,
-                description="The record of a run: script, value, output, calls, usage, error.",
-            ),
-            types.ResourceTemplate(
-                uri_template=MEDIA + "{id}",
-                name="media",
-                description="An image, audio clip or file that a tool returned.",
-            ),
-        ]
+        return [*([_SERVERS] if self._upstreams else ()), *runs[:_LISTED]]
 
     async def read_own(self, client: Client, uri: str) -> types.ReadResourceResult | None:
         """A resource of ours; None if it is not one."""
-        if uri == SERVERS and self._upstreams is not None:
+        if uri == SERVERS and self._upstreams:
             states = [status.to_dict() for status in self._upstreams.statuses()]
             for state in states:
                 state.pop("said")  # what a process wrote is only for the operator
             text = json.dumps({"servers": states})
             return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
-        upstreams = self._upstreams
-        if upstreams is not None and (medium := upstreams.media.owned(uri, client.owner)) is not None:
+        if (medium := self._upstreams.media.owned(uri, client.owner)) is not None:
             blob = types.BlobResourceContents(uri=uri, mime_type=medium.type, blob=medium.base64)
             return types.ReadResourceResult(contents=[blob])
         if uri.startswith(RUNS) and (run := uri.removeprefix(RUNS)) in self._runs.get(client.owner, {}):

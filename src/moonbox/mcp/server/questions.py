@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from moonbox.mcp.server.sessions import Client
-    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
 
 T = TypeVar("T")
@@ -36,7 +34,6 @@ _MAX_ARGUMENTS = 20
 _FIELD_TYPES = ("string", "number", "integer", "boolean")
 _FIELD_KEYS = ("type", "enum", "minimum", "maximum", "minLength", "maxLength", "description")
 """What a field of a form may have, of a tool's result schema."""
-_STANDALONE_SECONDS = 60.0
 
 
 def approval_question(call: ToolCall) -> types.ElicitRequest:
@@ -132,44 +129,6 @@ def _argument(value: Any) -> str:
     text = visible(json.dumps(value, ensure_ascii=False, default=str), keep="")
     hidden = len(text) - _MAX_ARGUMENT_CHARS
     return text if hidden <= 0 else f"{text[:_MAX_ARGUMENT_CHARS]} … {hidden:,} more characters are not shown"
-
-
-class StandaloneCaller:
-    """The client of a stdio server outside of any call, whom only servers of the earlier protocol may ask."""
-
-    wants_progress = False
-    log_level = None
-
-    def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
-        self._client = client
-        self._loop = loop
-        self.client, self.owner, self.modern = client.id, client.owner, client.modern
-        self.opens_addresses = not client.modern and client.supports("elicitation/create", "url")
-
-    async def forward(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        if self._client.modern:
-            return types.ErrorData(
-                code=types.INVALID_REQUEST, message=f"{request.method} is possible only during a call"
-            )
-        channel = replace(self._client, request_id=None)
-        return await on_loop(self._loop, request_client(channel, request, _STANDALONE_SECONDS))
-
-    async def approve(self, call: ToolCall) -> Decision:
-        raise Denied(f"the tool '{call.tool}' needs approval, but no client called it", code="approval_unavailable")
-
-    def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
-        """No request waits for it."""
-
-    def received(self, result: types.CallToolResult) -> None:
-        """No request waits for it."""
-
-    def call_changed(self, entry: CallEntry) -> None:
-        """No request waits for it."""
-
-    def log(self, params: types.LoggingMessageNotificationParams) -> None:
-        channel = replace(self._client, request_id=None)
-        if not channel.modern and channel.wants_log(params.level):
-            asyncio.run_coroutine_threadsafe(send_log(channel, params), self._loop)
 
 
 async def request_client(

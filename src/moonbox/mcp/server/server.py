@@ -18,15 +18,15 @@ from pydantic import ValidationError
 from moonbox._version import __version__
 from moonbox.config.sections import ServeSettings
 from moonbox.journal.handles import Handles
+from moonbox.mcp.server.call import Call
 from moonbox.mcp.server.calls import Calls
-from moonbox.mcp.server.kept import KeptResults
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough, Resources
-from moonbox.mcp.server.questions import StandaloneCaller
 from moonbox.mcp.server.sessions import Client, session_key
 from moonbox.mcp.server.tasks import TaskCalls
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.upstreams.manager import Upstreams
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Trail
     from moonbox.codemode.mode import CodeMode
     from moonbox.mcp.caller import Caller
-    from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.protocols import Clients
 
     Request = ServerRequestContext[Any, Any]
@@ -72,12 +71,12 @@ class MoonboxServer:
         self.settings = settings or ServeSettings()
         self._mode = mode
         self._refresh = refresh
-        self.upstreams = UpstreamStarter(upstreams, self.settings.start_wait)
+        upstreams = Upstreams(()) if upstreams is None else upstreams
+        self.upstreams = UpstreamStarter(upstreams, self.settings)
         self._resources = Resources(trail=trail, upstreams=upstreams)
         self._views = ToolViews(mode, self.settings)
-        self._kept = KeptResults(self.settings.idle_seconds)
         handles = Handles(mode.sandbox.journal.backend) if mode.sandbox.has_journal else None
-        self._calls = Calls(self.settings, self._views.direct_name, self._kept, handles)
+        self._calls = Calls(self.settings, self._views.direct_name, handles)
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
         self._calls.recover = self._runner.recover
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
@@ -106,7 +105,7 @@ class MoonboxServer:
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
         boundary = RequestStateBoundary(security, default_audience=NAME)
-        tasks = TaskCalls(self._begin_call, self._views.supports_tasks, self._kept, self._calls.find_kept)
+        tasks = TaskCalls(self._begin_task, self._views.supports_tasks, self._calls)
         tasks.register(self.app)
         self.app.middleware[:] = [boundary, self.upstreams, tasks]
 
@@ -123,8 +122,7 @@ class MoonboxServer:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             if self._mode.sandbox.has_journal:  # scripts in the background continue after the next start
-                self._mode.sandbox.journal.suspended.update(self._kept.running())
-            await self._kept.close()
+                self._mode.sandbox.journal.suspended.update(self._calls.suspended())
             await self._calls.close()
             await self.upstreams.stop()
 
@@ -164,9 +162,8 @@ class MoonboxServer:
         return await self._begin_call(client, params, view.wait_tool)
 
     async def _begin_call(
-        self, client: Client, params: types.CallToolRequestParams, wait_tool: str | None = None
+        self, client: Client, params: types.CallToolRequestParams, wait_tool: str | None
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Run a call; without `wait_tool`, to its end."""
         await self.upstreams.wait()
         view = self._views.of(client)
         script = params.name == view.code_tool
@@ -177,13 +174,20 @@ class MoonboxServer:
             wait_tool=wait_tool if script else None,
         )
 
+    def _begin_task(self, client: Client, params: types.CallToolRequestParams, seconds: float) -> Call:
+        async def work(call: Call) -> types.CallToolResult:
+            await self.upstreams.wait()
+            return await self._runner.run(call, client, params, self._views.of(client))
+
+        script = params.name == self._views.of(client).code_tool
+        return self._calls.begin_task(client, work, script=script, seconds=seconds)
+
     # In the background
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.idle_seconds / 2))
-            self._calls.stop_abandoned()
-            self._kept.end_expired()
+            self._calls.sweep()
             self._mode.sessions.end_idle()
 
     async def _refresh_files(self) -> None:
@@ -202,9 +206,9 @@ class UpstreamStarter:
     a client may support, and a question that a client does not support is refused when it comes.
     """
 
-    def __init__(self, upstreams: Upstreams | None, wait_seconds: float) -> None:
+    def __init__(self, upstreams: Upstreams, settings: ServeSettings) -> None:
         self._upstreams = upstreams
-        self._wait_seconds = wait_seconds
+        self._settings = settings
         self._wait_until: float | None = None
         self._latest: Request | None = None
 
@@ -229,30 +233,33 @@ class UpstreamStarter:
 
     async def wait(self) -> None:
         """Give servers that are still starting some time, counted from the first request."""
-        if self._upstreams is not None and self._wait_until is not None:
-            await self._upstreams.async_wait(max(0.0, self._wait_until - time.monotonic()))
+        await self._upstreams.async_wait(self._seconds_left())
 
     async def wait_for_offers(self) -> None:
         """The same for their prompts and resources."""
-        if self._upstreams is not None and self._wait_until is not None:
-            await self._upstreams.wait_for_offers(max(0.0, self._wait_until - time.monotonic()))
+        await self._upstreams.wait_for_offers(self._seconds_left())
+
+    def _seconds_left(self) -> float:
+        return 0.0 if self._wait_until is None else max(0.0, self._wait_until - time.monotonic())
 
     def cached(self) -> tuple[str, ...]:
         """The servers whose tools are those of an earlier start."""
-        return () if self._upstreams is None else self._upstreams.cached()
+        return self._upstreams.cached()
 
     async def stop(self) -> None:
-        if self._upstreams is not None and self._wait_until is not None:
+        if self._upstreams and self._wait_until is not None:
             await self._upstreams.aclose()
 
     async def _start(self, features: ClientFeatures) -> None:
-        self._wait_until = time.monotonic() + self._wait_seconds
-        if self._upstreams is not None:
-            await self._upstreams.start_here(features)
+        self._wait_until = time.monotonic() + self._settings.start_wait
+        await self._upstreams.start_here(features)
 
     def _standalone_caller(self) -> Caller | None:
-        """The client of the latest request: over stdio there is only one."""
-        return None if self._latest is None else StandaloneCaller(Client.of(self._latest), asyncio.get_running_loop())
+        """The client of the latest request, outside of any call: over stdio there is only one."""
+        if self._latest is None:
+            return None
+        client = replace(Client.of(self._latest), request_id=None, log_level=None, wants_progress=False)
+        return Call(client, self._settings, lambda _: None, script=False)
 
 
 def _client_features(context: Request, caller: Callable[[], Caller | None]) -> ClientFeatures:
