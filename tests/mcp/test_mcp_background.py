@@ -256,12 +256,13 @@ def test_the_tool_is_there_only_with_the_setting(driver: Driver, url: str, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "run_id must be a string"),
-        ({"run_id": 1}, "run_id must be a string"),
-        ({"run_id": "x", "seconds": "5"}, "seconds must be a number of at least 0"),
-        ({"run_id": "x", "seconds": -1}, "seconds must be a number of at least 0"),
-        ({"run_id": "x", "cancel": 1}, "cancel must be true or false"),
-        ({"run_id": "x", "until": 1}, "unknown argument 'until'"),
+        ({}, "missing required field `run_id`"),
+        ({"run_id": 1}, "Expected `str`, got `int` - at `$.run_id`"),
+        ({"run_id": "x", "seconds": "5"}, "Expected `float | null`, got `str` - at `$.seconds`"),
+        ({"run_id": "x", "seconds": -1}, "Expected `float` >= 0.0 - at `$.seconds`"),
+        ({"run_id": "x", "cancel": 1}, "Expected `bool | null`, got `int` - at `$.cancel`"),
+        ({"run_id": "x", "until": 1}, "unknown field `until`"),
+        ({"run_id": "x", "y" * 1000: 1}, "unknown field `yyy"),
         ({"run_id": "x" * 1000}, "is in the background"),
     ],
 )

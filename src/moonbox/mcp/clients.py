@@ -164,40 +164,40 @@ def snippet(client: Client, entry: Entry) -> str:
 
 def install(client: Client, entry: Entry, path: Path) -> Installed:
     """Write the entry; everything else in the file stays, and a backup of the file is kept next to it."""
-    path = path.resolve()  # a symbolic link stays one: its target is changed
-    before, shaped = files.read(path), client.shape(entry)
-    if client.form == "toml":
-        known = files.tables(before or "", client.root, path)
-        after = files.with_tables(before or "", client.root, {entry.name: shaped}, path)
-    else:
-        data, table = _parsed(client, before or "", path, f"add this by hand:\n\n{snippet(client, entry)}")
-        known = dict(table)
-        table[entry.name] = shaped
-        after = _dumped(data, before or "")
-    if known.get(entry.name) == shaped:
-        return Installed(path, "unchanged")
-    return _changed(path, before, after, "replaced" if entry.name in known else "added")
+    shaped = client.shape(entry)
+    return _change(client, path, {entry.name: shaped}, (), f"add this by hand:\n\n{snippet(client, entry)}")
 
 
 def remove(client: Client, names: Sequence[str], path: Path) -> Installed:
     """Remove entries; everything else in the file stays, and a backup of the file is kept next to it."""
-    path = path.resolve()
+    entries = ", ".join(f"'{name}'" for name in names)
+    return _change(client, path, {}, names, f"remove {entries} by hand")
+
+
+def _change(
+    client: Client, path: Path, added: dict[str, dict[str, Any]], removed: Sequence[str], by_hand: str
+) -> Installed:
+    path = path.resolve()  # a symbolic link stays one: its target is changed
     before = files.read(path)
-    if before is None:
+    text = before or ""
+    if client.form == "toml":
+        known = files.tables(text, client.root, path)
+    else:
+        data, table = _parsed(client, text, path, by_hand)
+        known = dict(table)
+    if known == {name: value for name, value in {**known, **added}.items() if name not in removed}:
         return Installed(path, "unchanged")
     if client.form == "toml":
-        return _changed(path, before, files.without_tables(before, client.root, names, path), "removed")
-    entries = ", ".join(f"'{name}'" for name in names)
-    data, table = _parsed(client, before, path, f"remove {entries} by hand")
-    removed = [table.pop(name) for name in names if name in table]
-    return _changed(path, before, _dumped(data, before) if removed else before, "removed")
-
-
-def _changed(path: Path, before: str | None, after: str, done: str) -> Installed:
-    if after == before:
-        return Installed(path, "unchanged")
+        edit = files.with_tables(text, client.root, added, path)
+        after = files.without_tables(edit, client.root, removed, path)
+    else:
+        table.update(added)
+        for name in removed:
+            table.pop(name, None)
+        after = json.dumps(data, indent=_indent(text), ensure_ascii=False) + "\n"
     copy = files.backup(path) if before is not None else None
     files.write(path, after)
+    done = "removed" if removed else "replaced" if known.keys() & added.keys() else "added"
     return Installed(path, "created" if before is None else done, copy)
 
 
@@ -213,10 +213,6 @@ def _parsed(client: Client, text: str, path: Path, by_hand: str) -> tuple[Any, d
             raise ConfigError(f"{path}: {'.'.join(client.root)} is not an object; the file was not changed")
         table = table[key]
     return data, table
-
-
-def _dumped(data: Any, before: str) -> str:
-    return json.dumps(data, indent=_indent(before), ensure_ascii=False) + "\n"
 
 
 def _indent(text: str) -> int | str:

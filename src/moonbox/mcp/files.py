@@ -70,37 +70,34 @@ def with_tables(text: str, root: Sequence[str], added: Mapping[str, Mapping[str,
     blocks = [toml_block(root, name, table) for name, table in added.items()]
     kept = _cut(text, root, list(added))
     after = "\n".join([*([kept.rstrip("\n") + "\n"] if kept.strip() else []), *blocks])
-    wanted = _parsed(text, path)
-    try:
-        table = wanted
-        for key in root:
-            table = table.setdefault(key, {})
-        table.update({name: dict(item) for name, item in added.items()})
-        same = tomllib.loads(after) == wanted
-    except (tomllib.TOMLDecodeError, AttributeError):
-        same = False
-    if not same:
-        raise ConfigError(f"{path} cannot be changed safely; add this by hand:\n\n" + "\n".join(blocks))
+    _check_change(text, after, root, added, list(added), path, "add this by hand:\n\n" + "\n".join(blocks))
     return after
 
 
 def without_tables(text: str, root: Sequence[str], names: Sequence[str], path: Path) -> str:
     """TOML without the tables [root.name] and those below them; ConfigError if that would change anything else."""
-    data, after = _parsed(text, path), _cut(text, root, names)
-    table: Any = data
-    for key in root:
-        table = table.get(key, {}) if isinstance(table, dict) else {}
-    for name in names:
-        if isinstance(table, dict):
-            table.pop(name, None)
-    try:
-        rest = tomllib.loads(after)
-    except tomllib.TOMLDecodeError:
-        rest = None
-    if _without_empty(rest) != _without_empty(data):
-        entries = ", ".join(f"[{'.'.join(root)}.{name}]" for name in names)
-        raise ConfigError(f"{path} cannot be changed safely; remove {entries} by hand")
+    after = _cut(text, root, names)
+    entries = ", ".join(f"[{'.'.join(root)}.{name}]" for name in names)
+    _check_change(text, after, root, {}, names, path, f"remove {entries} by hand")
     return after
+
+
+def _check_change(
+    text: str, after: str, root: Sequence[str], added: Mapping[str, Any], gone: Sequence[str], path: Path, by_hand: str
+) -> None:
+    """ConfigError unless the only difference is that these tables are gone and those are there."""
+    table = wanted = _parsed(text, path)
+    try:
+        for key in root:
+            table = table.setdefault(key, {})
+        for name in gone:
+            table.pop(name, None)
+        table.update({name: dict(item) for name, item in added.items()})
+        same = _without_empty(tomllib.loads(after)) == _without_empty(wanted)
+    except (tomllib.TOMLDecodeError, AttributeError):
+        same = False
+    if not same:
+        raise ConfigError(f"{path} cannot be changed safely; {by_hand}")
 
 
 def toml_block(root: Sequence[str], name: str, table: Mapping[str, Any]) -> str:

@@ -73,69 +73,59 @@ def servers_from_file(
     path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None
 ) -> tuple[ServerSettings, ...]:
     """Every enabled server in a client's file, except moonbox itself."""
-    return _expanded(Path(path).expanduser(), Variables(environ))
-
-
-def secrets_in_file(path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The values of variables in a client's file that are secret."""
-    variables = Variables(environ)
-    _expanded(Path(path).expanduser(), variables)
-    return variables.secrets
-
-
-def _expanded(file: Path, variables: Variables) -> tuple[ServerSettings, ...]:
     servers = []
-    for name, table in tables_from_file(file).items():
-        try:
-            servers.append(server_from_table(name, variables.expand(table, ("mcp", "servers", name))))
-        except ConfigError as problem:
-            raise ConfigError(SecretRedactor(variables.secrets)(f"{file}: {problem}")) from None
+    for entry in _entries(path, Variables(environ)):
+        if entry.settings is None:
+            raise ConfigError(f"{Path(path).expanduser()}: {entry.problem}")
+        servers.append(entry.settings)
     return tuple(servers)
 
 
-def tables_from_file(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """The same as tables of moonbox.toml, in which variables are not replaced yet."""
-    tables = {}
-    for name, table in _entries(path):
-        try:
-            tables[name] = _table(name, table)
-        except ConfigError as problem:
-            raise ConfigError(f"{Path(path).expanduser()}: {problem}") from None
-    return tables
+def secrets_in_file(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The values of variables in a client's file that are secret."""
+    variables = Variables()
+    list(_entries(path, variables))  # to find them
+    return variables.secrets
 
 
 def valid_tables(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """The same without the servers that moonbox could not use, and what is wrong with each of those."""
-    tables: dict[str, dict[str, Any]] = {}
-    problems: dict[str, str] = {}
-    for name, table in _entries(path):
-        variables = Variables(None)
-        try:
-            translated = _table(name, table)
-            server_from_table(name, variables.expand(translated, ("mcp", "servers", name)))
-        except ConfigError as problem:
-            problems[name] = SecretRedactor(variables.secrets)(str(problem))
-        else:
-            tables[name] = translated
-    return tables, problems
+    """The servers as tables of moonbox.toml, in which variables are not replaced yet, and what is wrong with others."""
+    entries = list(_entries(path, Variables()))
+    tables = {entry.name: entry.table for entry in entries if entry.settings is not None}
+    return tables, {entry.name: entry.problem for entry in entries if entry.settings is None}
 
 
-def _entries(path: str | os.PathLike[str]) -> Iterator[tuple[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A server in a client's file."""
+
+    name: str
+    table: dict[str, Any]
+    settings: ServerSettings | None
+    """None if moonbox cannot use it."""
+    problem: str = ""
+
+
+def _entries(path: str | os.PathLike[str], variables: Variables) -> Iterator[_Entry]:
     """The entries of a client's file that are neither disabled nor moonbox itself."""
     file = Path(path).expanduser()
     text = files.read(file)
     if text is None:
         raise ConfigError(f"there is no file {file}")
-    for name, table in _server_tables(_parse_jsonc(text, file), file).items():
-        settings = table if isinstance(table, Mapping) else {}
-        if settings.get("disabled") is not True and settings.get("enabled") is not False and not _is_moonbox(settings):
-            yield name, table
-
-
-def _table(name: str, table: Any) -> dict[str, Any]:
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{name} must be an object, not {table!r}")
-    return _translated(_plain_variables(dict(table)))
+    for name, data in _server_tables(_parse_jsonc(text, file), file).items():
+        if isinstance(data, Mapping) and (
+            data.get("disabled") is True or data.get("enabled") is False or _is_moonbox(data)
+        ):
+            continue
+        table: dict[str, Any] = {}
+        try:
+            if not isinstance(data, Mapping):
+                raise ConfigError(f"{name} must be an object, not {data!r}")
+            table = _translated(_plain_variables(dict(data)))
+            settings = server_from_table(name, variables.expand(table, ("mcp", "servers", name)))
+            yield _Entry(name, table, settings)
+        except ConfigError as problem:
+            yield _Entry(name, table, None, SecretRedactor(variables.secrets)(str(problem)))
 
 
 def _parse_jsonc(text: str, file: Path) -> Any:
