@@ -19,8 +19,7 @@ from moonbox.audit.metrics import Metrics
 from moonbox.cli import main
 from moonbox.config.sections import ServeSettings
 from moonbox.errors import ToolDefinitionError
-from moonbox.mcp.server.cluster_limits import ClusterQuotas
-from moonbox.mcp.server.limits import TooMany
+from moonbox.mcp.server.limits import ClusterQuotas, TooMany
 from tests.cluster import node_tool
 from tests.long import LONG
 from tests.waiting import wait_until

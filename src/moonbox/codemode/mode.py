@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.answer import json_reply
 from moonbox.codemode.catalog import Catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
-from moonbox.codemode.code_tool import Choice
 from moonbox.codemode.conversation import Conversation
 from moonbox.codemode.definitions import Definition, Format, in_format
 from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
-from moonbox.codemode.shown import Shown, View
+from moonbox.codemode.shown import Choice, Shown, View
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
 from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
@@ -120,11 +119,11 @@ class CodeMode:
     @property
     def tool_name(self) -> str:
         """The code tool's name."""
-        return self._shown.code_tool.name
+        return self._shown.name
 
     @property
     def parameter(self) -> str:
-        return self._shown.code_tool.parameter
+        return self._shown.parameter
 
     @property
     def description(self) -> str:
@@ -170,7 +169,7 @@ class CodeMode:
         """An addition to the system prompt, at most 500 bytes."""
         view = self._current()
         needed = view.choice.code and not view.choice.both
-        return self._shown.code_tool.prompt() if needed else self.settings.system_prompt or ""
+        return self._shown.prompt() if needed else self.settings.system_prompt or ""
 
     # The model's calls
 

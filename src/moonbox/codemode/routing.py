@@ -65,8 +65,10 @@ class Routes:
         self._approvals = approvals
         self._client_tools = client_tools
         self._seen = -1
-        self._direct: tuple[Tool, ...] = ()
-        self._has_client_tools = False
+        self.direct: tuple[Tool, ...] = ()
+        """What the model calls itself, in the toolbox's order."""
+        self.has_client_tools = False
+        """Whether scripts reach a tool that the caller answers."""
         self.hidden = Toolbox()
         """What scripts reach."""
         self.kept: frozenset[str] = frozenset()
@@ -98,22 +100,12 @@ class Routes:
         reached = [tool for tool in tools if self._is_reached(tool)]
         hidden = {tool.path: _without_narration(tool) for tool in reached}
         self.kept = frozenset(tool.path for tool in reached if self._is_kept(tool))
-        self._direct = tuple(tool for tool in tools if tool.path not in hidden or tool.path in self.kept)
+        self.direct = tuple(tool for tool in tools if tool.path not in hidden or tool.path in self.kept)
         if gone := [path for path in self.hidden.paths() if path not in hidden]:
             self.hidden.remove(*gone)
         self.hidden.add(list(hidden.values()), replace=True)
-        self._has_client_tools = any(tool.answered_by_caller for tool in reached)
+        self.has_client_tools = any(tool.answered_by_caller for tool in reached)
         return True
-
-    @property
-    def has_client_tools(self) -> bool:
-        """Whether scripts reach a tool that the caller answers."""
-        return self._has_client_tools
-
-    @property
-    def direct(self) -> tuple[Tool, ...]:
-        """What the model calls itself, in the toolbox's order."""
-        return self._direct
 
 
 def is_pattern(name: str) -> bool:

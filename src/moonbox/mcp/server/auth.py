@@ -17,10 +17,6 @@ from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mcp.server.auth.provider import TokenVerifier
-
     from moonbox.config.sections import OAuthSettings, ServeSettings
 
 log = logging.getLogger("moonbox.mcp")
@@ -39,17 +35,18 @@ def configured_tokens(settings: ServeSettings) -> dict[str, str]:
     return {**settings.tokens, **({"token": settings.token} if settings.token is not None else {})}
 
 
-def make_verifier(settings: ServeSettings) -> TokenVerifier | None:
-    """The verifier that the settings require; None if clients need not authenticate."""
-    verifiers: list[TokenVerifier] = []
-    named = configured_tokens(settings)
-    if named:
-        scopes = [] if settings.oauth is None else list(settings.oauth.scopes)
-        resource = None if settings.oauth is None else settings.oauth.resource
-        verifiers.append(ConfiguredTokens(named, scopes, resource))
-    if settings.oauth is not None:
-        verifiers.append(JwtVerifier(settings.oauth))
-    return _AnyOf(verifiers) if verifiers else None
+class Verifier:
+    """Whoever has a configured token, or one of the authorization server, is let in."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        oauth = settings.oauth
+        scopes, resource = ([], None) if oauth is None else (list(oauth.scopes), oauth.resource)
+        self._tokens = ConfiguredTokens(configured_tokens(settings), scopes, resource)
+        self._jwt = None if oauth is None else JwtVerifier(oauth)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        access = self._tokens.verify_token(token)
+        return access if access is not None or self._jwt is None else await self._jwt.verify_token(token)
 
 
 class ConfiguredTokens:
@@ -69,7 +66,7 @@ class ConfiguredTokens:
                 match = name
         return match
 
-    async def verify_token(self, token: str) -> AccessToken | None:
+    def verify_token(self, token: str) -> AccessToken | None:
         match = self.name_of(token)
         if match is None:
             return None
@@ -163,18 +160,6 @@ class JwtVerifier:
         except (NetError, RecursionError) as problem:
             raise ValueError(f"{url} cannot be read: {problem}") from problem
         return data if isinstance(data, dict) else {}
-
-
-class _AnyOf:
-    def __init__(self, verifiers: Sequence[TokenVerifier]) -> None:
-        self._verifiers = verifiers
-
-    async def verify_token(self, token: str) -> AccessToken | None:
-        for verifier in self._verifiers:
-            access = await verifier.verify_token(token)
-            if access is not None:
-                return access
-        return None
 
 
 def _scopes(claims: dict[str, Any]) -> list[str]:

@@ -73,7 +73,7 @@ class Call:
         self,
         client: Client,
         settings: ServeSettings,
-        direct_name: DirectName,
+        direct_name: DirectName = lambda _: None,
         *,
         script: bool = True,
         wait_tool: str | None = None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moonbox.mcp.server.background import WaitArguments, not_in_background, still_running, stopped
+from moonbox.mcp.server.background import MOST_KEPT, WaitArguments, not_in_background, still_running, stopped
 from moonbox.mcp.server.call import Call
 from moonbox.mcp.server.results import error_result
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     Work = Callable[[Call], Coroutine[Any, Any, types.CallToolResult]]
     Recover = Callable[[Call, Client, str | None], Coroutine[Any, Any, types.CallToolResult]]
 
-MOST_KEPT = 64
-"""In the background for one client, in all of its sessions; the oldest that have ended are forgotten first."""
 _MOST_CHARACTERS = 32 * 1024 * 1024
 """Of the results that are kept for one client; the last one is kept in any case."""
 _MAX_PAUSED = 1_000

@@ -173,18 +173,14 @@ class Relay:
 
     def put(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """In any thread: `send` is awaited on the server's loop."""
-        if self._loop.is_closed():
-            return
-        self._used = True
-        if self._loop is _running_loop():
-            self._take(send)
-        else:
+        if not self._loop.is_closed():
+            self._used = True
             self._loop.call_soon_threadsafe(self._take, send)
 
     async def flush(self) -> None:
         """Wait, not for ever, until everything is sent: a result must not overtake it."""
         if self._used:
-            await asyncio.sleep(0)  # what another thread has put is taken now
+            await asyncio.sleep(0)  # what was put is taken now
         if self._sending is not None:
             await asyncio.wait((self._sending,), timeout=_FLUSH_SECONDS)
 
@@ -206,13 +202,6 @@ class Relay:
                 await self._waiting.popleft()()
             except Exception:  # noqa: BLE001 - a client that is gone needs nothing more
                 self.close()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 class CallProgress:

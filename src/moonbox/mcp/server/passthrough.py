@@ -122,7 +122,7 @@ class Passthrough:
     async def _ask(self, context: Request, work: Callable[[P], Awaitable[T]], params: P, data: Any = None) -> T:
         """Do it as the call of this client: what the server asks or logs in the course of it goes to the client."""
         await self._wait()
-        before = CALLER.set(Call(Client.of(context), self._settings, lambda _: None, script=False))
+        before = CALLER.set(Call(Client.of(context), self._settings, script=False))
         try:
             return await work(params.model_copy(update={"meta": None}))
         except ToolError as problem:

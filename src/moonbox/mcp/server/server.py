@@ -18,12 +18,12 @@ from pydantic import ValidationError
 from moonbox._version import __version__
 from moonbox.config.sections import ServeSettings
 from moonbox.journal.handles import Handles
+from moonbox.mcp.server.background import TaskCalls
 from moonbox.mcp.server.call import Call
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough, Resources
 from moonbox.mcp.server.sessions import Client, session_key
-from moonbox.mcp.server.tasks import TaskCalls
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.manager import Upstreams
@@ -259,7 +259,7 @@ class UpstreamStarter:
         if self._latest is None:
             return None
         client = replace(Client.of(self._latest), request_id=None, log_level=None, wants_progress=False)
-        return Call(client, self._settings, lambda _: None, script=False)
+        return Call(client, self._settings, script=False)
 
 
 def _client_features(context: Request, caller: Callable[[], Caller | None]) -> ClientFeatures:

@@ -16,7 +16,7 @@ from moonbox.codemode.mode import Reply
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import InDoubt, MoonboxError
 from moonbox.mcp.server.background import free_name, in_doubt, wait_tool
-from moonbox.mcp.server.limits import Quotas, Shares, TooMany
+from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
 from moonbox.mcp.server.sessions import META_KEY, STATE, Conversation, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.calls import Calls
-    from moonbox.mcp.server.cluster_limits import ClusterQuotas
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.repl import Repl
-    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.tool import Tool
 
 log = logging.getLogger("moonbox.mcp")
@@ -209,7 +207,11 @@ class ToolRunner:
         self._settings = settings
         self._calls = calls
         self._on_run = on_run
-        self._quotas = _quotas(settings, mode.sandbox)
+        self._quotas = (
+            ClusterQuotas(settings)  # counts for all servers of the cluster together
+            if mode.sandbox.on_cluster
+            else Quotas(settings.calls_per_minute, settings.seconds_per_minute)
+        )
         self._shares = Shares(settings.max_calls, settings.max_waiting, settings.wait_seconds)
         sessions = mode.sessions
         sessions.idle_seconds, sessions.most, sessions.strict = settings.idle_seconds, settings.max_conversations, True
@@ -257,12 +259,7 @@ class ToolRunner:
         if conversation.handle is None and client.session is None and _conversation_name(params) is None:
             self._mode.sessions.end(conversation.key, unless_used=True)
         self._record(client, reply)
-        return script_result(
-            reply,
-            conversation,
-            structured=self._settings.structured,
-            max_chars=self._mode.settings.max_chars,
-        )
+        return self._script_result(reply, conversation)
 
     async def recover(self, call: Call, client: Client, in_flight: str | None) -> types.CallToolResult:
         """Continue a script that was cut off; the result of one that has ended, or does so on another front end."""
@@ -276,10 +273,11 @@ class ToolRunner:
             call.cut_off = True
             return error_result(in_doubt(call, problem.pending) if isinstance(problem, InDoubt) else str(problem))
         self._record(client, reply)
-        settings = self._mode.settings
-        return script_result(
-            reply, Conversation(""), structured=self._settings.structured, max_chars=settings.max_chars
-        )
+        return self._script_result(reply, Conversation(""))
+
+    def _script_result(self, reply: Reply, conversation: Conversation) -> types.CallToolResult:
+        max_chars = self._mode.settings.max_chars
+        return script_result(reply, conversation, structured=self._settings.structured, max_chars=max_chars)
 
     async def _run_direct(
         self, call: Call, client: Client, params: types.CallToolRequestParams, view: ToolView
@@ -318,12 +316,3 @@ def _conversation_name(params: types.CallToolRequestParams) -> Any:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _quotas(settings: ServeSettings, sandbox: Sandbox) -> Quotas | ClusterQuotas:
-    """Counts for this server, or for all servers of a cluster together."""
-    if not sandbox.on_cluster:
-        return Quotas(settings.calls_per_minute, settings.seconds_per_minute)
-    from moonbox.mcp.server.cluster_limits import ClusterQuotas
-
-    return ClusterQuotas(settings)

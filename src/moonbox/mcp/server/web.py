@@ -20,7 +20,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
-from moonbox.mcp.server.auth import ConfiguredTokens, configured_tokens, make_verifier
+from moonbox.mcp.server.auth import ConfiguredTokens, Verifier, configured_tokens
 from moonbox.mcp.server.limits import RequestRate, SessionShares
 from moonbox.mcp.server.sessions import current_owner
 from moonbox.net import guard
@@ -57,8 +57,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1), settings.idle_seconds)
     endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), server, shares)
     routes: list[BaseRoute] = []
-    verifier = make_verifier(settings)
-    if verifier is not None:
+    if configured_tokens(settings) or settings.oauth is not None:
         metadata = None
         scopes: Sequence[str] = ()
         if settings.oauth is not None:
@@ -71,7 +70,7 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
             )
         endpoint = RequireAuthMiddleware(endpoint, list(scopes), metadata)
         endpoint = AuthContextMiddleware(endpoint)
-        endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(verifier))
+        endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(Verifier(settings)))
     routes.append(Route(PATH, endpoint=guarded(endpoint, settings)))
     if other is not None:
         routes.append(Mount("/", app=other))
