@@ -227,7 +227,7 @@ def test_resources_that_clients_follow_are_bounded() -> None:
         notifier.remove(client.id)
     assert list(notifier.subscribed()) == ["file:///more"]
     for _ in range(2):
-        notifier.unsubscribe(_follower("bob", "his"), "file:///more")
+        notifier.unsubscribe(_follower("bob", "his").id, "file:///more")
     assert list(notifier.subscribed()) == []
 
 

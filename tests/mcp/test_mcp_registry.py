@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from moonbox.cli.app import app
 from moonbox.errors import ConfigError, UsageError
-from moonbox.mcp import registry
+from moonbox.mcp import imports
 from moonbox.mcp.clients import Entry, find, install, remove
 from tests.programs import program
 
@@ -79,10 +79,10 @@ def test_a_new_file_is_for_its_owner_alone() -> None:
 def test_remove_takes_the_tables_below_along_and_nothing_else() -> None:
     path = Path("moonbox.toml")
     path.write_text(FILE)
-    registry.remove(path, "old")
+    imports.remove_server(path, "old")
     assert path.read_text() == '# mine\n[sandbox]\nlanguage = "lua"  # and this\n\n[serve]\nport = 8000\n'
     with pytest.raises(UsageError, match="unknown MCP server 'old'"):
-        registry.remove(path, "old")
+        imports.remove_server(path, "old")
 
 
 def test_what_cannot_be_changed_safely_is_left_alone() -> None:
@@ -90,9 +90,9 @@ def test_what_cannot_be_changed_safely_is_left_alone() -> None:
     text = 'mcp = { servers = { old = { command = "x" } } }\n'
     path.write_text(text)
     with pytest.raises(ConfigError, match="cannot be changed safely; add this by hand"):
-        registry.add(path, {"new": {"command": "y"}})
+        imports.add_servers(path, {"new": {"command": "y"}})
     with pytest.raises(ConfigError, match="cannot be changed safely; remove"):
-        registry.remove(path, "old")
+        imports.remove_server(path, "old")
     assert path.read_text() == text
 
 

@@ -136,10 +136,11 @@ def test_an_approval_is_asked_of_the_client_that_needs_it(driver: Driver, url: s
 
 def test_the_time_to_refuse_does_not_depend_on_the_token() -> None:
     """Counted in calls: every configured token is compared, whatever was sent."""
-    from moonbox.mcp.server.auth import ConfiguredTokens
+    from moonbox.config.sections import ServeSettings
+    from moonbox.mcp.server.auth import Verifier
     from tests.counting import count_calls
 
-    tokens = ConfiguredTokens(TOKENS, [], None)
+    tokens = Verifier(ServeSettings(tokens=TOKENS))
     tokens.name_of("warm up")
     sent = ["", "a", TOKENS["alice"], TOKENS["bob"], TOKENS["alice"][:-1] + "x", "x" * 10_000]
     assert len({count_calls(partial(tokens.name_of, token)) for token in sent}) == 1

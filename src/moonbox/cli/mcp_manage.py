@@ -87,10 +87,10 @@ def add(
 
 
 def _add_one(name: str, table: dict[str, Any], path: Path, *, replace: bool) -> None:
-    from moonbox.mcp import registry
+    from moonbox.mcp.imports import add_servers
 
     with keeping_trust(path):
-        registry.add(path, {name: table}, replace=replace)
+        add_servers(path, {name: table}, replace=replace)
     typer.echo(f"added the MCP server '{name}' to {path}")
     _guard_secrets({name: table}, path)
     program = table.get("command")
@@ -102,8 +102,15 @@ def _add_one(name: str, table: dict[str, Any], path: Path, *, replace: bool) -> 
 def _add_from(
     source: str, file: Path | None, path: Path, *, remove_old: bool | None, as_variables: bool | None, replace: bool
 ) -> None:
-    from moonbox.mcp import clients, registry
-    from moonbox.mcp.imports import client_file, literal_secrets, valid_tables, with_variables
+    from moonbox.mcp import clients
+    from moonbox.mcp.imports import (
+        add_servers,
+        client_file,
+        literal_secrets,
+        server_names,
+        valid_tables,
+        with_variables,
+    )
 
     client, listed_in = client_file(source, file)
     tables, problems = valid_tables(listed_in)
@@ -111,7 +118,7 @@ def _add_from(
         typer.echo(visible(f"warning: left out '{name}' of {listed_in}: {problem}"), err=True)
     if not tables:
         raise UsageError(f"{listed_in} contains no {'other ' if problems else ''}servers")
-    kept = [] if replace else [name for name in registry.names(path) if name in tables]
+    kept = [] if replace else [name for name in server_names(path) if name in tables]
     if kept:
         names = ", ".join(f"'{name}'" for name in kept)
         message = f"{path} already has {names}; use --replace to replace {'it' if len(kept) == 1 else 'them'}"
@@ -127,7 +134,7 @@ def _add_from(
     if as_variables:
         tables = with_variables(tables, secrets)
     with keeping_trust(path):
-        registry.add(path, tables, replace=replace)
+        add_servers(path, tables, replace=replace)
     names = ", ".join(f"'{item}'" for item in tables)
     typer.echo(f"added {counted(len(tables), 'MCP server')} to {path}: {names}")
     _guard_secrets(tables, path)
@@ -176,7 +183,7 @@ def _confirmed(question: str) -> bool:
 
 def remove(name: _Name, config: ConfigFile = None) -> None:
     """Remove an MCP server from moonbox.toml, and forget its login."""
-    from moonbox.mcp import registry
+    from moonbox.mcp.imports import remove_server
 
     path = _config_file(config)
     try:
@@ -184,7 +191,7 @@ def remove(name: _Name, config: ConfigFile = None) -> None:
     except (MissingExtra, UsageError):
         forgotten = False  # without the SDK there is no login; the registry reports an unknown name
     with keeping_trust(path):
-        registry.remove(path, name)
+        remove_server(path, name)
     typer.echo(f"removed the MCP server '{name}' from {path}" + (" and forgot its login" if forgotten else ""))
 
 

@@ -79,29 +79,8 @@ def make_catalog(
         if budget is None or tokens <= budget or step == steps[-1]:
             break
     if budget is not None and step in ("names", "search"):
-        groups = writer.first(uses or {}, labels or {})
-        text = _with_signatures(text, writer, step, uses or {}, groups, lambda text: count(text) <= budget)
+        text = writer.with_signatures(text, step, uses or {}, labels or {}, lambda text: count(text) <= budget)
     return Catalog(text, step, len(tools), count(text))
-
-
-def _with_signatures(
-    text: str,
-    writer: _Writer,
-    step: Detail,
-    uses: Mapping[str, int],
-    groups: list[list[Tool]],
-    fits: Callable[[str], bool],
-) -> str:
-    """The text with signatures of the groups, or else of those of their tools that were used."""
-    chosen: list[Tool] = []
-    for group in groups[:_MOST_USED_GROUPS]:
-        used = [tool for tool in group if uses.get(tool.path)]
-        for more in (group, used):
-            longer = writer.text(step, [*chosen, *more])
-            if fits(longer):
-                text, chosen = longer, [*chosen, *more]
-                break
-    return text
 
 
 def rough_tokens(text: str) -> int:
@@ -124,7 +103,26 @@ class _Writer:
                 return "\n".join([*self._detailed("brief", with_signatures), self._search()])
         return "\n".join(self._detailed(step, self._tools))
 
-    def first(self, uses: Mapping[str, int], labels: Mapping[str, str]) -> list[list[Tool]]:
+    def with_signatures(
+        self,
+        text: str,
+        step: Detail,
+        uses: Mapping[str, int],
+        labels: Mapping[str, str],
+        fits: Callable[[str], bool],
+    ) -> str:
+        """The text with signatures of the first groups, or else of those of their tools that were used."""
+        chosen: list[Tool] = []
+        for group in self._first(uses, labels)[:_MOST_USED_GROUPS]:
+            used = [tool for tool in group if uses.get(tool.path)]
+            for more in (group, used):
+                longer = self.text(step, [*chosen, *more])
+                if fits(longer):
+                    text, chosen = longer, [*chosen, *more]
+                    break
+        return text
+
+    def _first(self, uses: Mapping[str, int], labels: Mapping[str, str]) -> list[list[Tool]]:
         """The tools of each group that a label names or that was used: those named first, then the most used."""
         named = {word for text in labels.values() for word in (text.lower(), *re.findall(r"\w+", text.lower()))}
         groups = self._groups(self._tools, lambda tool: tool.path)
@@ -158,7 +156,7 @@ class _Writer:
         grouped = next((group for group in groups if group.place), groups[0])
         first = grouped.tools[0]
         call = self._texts.call.format(name=self._texts.written(self._toolbox.alias(first)))
-        lines = [f"- {group.title}{', '.join(self._name(tool) for tool in group.tools)}" for group in groups]
+        lines = [f"- {group.title}{', '.join(map(self._name, group.tools))}" for group in groups]
         return [self._texts.names_title.format(call=call), *lines]
 
     def _search(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from moonbox.audit.records import Run
 from moonbox.errors import ClosedError, PoolTimeout, UsageError, WorkerError
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from moonbox.media import Media
     from moonbox.sandbox.stepped import Pause
 
+    Step: TypeAlias = "Pause | DirectStep"
+    """What waits for answers: a script, or one direct call."""
     Answers = Mapping[int, Any] | Sequence[Any] | Answer
     Respond = Callable[[ToolCall], Any | Awaitable[Any]]
     Place = Callable[[], AbstractContextManager["Reply | None"]]
@@ -39,15 +41,6 @@ class Reply:
     def media(self) -> tuple[Media, ...]:
         """What the script returned or showed of images, audio and files, or the tool returned."""
         return () if self.run is None else self.run.media
-
-
-class Step(Protocol):
-    """What waits for answers: the Pause of a script, or one direct call."""
-
-    @property
-    def calls(self) -> tuple[ToolCall, ...]: ...
-    def resume(self, answers: dict[int, Any], /) -> Run | Pause: ...
-    def cancel(self) -> Any: ...
 
 
 class DirectStep:
@@ -84,6 +77,9 @@ class Paused(str):
         paused = cls(f"paused: waiting for the client's answer to {names}")
         paused.calls, paused._step, paused._place, paused._owner = calls, step, place, owner
         return paused
+
+    def as_reply(self) -> Reply:
+        return Reply(self, is_error=False, paused=self)
 
     def resume(self, answers: Answers) -> str:
         """Answer the calls and go on: what goes back to the model, or another Paused.
@@ -134,15 +130,10 @@ class ClientCalls:
         finished: Callable[[Run], Reply],
         lost: Callable[[Exception], Reply],
     ) -> None:
-        if respond is not None and not callable(respond):
-            raise UsageError(f"client_calls must be a function that answers a call, not {respond!r}")
         self._respond = respond
         self._finished, self._lost = finished, lost
-
-    @property
-    def answered(self) -> bool:
+        self.answered = respond is not None
         """Whether a function answers the calls; otherwise they pause."""
-        return self._respond is not None
 
     def drive(self, start: Callable[[], Run | Step], place: Place) -> Reply:
         """Answer what the client is asked, or pause there; moonbox runs the other calls of a batch itself."""
@@ -151,7 +142,7 @@ class ClientCalls:
             while not isinstance(step, Run):
                 mine = _mine(step)
                 if mine and self._respond is None:
-                    return _waiting(Paused.at(step, mine, place, self))
+                    return Paused.at(step, mine, place, self).as_reply()
                 step = _resume(step, {call.id: _ask(self._respond, call) for call in mine})
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
@@ -164,7 +155,7 @@ class ClientCalls:
             while not isinstance(step, Run):
                 mine = _mine(step)
                 if mine and self._respond is None:
-                    return _waiting(Paused.at(step, mine, place, self))
+                    return Paused.at(step, mine, place, self).as_reply()
                 values = await asyncio.gather(*(_aask(self._respond, call) for call in mine))
                 answers = {call.id: value for call, value in zip(mine, values, strict=True)}
                 step = await asyncio.to_thread(_resume, step, answers)
@@ -193,10 +184,6 @@ async def _aask(respond: Respond | None, call: ToolCall) -> Any:
         return await value if inspect.isawaitable(value) else value
     except Exception as problem:  # noqa: BLE001 - as above
         return _failed(problem, call)
-
-
-def _waiting(paused: Paused) -> Reply:
-    return Reply(paused, is_error=False, paused=paused)
 
 
 def _mine(step: Step) -> tuple[ToolCall, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import threading
 import uuid
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import json_reply
@@ -71,7 +71,7 @@ class CodeMode:
         can_pause: bool = True,
         **settings: Any,
     ) -> None:
-        check_callbacks(count_tokens=count_tokens)
+        check_callbacks(count_tokens=count_tokens, client_calls=client_calls)
         self.settings = _settings(settings, "")
         self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
         self.sandbox: Sandbox = self._own_sandbox or sandbox
@@ -82,7 +82,9 @@ class CodeMode:
             later=later,
             client_tools="hidden" if client_calls is not None else "kept" if can_pause else "direct",
         )
-        self.sessions: Sessions[Repl] = Sessions(_close, most=max_conversations, idle_seconds=idle_seconds)
+        self.sessions: Sessions[Repl] = Sessions(
+            lambda repl: repl.close(), most=max_conversations, idle_seconds=idle_seconds
+        )
         """The Repl of each conversation."""
         self._client_calls = ClientCalls(client_calls, finished=self._answer, lost=self._lost)
         self._mark = uuid.uuid4().hex
@@ -201,7 +203,7 @@ class CodeMode:
             if not isinstance(prepared, str):
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
-                    return self._client_calls.drive(lambda: self._direct_step(tool, given, options), _anywhere)
+                    return self._client_calls.drive(lambda: self._direct_step(tool, given, options), nullcontext)
                 return self._answer(self.sandbox.call(tool.path, given, toolbox=self._shown.toolbox, **options))
             with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
                 if repl.paused:
@@ -226,7 +228,7 @@ class CodeMode:
             if not isinstance(prepared, str):
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
-                    return await self._client_calls.adrive(lambda: self._direct_step(tool, given, options), _anywhere)
+                    return await self._client_calls.adrive(lambda: self._direct_step(tool, given, options), nullcontext)
                 return self._answer(await self.sandbox.acall(tool.path, given, toolbox=self._shown.toolbox, **options))
             with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
                 if repl.paused:
@@ -287,10 +289,6 @@ class CodeMode:
 
     # Inside
 
-    @property
-    def _closed(self) -> bool:
-        return self._ended.is_set()
-
     def _direct_step(self, tool: Tool, given: dict[str, Any], options: RunOptions) -> Run | DirectStep:
         """A direct call of a client-side tool: what waits for its answer, or the record of an invalid call."""
         try:
@@ -317,9 +315,9 @@ class CodeMode:
     def _place(self, conversation: str, paused: Repl) -> Place:
         """Where a script that waited goes on: in its conversation, if that still has the same state."""
 
-        @contextlib.contextmanager
+        @contextmanager
         def enter() -> Iterator[Reply | None]:
-            if self._closed:
+            if self._ended.is_set():
                 raise ClosedError("this CodeMode is closed")
             if self.sessions.get(conversation + self._suffix) is not paused:
                 yield Reply(_ENDED, True)
@@ -337,14 +335,14 @@ class CodeMode:
 
     def _current(self) -> View:
         """What is shown now."""
-        if self._closed:
+        if self._ended.is_set():
             raise ClosedError("this CodeMode is closed")
         return self._shown.current()
 
     def _lost(self, problem: Exception) -> Reply:
         """The answer where no run came about."""
         if isinstance(problem, ClosedError):
-            if self._closed or self.sandbox.closed:
+            if self._ended.is_set() or self.sandbox.closed:
                 raise problem
             return Reply(_ENDED, True)
         return Reply(f"error: {problem}", True)
@@ -359,13 +357,3 @@ class CodeMode:
 def _of_conversation(name: str, options: RunOptions) -> RunOptions:
     """The options of a call, with the conversation's name as a label."""
     return merged({"labels": {CONVERSATION: label_text(name)}} if name else {}, options)
-
-
-@contextlib.contextmanager
-def _anywhere() -> Iterator[None]:
-    """Where a direct call goes on."""
-    yield None
-
-
-def _close(repl: Repl) -> None:
-    repl.close()

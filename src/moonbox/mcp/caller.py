@@ -1,15 +1,17 @@
-"""The caller: the client for which a tool runs, known in every thread that runs for it."""
+"""The caller: the client for which a tool runs, known in every thread that runs for it, and what it can be asked."""
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
+import mcp_types as types
+
+from moonbox.errors import Denied, ToolError
 from moonbox.media import MediaStore
 
 if TYPE_CHECKING:
-    import mcp_types as types
-
     from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Decision, ToolCall
@@ -82,8 +84,6 @@ class OwnedMedia(MediaStore):
 
 async def approve(call: ToolCall) -> Any:
     """For `Sandbox(approve=…)`: asks the current caller."""
-    from moonbox.errors import Denied
-
     caller = CALLER.get()
     if caller is None:
         raise Denied(
@@ -98,3 +98,18 @@ def watch(entry: CallEntry) -> None:
     caller = CALLER.get()
     if caller is not None:
         caller.call_changed(entry)
+
+
+def sample(prompt: str, system: str, max_tokens: int) -> str:
+    """What the client's model answers; ToolError where it cannot be asked. For the thread of a tool."""
+    caller = CALLER.get()
+    if caller is None:
+        raise ToolError("there is no client whose model could be asked", code="unavailable")
+    message = types.SamplingMessage(role="user", content=types.TextContent(text=prompt))
+    params = types.CreateMessageRequestParams(messages=[message], system_prompt=system or None, max_tokens=max_tokens)
+    answer = asyncio.run(caller.forward(types.CreateMessageRequest(params=params)))
+    if isinstance(answer, types.ErrorData):
+        raise ToolError(f"the client's model did not answer: {answer.message}", code="unavailable")
+    if not isinstance(answer, types.CreateMessageResult) or not isinstance(answer.content, types.TextContent):
+        raise ToolError("the client's model did not answer with text", code="unavailable")
+    return answer.content.text

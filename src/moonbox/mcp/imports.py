@@ -1,4 +1,4 @@
-"""Servers from the configuration files of other clients.
+"""MCP servers in configuration files: imported from those of other clients, added to and removed from moonbox.toml.
 
 Understood are the files of Claude Desktop, Claude Code, Cursor, Windsurf, Cline and Gemini CLI (`mcpServers`), VS Code
 (`servers`) and Zed (`context_servers`), with comments and trailing commas. Settings that only concern the other client
@@ -15,19 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from moonbox.config.mcp import server_from_table
+from moonbox.config.mcp import ServerSettings, server_from_table
 from moonbox.config.variables import Variables, is_secret, is_secret_name
 from moonbox.errors import ConfigError, UsageError
 from moonbox.mcp import clients, files
 from moonbox.secrets import SecretRedactor
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.clients import Client
 
+_OWN_ROOT = ("mcp", "servers")
 _ROOTS = ("mcpServers", "servers", "context_servers")
 _TRANSPORTS = {
     "stdio": "stdio",
@@ -112,7 +113,7 @@ def _entries(path: str | os.PathLike[str], variables: Variables) -> Iterator[_En
     text = files.read(file)
     if text is None:
         raise ConfigError(f"there is no file {file}")
-    for name, data in _server_tables(_parse_jsonc(text, file), file).items():
+    for name, data in _server_tables(_parse_jsonc(_plain_variables(text), file), file).items():
         if isinstance(data, Mapping) and (
             data.get("disabled") is True or data.get("enabled") is False or _is_moonbox(data)
         ):
@@ -121,7 +122,7 @@ def _entries(path: str | os.PathLike[str], variables: Variables) -> Iterator[_En
         try:
             if not isinstance(data, Mapping):
                 raise ConfigError(f"{name} must be an object, not {data!r}")
-            table = _translated(_plain_variables(dict(data)))
+            table = _translated(dict(data))
             settings = server_from_table(name, variables.expand(table, ("mcp", "servers", name)))
             yield _Entry(name, table, settings)
         except ConfigError as problem:
@@ -130,10 +131,6 @@ def _entries(path: str | os.PathLike[str], variables: Variables) -> Iterator[_En
 
 def _parse_jsonc(text: str, file: Path) -> Any:
     """JSON with comments and trailing commas, as editors allow it."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
     try:
         return json.loads(_JSONC.sub(lambda match: match.group(0) if match.group(0).startswith('"') else " ", text))
     except (ValueError, RecursionError) as problem:
@@ -158,22 +155,9 @@ def _is_moonbox(table: Mapping[str, Any]) -> bool:
     return "serve" in words and "moonbox" in {Path(command).stem, *(word.partition(".")[0] for word in words)}
 
 
-def _plain_variables(value: Any) -> Any:
+def _plain_variables(text: str) -> str:
     """`${env:NAME}` as `${NAME}`, and `${input:api-key}` as `${API_KEY}`."""
-
-    def plain(text: str) -> str:
-        return _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", _ENV_PREFIX.sub("${", text))
-
-    return _with_texts(value, plain)
-
-
-def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """The value with every text in it changed."""
-    if isinstance(value, Mapping):
-        return {key: _with_texts(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_texts(item, change) for item in value]
-    return change(value) if isinstance(value, str) else value
+    return _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", _ENV_PREFIX.sub("${", text))
 
 
 def _variable(text: str) -> str:
@@ -244,12 +228,16 @@ def literal_secrets(tables: Mapping[str, Mapping[str, Any]]) -> list[LiteralSecr
 def with_variables(tables: Mapping[str, Any], secrets: list[LiteralSecret]) -> dict[str, Any]:
     """The same tables with `${NAME}` in place of these secrets."""
 
-    def replaced(text: str) -> str:
-        for secret in secrets:
-            text = text.replace(secret.value, f"${{{secret.variable}}}")
-        return text
+    def replaced(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: replaced(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [replaced(item) for item in value]
+        for secret in secrets if isinstance(value, str) else ():
+            value = value.replace(secret.value, f"${{{secret.variable}}}")
+        return value
 
-    return {name: _with_texts(table, replaced) for name, table in tables.items()}
+    return {name: replaced(table) for name, table in tables.items()}
 
 
 def _candidates(table: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -274,3 +262,32 @@ def _candidates(table: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "url", "password", parts.password
     for name, value in parse_qsl(parts.query):
         yield f"url.{name}", name, value
+
+
+# In moonbox.toml
+
+
+def add_servers(path: Path, servers: Mapping[str, Mapping[str, Any]], *, replace: bool = False) -> list[str]:
+    """Add tables [mcp.servers.<name>]; the names that were new. UsageError if one exists and `replace` is not set."""
+    for name, table in servers.items():
+        ServerSettings.from_dict(name, dict(table))  # what is invalid is refused before anything is written
+    text = files.read(path) or ""
+    known = files.tables(text, _OWN_ROOT, path)
+    taken = [name for name in servers if name in known]
+    if taken and not replace:
+        raise UsageError(f"the MCP server '{taken[0]}' exists already in {path}; use --replace to replace it")
+    files.write(path, files.with_tables(text, _OWN_ROOT, servers, path))
+    return [name for name in servers if name not in taken]
+
+
+def server_names(path: Path) -> list[str]:
+    """The servers that the file has."""
+    return list(files.tables(files.read(path) or "", _OWN_ROOT, path))
+
+
+def remove_server(path: Path, name: str) -> None:
+    """Remove the table of a server."""
+    known = server_names(path)
+    if name not in known:
+        raise UsageError(f"{path}: {unknown('MCP server', name, known)}")
+    files.write(path, files.without_tables(files.read(path) or "", _OWN_ROOT, [name], path))

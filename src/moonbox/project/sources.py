@@ -49,7 +49,7 @@ def add_model(config: Config, toolbox: Toolbox) -> None:
     settings, ask = config.read(LlmSettings, "llm"), None
     if settings.provider == "client":
         need_mcp()
-        from moonbox.mcp.sampling import sample
+        from moonbox.mcp.caller import sample
 
         ask = partial(sample, max_tokens=settings.max_answer)
     with in_section(config, "llm"):

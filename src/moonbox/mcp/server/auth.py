@@ -36,29 +36,15 @@ def configured_tokens(settings: ServeSettings) -> dict[str, str]:
 
 
 class Verifier:
-    """Whoever has a configured token, or one of the authorization server, is let in."""
+    """Tokens from the configuration, each with the name of its client, and those of an authorization server."""
 
     def __init__(self, settings: ServeSettings) -> None:
-        oauth = settings.oauth
-        scopes, resource = ([], None) if oauth is None else (list(oauth.scopes), oauth.resource)
-        self._tokens = ConfiguredTokens(configured_tokens(settings), scopes, resource)
-        self._jwt = None if oauth is None else JwtVerifier(oauth)
-
-    async def verify_token(self, token: str) -> AccessToken | None:
-        access = self._tokens.verify_token(token)
-        return access if access is not None or self._jwt is None else await self._jwt.verify_token(token)
-
-
-class ConfiguredTokens:
-    """Tokens from the configuration, each with the name of its client."""
-
-    def __init__(self, tokens: dict[str, str], scopes: list[str], resource: str | None) -> None:
-        self._digests = {name: _digest(token) for name, token in tokens.items()}
-        self._scopes = scopes
-        self._resource = resource
+        self._digests = {name: _digest(token) for name, token in configured_tokens(settings).items()}
+        self._oauth = settings.oauth
+        self._jwt = None if settings.oauth is None else JwtVerifier(settings.oauth)
 
     def name_of(self, token: str) -> str | None:
-        """The client that has this token."""
+        """The client that the configuration names for this token."""
         given = _digest(token)
         match = None
         for name, wanted in self._digests.items():  # always all of them, so that the time taken reveals nothing
@@ -66,11 +52,12 @@ class ConfiguredTokens:
                 match = name
         return match
 
-    def verify_token(self, token: str) -> AccessToken | None:
+    async def verify_token(self, token: str) -> AccessToken | None:
         match = self.name_of(token)
         if match is None:
-            return None
-        return AccessToken(token=token, client_id=match, scopes=self._scopes, resource=self._resource)
+            return None if self._jwt is None else await self._jwt.verify_token(token)
+        scopes, resource = ([], None) if self._oauth is None else (list(self._oauth.scopes), self._oauth.resource)
+        return AccessToken(token=token, client_id=match, scopes=scopes, resource=resource)
 
 
 class JwtVerifier:
@@ -87,7 +74,15 @@ class JwtVerifier:
         import jwt
 
         try:
-            claims = self._claims(token, await self._key(token))
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                await self._key(token),
+                algorithms=ALGORITHMS,
+                audience=self._settings.resource,
+                issuer=self._settings.issuer,
+                options={"require": ["exp", "iss", "aud"]},
+                leeway=10,
+            )
         except (jwt.PyJWTError, ValueError, OSError) as problem:
             log.warning("invalid token: %s", type(problem).__name__)
             return None
@@ -101,20 +96,6 @@ class JwtVerifier:
             subject=None if claims.get("sub") is None else str(claims["sub"]),
             claims={"iss": claims["iss"]},
         )
-
-    def _claims(self, token: str, key: Any) -> dict[str, Any]:
-        import jwt
-
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            key,
-            algorithms=ALGORITHMS,
-            audience=self._settings.resource,
-            issuer=self._settings.issuer,
-            options={"require": ["exp", "iss", "aud"]},
-            leeway=10,
-        )
-        return claims
 
     async def _key(self, token: str) -> Any:
         """The issuer's key that the token names; unknown names cannot make us fetch the keys more often."""

@@ -89,14 +89,14 @@ class WaitArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def still_running(call: Call, client: Client, *, structured: bool) -> types.CallToolResult:
     """The answer in place of a result that is not there yet."""
-    progress = call.script_progress
-    data: dict[str, Any] = {"run": call.id, "calls": call.calls_made, "running": True}
+    progress = call.reported.own
+    data: dict[str, Any] = {"run": call.id, "calls": call.reported.begun, "running": True}
     if progress is not None:
         shown = {"done": progress.done, "total": progress.total, "text": progress.text or None}
         data["progress"] = {name: value for name, value in shown.items() if value is not None}
     text = (
         f"The script has not ended; it continues as run {call.id}.\n"
-        f"Progress: {call.progress_text()}.\n"
+        f"Progress: {call.reported.words()}.\n"
         f'For its result, call {call.wait_tool} with run_id = "{call.id}"; with cancel = true it is stopped.'
     )
     meta: dict[str, Any] = {RUN_KEY: call.id}
@@ -222,7 +222,7 @@ def _fields(call: Call) -> dict[str, Any]:
     return {
         "task_id": call.id,
         "status": _status(call),
-        "status_message": None if call.task.done() else call.progress_text(),
+        "status_message": None if call.task.done() else call.reported.words(),
         "created_at": _iso(call.created),
         "last_updated_at": _iso(call.updated),
         "ttl": None if call.seconds is None else round(call.seconds * 1000),

@@ -34,7 +34,6 @@ from moonbox.mcp.server.questions import (
     send_log,
 )
 from moonbox.mcp.server.sessions import owner_name
-from moonbox.sandbox.background import progress_words
 from moonbox.sandbox.decisions import Decision
 from moonbox.tools.learned import OWNER
 from moonbox.wording import counted, visible
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.sessions import Client
-    from moonbox.sandbox.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, ToolCall
 
@@ -117,7 +115,8 @@ class Call:
         self._question_count = 0
         self._news = asyncio.Event()
         self._task: asyncio.Task[Any] | None = None
-        self._progress = CallProgress(self._loop)
+        self.reported = CallProgress(self._loop)
+        """What is known of a script while it runs."""
         self._relay = Relay(self._loop)
         self._script = script
         self._forwarded = 0
@@ -159,7 +158,7 @@ class Call:
         """
         self._client, self.paused_at = client, None
         self.attached.set()
-        self._progress.attach(client)
+        self.reported.attach(client)
         deadline = None if seconds is None else self._loop.time() + seconds
         try:
             while not self.task.done():
@@ -172,7 +171,8 @@ class Call:
                         return None
             await self._relay.flush()
             self._relay.close()
-            result: types.CallToolResult | None = None if self._was_stopped() else self.task.result()
+            was_stopped = self.in_background and self.task.cancelled()
+            result: types.CallToolResult | None = None if was_stopped else self.task.result()
             return result
         except asyncio.CancelledError:
             if not self.in_background:
@@ -181,10 +181,7 @@ class Call:
         finally:
             if self._client is client:  # else another request waits since then
                 self.attached.clear()
-                self._progress.detach()
-
-    def _was_stopped(self) -> bool:
-        return self.in_background and self.task.cancelled()
+                self.reported.detach()
 
     async def _wait_for_news(self, deadline: float | None) -> bool:
         """False when the time is over; while a person is asked, it does not end."""
@@ -257,22 +254,6 @@ class Call:
             return NO_CLIENT
         return form_answer(call, await self._ask(answer_form(call)))
 
-    # What is known of a script while it runs
-
-    @property
-    def calls_made(self) -> int:
-        return self._progress.begun
-
-    @property
-    def script_progress(self) -> Progress | None:
-        """How far the script said that it is."""
-        return self._progress.own
-
-    def progress_text(self) -> str:
-        """How far it is, in words."""
-        calls, own = f"{counted(self.calls_made, 'call')} made", self.script_progress
-        return calls if own is None else f"{progress_words(own)} ({calls})"
-
     # The Caller: from here on, methods are called in any thread
 
     @property
@@ -287,10 +268,6 @@ class Call:
     @property
     def wants_progress(self) -> bool:
         return self._client.wants_progress
-
-    def advance(self, progress: Progress) -> None:
-        """The script says how far it is."""
-        self._progress.advance(progress)
 
     async def approve(self, call: ToolCall) -> Decision:
         direct = not call.repl_id
@@ -328,14 +305,14 @@ class Call:
 
     def call_changed(self, entry: CallEntry) -> None:
         if self._script:
-            self._progress.count(entry)
+            self.reported.count(entry)
 
     def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         if not self.wants_progress:
             return
         if self._script:
             amount = f"{done:g}" + (f"/{total:g}" if total else "")
-            self._progress.report(f"{tool}: {amount}" + (f" {visible(message[:200], keep='')}" if message else ""))
+            self.reported.report(f"{tool}: {amount}" + (f" {visible(message[:200], keep='')}" if message else ""))
         else:  # as the server reports it
             self._relay.put(lambda: self._client.channel.report_progress(done, total, message))
 

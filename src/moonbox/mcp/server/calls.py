@@ -95,7 +95,7 @@ class Calls:
                 return await self.resume(call, client)
             return still_running(call, client, structured=self._settings.structured)
         if result is None:
-            result = stopped(call.id, call.calls_made, structured=self._settings.structured)
+            result = stopped(call.id, call.reported.begun, structured=self._settings.structured)
         if result.result_type != "input_required":
             self._forget(call)
             if call.in_background and not call.cut_off:
@@ -184,7 +184,7 @@ class Calls:
             call.task.cancel()
             await asyncio.wait((call.task,), timeout=_STOP_SECONDS)
             await self._drop_handle(call.id, client)
-            return stopped(call.id, call.calls_made, structured=self._settings.structured)
+            return stopped(call.id, call.reported.begun, structured=self._settings.structured)
         call.take_answers(None)
         return await self.resume(call, client, asked.seconds)
 

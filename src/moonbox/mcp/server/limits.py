@@ -60,9 +60,15 @@ class Shares:
         try:
             if share.slots.locked():
                 on_wait(share.users - 1)
-                await self._wait(share)
-            else:
-                await share.slots.acquire()  # at once
+            try:
+                async with asyncio.timeout(self._wait_seconds):
+                    await share.slots.acquire()
+            except TimeoutError:
+                allowed = counted(self._max_calls, "call")
+                raise TooMany(
+                    f"this call waited {self._wait_seconds:g} s for its turn: this client may run {allowed} "
+                    f"at a time, and has {share.users} running or waiting; try again later"
+                ) from None
             try:
                 yield
             finally:
@@ -71,17 +77,6 @@ class Shares:
             share.users -= 1
             if not share.users:
                 self._shares.pop(client, None)
-
-    async def _wait(self, share: _Share) -> None:
-        try:
-            async with asyncio.timeout(self._wait_seconds):
-                await share.slots.acquire()
-        except TimeoutError:
-            allowed = counted(self._max_calls, "call")
-            raise TooMany(
-                f"this call waited {self._wait_seconds:g} s for its turn: this client may run {allowed} "
-                f"at a time, and has {share.users} running or waiting; try again later"
-            ) from None
 
 
 class Quotas:

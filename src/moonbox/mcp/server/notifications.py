@@ -10,8 +10,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
 from moonbox.mcp.server.limits import TooMany
-from moonbox.sandbox.background import Progress
-from moonbox.wording import visible
+from moonbox.sandbox.background import Progress, progress_words
+from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -63,7 +63,7 @@ class ChangeNotifier:
         """The client with this id has ended its session."""
         self._sessions.pop(client, None)
         for uri in list(self._subscriptions):
-            self._leave(client, uri)
+            self.unsubscribe(client, uri)
 
     # Resources that clients of the earlier protocol follow
 
@@ -75,10 +75,7 @@ class ChangeNotifier:
             raise TooMany(f"a client can follow at most {_MAX_SUBSCRIPTIONS} resources")
         self._subscriptions.setdefault(uri, {})[client.id] = client
 
-    def unsubscribe(self, client: Client, uri: str) -> None:
-        self._leave(client.id, uri)
-
-    def _leave(self, client: str, uri: str) -> None:
+    def unsubscribe(self, client: str, uri: str) -> None:
         followers = self._subscriptions.get(uri, {})
         followers.pop(client, None)
         if not followers:
@@ -222,6 +219,11 @@ class CallProgress:
         """What the script said last."""
         self._sending: asyncio.Task[None] | None = None
 
+    def words(self) -> str:
+        """How far the script is."""
+        calls = f"{counted(self.begun, 'call')} made"
+        return calls if self.own is None else f"{progress_words(self.own)} ({calls})"
+
     def attach(self, client: Client) -> None:
         """Another request waits, with a token of its own."""
         self._client, self._sent = client, 0.0
@@ -239,6 +241,7 @@ class CallProgress:
         self.report(f"{entry.tool} ({self._ended} of {self.begun} calls done)")
 
     def advance(self, progress: Progress) -> None:
+        """The script says how far it is."""
         self.own = progress
         self._put(progress)
 

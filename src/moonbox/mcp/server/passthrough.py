@@ -23,7 +23,7 @@ from moonbox.media import PREFIX as MEDIA
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from mcp.server.context import ServerRequestContext
 
@@ -114,7 +114,9 @@ class Passthrough:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         own = await self._resources.read_own(Client.of(context), uri)
-        return own or await self._ask(context, self._upstreams.read_resource, params, {"uri": uri[:200]})
+        if own is not None:
+            return own
+        return await self._ask(context, self._upstreams.read_resource, params, {"uri": uri[:200]})
 
     async def complete(self, context: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
         return await self._ask(context, self._upstreams.complete, params)
@@ -146,7 +148,7 @@ class Passthrough:
         return types.EmptyResult()
 
     async def unsubscribe(self, context: Request, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        self._notifier.unsubscribe(Client.of(context), str(params.uri))
+        self._notifier.unsubscribe(Client.of(context).id, str(params.uri))
         await self._update_subscriptions()
         return types.EmptyResult()
 
@@ -154,18 +156,13 @@ class Passthrough:
         self, context: Request, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """A stream of changes, as the current protocol has it."""
-        async with self._following(list(params.notifications.resource_subscriptions or ())[:PAGE]):
-            return await self._notifier.listen(context, params)
-
-    @contextlib.asynccontextmanager
-    async def _following(self, uris: list[str]) -> AsyncIterator[None]:
-        key = object()
+        uris, key = list(params.notifications.resource_subscriptions or ())[:PAGE], object()
         try:
             if uris:
                 self._listening[key] = uris
                 await self._wait()
                 await self._update_subscriptions()
-            yield
+            return await self._notifier.listen(context, params)
         finally:
             if self._listening.pop(key, None) is not None:
                 await self._update_subscriptions()

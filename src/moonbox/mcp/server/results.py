@@ -61,10 +61,8 @@ def script_result(
         text += f'\n[to continue with these globals, pass {STATE} = "{conversation.handle}"]'
         meta[META_KEY] = conversation.handle
     run = reply.run
-    if run is None or reply.is_error:
-        return _result(text, run, meta, is_error=reply.is_error, blocks=_media_blocks(run) if run else None)
-    data = _run_data(run, conversation, max_chars) if structured else None
-    return _result(text, run, meta, data=data, blocks=_media_blocks(run))
+    data = _run_data(run, conversation, max_chars) if structured and run is not None and not reply.is_error else None
+    return _result(text, reply, meta, data)
 
 
 def direct_result(
@@ -75,10 +73,8 @@ def direct_result(
     if upstream is not None and run is not None and upstream.is_error != run.ok:
         meta = {**(upstream.meta or {}), RUN_KEY: run.id}
         return upstream.model_copy(update={"meta": meta})
-    if run is None or reply.is_error:
-        return _result(reply.text, run, {}, is_error=reply.is_error)
-    data = to_jsonable(run.value) if structured else None
-    return _result(reply.text, run, {}, data=data, blocks=_media_blocks(run))
+    data = to_jsonable(run.value) if structured and run is not None and not reply.is_error else None
+    return _result(reply.text, reply, {}, data)
 
 
 def error_result(message: str) -> types.CallToolResult:
@@ -86,20 +82,13 @@ def error_result(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=f"error: {message}")], is_error=True)
 
 
-def _result(
-    text: str,
-    run: Run | None,
-    meta: dict[str, Any],
-    *,
-    data: Any = None,
-    blocks: list[types.ContentBlock] | None = None,
-    is_error: bool = False,
-) -> types.CallToolResult:
-    if run is not None:
-        meta = {**meta, RUN_KEY: run.id}
+def _result(text: str, reply: Reply, meta: dict[str, Any], data: Any) -> types.CallToolResult:
+    """With what the script returned or showed of images, audio and files."""
+    if reply.run is not None:
+        meta = {**meta, RUN_KEY: reply.run.id}
     structured = {} if data is None else {"structured_content": data}
-    content: list[types.ContentBlock] = [types.TextContent(text=text), *(blocks or ())]
-    return types.CallToolResult(content=content, is_error=is_error, _meta=meta or None, **structured)
+    content = [types.TextContent(text=text), *map(media_block, reply.media[:_MAX_MEDIA])]
+    return types.CallToolResult(content=content, is_error=reply.is_error, _meta=meta or None, **structured)
 
 
 def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str, Any]:
@@ -115,11 +104,6 @@ def _run_data(run: Run, conversation: Conversation, max_chars: int) -> dict[str,
     if conversation.handle is not None:
         data[STATE] = conversation.handle
     return data
-
-
-def _media_blocks(run: Run) -> list[types.ContentBlock]:
-    """What the script returned or showed of images, audio and files."""
-    return [media_block(medium) for medium in run.media[:_MAX_MEDIA]]
 
 
 def media_block(medium: Media) -> types.ContentBlock:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Trail
     from moonbox.codemode.mode import CodeMode
     from moonbox.mcp.caller import Caller
-    from moonbox.mcp.upstreams.protocols import Clients
 
     Request = ServerRequestContext[Any, Any]
 
@@ -72,6 +71,7 @@ class MoonboxServer:
         self._mode = mode
         self._refresh = refresh
         upstreams = Upstreams(()) if upstreams is None else upstreams
+        self._cached = upstreams.cached
         self.upstreams = UpstreamStarter(upstreams, self.settings)
         self._resources = Resources(trail=trail, upstreams=upstreams)
         self._views = ToolViews(mode, self.settings)
@@ -138,7 +138,7 @@ class MoonboxServer:
         client = Client.of(context)
         await self.upstreams.wait()
         self._notifier.add(client)
-        cached = self.upstreams.cached()
+        cached = self._cached()
         meta: Any = {CACHED_KEY: list(cached)} if cached else None
         return types.ListToolsResult(tools=list(self._views.of(client).tools), _meta=meta)
 
@@ -242,10 +242,6 @@ class UpstreamStarter:
     def _seconds_left(self) -> float:
         return 0.0 if self._wait_until is None else max(0.0, self._wait_until - time.monotonic())
 
-    def cached(self) -> tuple[str, ...]:
-        """The servers whose tools are those of an earlier start."""
-        return self._upstreams.cached()
-
     async def stop(self) -> None:
         if self._upstreams and self._wait_until is not None:
             await self._upstreams.aclose()
@@ -271,15 +267,13 @@ def _client_features(context: Request, caller: Callable[[], Caller | None]) -> C
             capabilities = types.ClientCapabilities.model_validate(declared, by_name=False)
         except ValidationError:
             capabilities = None
-    clients: Clients = "current" if Client.of(context).modern else "earlier"
-    if capabilities is None:
-        return ClientFeatures(caller=caller, clients=clients)
+    known = capabilities or types.ClientCapabilities()
     return ClientFeatures(
-        sampling=capabilities.sampling is not None,
-        elicitation=capabilities.elicitation is not None,
-        roots=capabilities.roots is not None,
+        sampling=known.sampling is not None,
+        elicitation=known.elicitation is not None,
+        roots=known.roots is not None,
         caller=caller,
-        clients=clients,
+        clients="current" if Client.of(context).modern else "earlier",
     )
 
 

@@ -153,31 +153,24 @@ class ToolViews:
 
 
 def _mcp_tool(item: Definition, tool: Tool, modern: bool) -> types.Tool:
-    original = definition_of(tool)
-    if original is not None:
-        return _passed_on(original, item.name, modern)
-    annotations = annotations_of(tool).to_mcp()
-    returns = item.returns
+    """A tool of ours, or a server's as the server defines it; one that must be called as a task need not be."""
+    made = definition_of(tool)
+    if made is None:
+        annotations = annotations_of(tool).to_mcp()
+        made = types.Tool(
+            name=item.name,
+            description=item.description,
+            input_schema={"type": "object", **item.parameters},
+            output_schema=None if item.returns is None else dict(item.returns),
+            annotations=types.ToolAnnotations.model_validate(annotations) if annotations else None,
+        )
+    returns = made.output_schema
     if returns is not None and not modern and returns.get("type") != "object":
         returns = None  # the earlier protocol allows only objects
-    return types.Tool(
-        name=item.name,
-        description=item.description,
-        input_schema={"type": "object", **item.parameters},
-        output_schema=None if returns is None else dict(returns),
-        annotations=types.ToolAnnotations.model_validate(annotations) if annotations else None,
-    )
-
-
-def _passed_on(original: types.Tool, name: str, modern: bool) -> types.Tool:
-    """A server's tool as the server defines it, under our name; one that must be called as a task need not be."""
-    schema = original.output_schema
-    if schema is not None and not modern and schema.get("type") != "object":
-        schema = None
-    supports_tasks = original.execution is not None and original.execution.task_support in ("optional", "required")
+    supports_tasks = made.execution is not None and made.execution.task_support in ("optional", "required")
     execution = _AS_TASK if supports_tasks and not modern else None
-    tool = original.model_copy(update={"name": name, "execution": execution, "output_schema": schema})
-    portable = portable_value(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
+    changed = made.model_copy(update={"name": item.name, "execution": execution, "output_schema": returns})
+    portable = portable_value(changed.model_dump(mode="json", by_alias=True, exclude_none=True))
     return types.Tool.model_validate(portable, by_name=False)
 
 
@@ -252,7 +245,7 @@ class ToolRunner:
                 conversation=conversation.key,
                 labels={**client.labels, CONVERSATION: conversation.label},
                 run_id=call.id,
-                on_progress=call.advance,
+                on_progress=call.reported.advance,
             )
             if conversation.handle is not None and not await _has_globals(repl):
                 conversation = replace(conversation, handle=None)
@@ -268,7 +261,7 @@ class ToolRunner:
             while (await asyncio.to_thread(journal.whereabouts, call.id))[1:] == (False, True):
                 await asyncio.sleep(_LOOK_SECONDS)
             async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
-                reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.advance})
+                reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.reported.advance})
         except MoonboxError as problem:
             call.cut_off = True
             return error_result(in_doubt(call, problem.pending) if isinstance(problem, InDoubt) else str(problem))

@@ -20,7 +20,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
-from moonbox.mcp.server.auth import ConfiguredTokens, Verifier, configured_tokens
+from moonbox.mcp.server.auth import Verifier, configured_tokens
 from moonbox.mcp.server.limits import RequestRate, SessionShares
 from moonbox.mcp.server.sessions import current_owner
 from moonbox.net import guard
@@ -88,7 +88,7 @@ def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
     """The endpoint behind checks of Host and Origin, and of how many requests an address sends."""
     callers = guard.Callers(settings.host_names, frozenset(settings.origins))
     rate = RequestRate(settings.requests_per_minute)
-    tokens = ConfiguredTokens(configured_tokens(settings), [], None)
+    tokens = Verifier(settings)
 
     def sender(scope: guard.Scope) -> str:
         """Clients with a token of their own have a rate of their own: several may come from one address."""
@@ -118,9 +118,6 @@ class _Endpoint:
         self._shares = shares
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         owner, session = current_owner(), _header(scope, b"mcp-session-id")
         modern = _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
         if session is None and not modern and self._shares.is_full(owner):
