@@ -9,10 +9,13 @@ import pytest
 
 from tests.loopback_servers import serve, serve_raw
 from tests.mcp import peers
-from tests.mcp.mcp_driver import Driver
+from tests.mcp.mcp_driver import Driver, bearer, over_http
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from tests.mcp.mcp_driver import Session
 
 __all__ = ["serve", "serve_raw"]
 
@@ -35,6 +38,16 @@ def driver() -> Iterator[Driver]:
     made = Driver()
     yield made
     made.close()
+
+
+@pytest.fixture
+def as_(driver: Driver, url: str) -> Callable[..., AbstractContextManager[Session]]:
+    """Connects a client, by its name, to the server of a module's `url`."""
+
+    def connected(name: str, mode: str = "auto", **callbacks: Any) -> AbstractContextManager[Session]:
+        return driver.session(over_http(url, bearer(name)), mode=mode, **callbacks)
+
+    return connected
 
 
 @pytest.fixture

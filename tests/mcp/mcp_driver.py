@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -25,25 +26,6 @@ if TYPE_CHECKING:
 
     from mcp_types import CallToolResult
 
-__all__ = [
-    "ACCEPT",
-    "HELLO",
-    "HOLD",
-    "SERVE",
-    "TOKENS",
-    "Driver",
-    "Session",
-    "abandoned",
-    "bearer",
-    "http_server",
-    "moonbox",
-    "over_http",
-    "served",
-    "server_process",
-    "stdio",
-    "text",
-]
-
 SECONDS = 100
 """For whatever must happen; a machine may be slow."""
 TOKENS = {"alice": "alices-secret-token", "bob": "bobs-own-secret-token"}
@@ -55,6 +37,7 @@ tokens = {{ alice = "{TOKENS["alice"]}", bob = "{TOKENS["bob"]}" }}
 """The beginning of its configuration."""
 HOLD = """
 import asyncio
+import json
 import os
 from moonbox import Media, tool
 
@@ -81,6 +64,7 @@ HELLO = {
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
 }
 ACCEPT = {"Accept": "application/json, text/event-stream"}
+EARLIER, CURRENT = "2025-11-25", "2026-07-28"
 
 
 class Driver:
@@ -174,6 +158,63 @@ class Session:
 
     def resources(self) -> list[str]:
         return [resource.uri for resource in self.driver.run(self.client.list_resources()).resources]
+
+
+class Peer:
+    """A client of the earlier protocol that speaks JSON-RPC by itself: the SDK's has no tasks."""
+
+    def __init__(self, url: str, token: str = "none") -> None:
+        self.url = url
+        self.session: dict[str, str] = {}
+        self.http = httpx2.Client(headers={**ACCEPT, **bearer(token)}, timeout=SECONDS)
+        params = {**HELLO["params"], "protocolVersion": EARLIER}  # type: ignore[dict-item]
+        opened = self.post({**HELLO, "params": params})
+        self.session = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": EARLIER}
+        self.capabilities = answer_in(opened)["result"]["capabilities"]
+        self.post({"method": "notifications/initialized"})
+
+    def post(self, message: dict[str, Any], headers: dict[str, str] | None = None) -> httpx2.Response:
+        return self.http.post(self.url, json={"jsonrpc": "2.0", **message}, headers=headers or self.session)
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """The whole answer."""
+        return answer_in(self.post({"id": 2, "method": method, "params": params}))
+
+    def result(self, method: str, **params: Any) -> Any:
+        answer = self.ask(method, **params)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def start(self, source: str, **task: Any) -> Any:
+        """Run a script as a task."""
+        arguments = {"source_code": source}
+        return self.result("tools/call", name="lua_repl", arguments=arguments, task=task)["task"]
+
+    def close(self) -> None:
+        self.http.close()
+
+
+def answer_in(response: httpx2.Response) -> Any:
+    """The message with an id, from JSON or from a stream."""
+    if response.headers.get("content-type", "").startswith("application/json"):
+        return response.json()
+    lines = [line.removeprefix("data: ") for line in response.text.splitlines() if line.startswith("data: {")]
+    return next((message for message in map(json.loads, lines) if "id" in message and "method" not in message), None)
+
+
+def modern(method: str, params: dict[str, Any], **meta: Any) -> dict[str, Any]:
+    """A request of the current protocol: what httpx sends as its body and headers."""
+    envelope = {
+        "io.modelcontextprotocol/protocolVersion": CURRENT,
+        "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    body = {"jsonrpc": "2.0", "id": 3, "method": method}
+    name = params.get("name") or params.get("uri")
+    return {
+        "json": {**body, "params": {**params, "_meta": {**envelope, **meta, **params.get("_meta", {})}}},
+        "headers": {"MCP-Protocol-Version": CURRENT, "Mcp-Method": method, **({"Mcp-Name": name} if name else {})},
+    }
 
 
 async def abandoned(client: Client, source: str) -> None:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx2
 import pytest
 from mcp import MCPError
 from mcp_types import ElicitResult
@@ -27,7 +26,7 @@ from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import OutputTail
 from tests.loopback_servers import Answer
 from tests.mcp import peers
-from tests.mcp.mcp_driver import ACCEPT, HELLO, http_server, moonbox, over_http
+from tests.mcp.mcp_driver import Peer, http_server, moonbox, over_http
 from tests.programs import program
 from tests.waiting import wait_until
 
@@ -349,11 +348,8 @@ def _news(session: Session) -> int:
 
 def _left_without_a_word(url: str) -> None:
     """A client of the earlier protocol that lists the tools, opens the stream for news, and is gone."""
-    with httpx2.Client(headers=ACCEPT, timeout=30) as client:
-        opened = client.post(url, json=HELLO)
-        named = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-06-18"}
-        client.post(url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=named)
-        listed = client.post(url, json={"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, headers=named)
-        assert listed.status_code == 200
-        with client.stream("GET", url, headers=named) as stream:
-            assert stream.status_code == 200
+    peer = Peer(url)
+    assert peer.result("tools/list")["tools"]
+    with peer.http.stream("GET", url, headers=peer.session) as stream:
+        assert stream.status_code == 200
+    peer.close()

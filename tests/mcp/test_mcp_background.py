@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp_types import ElicitResult
 
-from tests.mcp.mcp_driver import HOLD, SERVE, Driver, Session, bearer, http_server, over_http, served, stdio, text
-from tests.mcp.test_mcp_tasks import Peer
+from tests.mcp.mcp_driver import HOLD, SERVE, Driver, Peer, Session, bearer, http_server, over_http, served, stdio, text
 from tests.waiting import await_until, wait_until
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.mcp.mcp_driver import SECONDS, SERVE, Driver, Session, bearer, over_http, server_process, text
+from tests.mcp.mcp_driver import SECONDS, SERVE, Driver, Peer, Session, bearer, over_http, server_process, text
 from tests.mcp.test_mcp_background import WAIT, handle, result_of
-from tests.mcp.test_mcp_tasks import Peer
 from tests.programs import program
 from tests.waiting import wait_until
 

@@ -11,12 +11,24 @@ import pytest
 from mcp import Client
 
 from moonbox.audit.sinks import open_trail
-from tests.mcp.mcp_driver import ACCEPT, HELLO, HOLD, SERVE, TOKENS, Session, abandoned, bearer, over_http, served, text
-from tests.waiting import wait_until
+from tests.mcp.mcp_driver import (
+    ACCEPT,
+    HELLO,
+    HOLD,
+    SECONDS,
+    SERVE,
+    TOKENS,
+    abandoned,
+    bearer,
+    modern,
+    over_http,
+    served,
+    text,
+)
+from tests.waiting import await_until, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.mcp.mcp_driver import Driver
@@ -27,6 +39,8 @@ max_calls = 4
 max_waiting = 4
 """
 TOOLS = f"""{HOLD}
+from moonbox import Tool
+
 @tool
 async def wait(seconds: float) -> float:
     await asyncio.sleep(seconds)
@@ -35,6 +49,9 @@ async def wait(seconds: float) -> float:
 @tool
 def broken() -> str:
     raise ValueError("no")
+
+region = {{"type": "object", "properties": {{"region": {{"type": "string", "x-mcp-header": "Region"}}}}}}
+place = Tool.from_schema(name="place", parameters=region, call=lambda given: given, policy="direct")
 """
 
 
@@ -47,14 +64,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(folder: Path) -> Iterator[str]:
     with served(folder, CONFIG, TOOLS) as address:
         yield address
-
-
-@pytest.fixture
-def as_(driver: Driver, url: str) -> Callable[..., AbstractContextManager[Session]]:
-    def connected(name: str, mode: str = "auto") -> AbstractContextManager[Session]:
-        return driver.session(over_http(url, bearer(name)), mode=mode)
-
-    return connected
 
 
 def _post(url: str, **headers: str) -> httpx2.Response:
@@ -201,13 +210,68 @@ def test_closing_the_request_stops_the_script(as_: Any, folder: Path) -> None:
         wait_until(lambda: trail.list(1)[0].kind == "cancelled")
 
 
+@pytest.fixture
+def asking() -> Iterator[httpx2.Client]:
+    """Of the current protocol, without the SDK."""
+    with httpx2.Client(headers={**ACCEPT, **bearer("alice")}, timeout=SECONDS) as client:
+        yield client
+
+
+def _script(source: str, **meta: Any) -> dict[str, Any]:
+    return modern("tools/call", {"name": "lua_repl", "arguments": {"source_code": source}}, **meta)
+
+
+def test_an_answer_is_json_unless_the_client_wants_more(url: str, asking: httpx2.Client, tmp_path: Path) -> None:
+    plain = asking.post(url, **_script("return 6 * 7"))
+    assert plain.headers["content-type"] == "application/json"
+    assert plain.json()["result"]["structuredContent"]["value"] == 42
+    gate, lines = tmp_path / "gate", []
+    source = f"return tools.hold{{path = '{gate}'}}"
+    with asking.stream("POST", url, **_script(source, progressToken="p")) as streamed:
+        assert streamed.headers["content-type"].startswith("text/event-stream")
+        for line in streamed.iter_lines():
+            lines.append(line)
+            if "notifications/progress" in line:
+                gate.touch()
+    assert '"value":"released"' in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({"Mcp-Param-Region": "north"}, 200), ({"Mcp-Param-Region": "south"}, 400), ({}, 400)],
+    ids=["equal", "different", "missing"],
+)
+def test_an_argument_that_is_bound_to_a_header_must_equal_it(
+    url: str, asking: httpx2.Client, headers: dict[str, str], status: int
+) -> None:
+    call = modern("tools/call", {"name": "place", "arguments": {"region": "north"}})
+    assert asking.post(url, json=call["json"], headers={**call["headers"], **headers}).status_code == status
+
+
+@pytest.mark.parametrize("meta", [{}, {"progressToken": "p"}], ids=["plain", "streamed"])
+def test_a_client_that_hangs_up_stops_its_script(
+    driver: Driver, url: str, asking: httpx2.Client, tmp_path: Path, meta: dict[str, Any]
+) -> None:
+    async def hang_up() -> None:
+        async with httpx2.AsyncClient(headers=asking.headers, timeout=SECONDS) as client:
+            source = f"return tools.hold{{path = '{tmp_path / 'gate'}'}}"
+            call = asyncio.create_task(client.post(url, **_script(source, **meta)))
+            await await_until((tmp_path / "gate.entered").exists)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+
+    driver.run(hang_up())
+    wait_until((tmp_path / "gate.cancelled").exists)
+    assert asking.post(url, **_script("return 1")).json()["result"]["structuredContent"]["value"] == 1
+
+
 def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("fifty")
 
     async def client(url: str, number: int) -> list[Any]:
         mode = "legacy" if number % 2 else "auto"
         async with Client(over_http(url), mode=mode) as opened:
-            assert [tool.name for tool in (await opened.list_tools()).tools] == ["lua_repl"]
+            assert [tool.name for tool in (await opened.list_tools()).tools] == ["lua_repl", "place"]
             values: list[Any] = []
             state: dict[str, str] = {}
             for step in range(3):

@@ -12,13 +12,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, Session, bearer, over_http, served, text
+from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, bearer, served, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from tests.mcp.mcp_driver import Driver
+    from collections.abc import Iterator
 
 CONFIG = f"""{SERVE}
 max_calls = 4
@@ -43,14 +40,6 @@ def delete(path: str) -> str:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with served(tmp_path_factory.mktemp("tenants"), CONFIG, TOOLS) as address:
         yield address
-
-
-@pytest.fixture
-def as_(driver: Driver, url: str) -> Callable[..., AbstractContextManager[Session]]:
-    def connected(name: str, mode: str = "auto") -> AbstractContextManager[Session]:
-        return driver.session(over_http(url, bearer(name)), mode=mode)
-
-    return connected
 
 
 def test_keys_in_the_results_of_one_are_not_shown_to_the_other(as_: Any) -> None:
@@ -111,7 +100,7 @@ def test_slow_clients_hold_nobody_up(as_: Any, url: str) -> None:
             connection.close()
 
 
-def test_an_approval_is_asked_of_the_client_that_needs_it(driver: Driver, url: str) -> None:
+def test_an_approval_is_asked_of_the_client_that_needs_it(as_: Any) -> None:
     asked: list[str] = []
 
     def answering(name: str, action: Literal["accept", "decline"]) -> Any:
@@ -125,8 +114,8 @@ def test_an_approval_is_asked_of_the_client_that_needs_it(driver: Driver, url: s
         return elicit
 
     with (
-        driver.session(over_http(url, bearer("alice")), elicitation_callback=answering("alice", "accept")) as alice,
-        driver.session(over_http(url, bearer("bob")), elicitation_callback=answering("bob", "decline")) as bob,
+        as_("alice", elicitation_callback=answering("alice", "accept")) as alice,
+        as_("bob", elicitation_callback=answering("bob", "decline")) as bob,
     ):
         assert json.dumps(text(alice.call("delete", {"path": "a"})))
         refused = bob.call("delete", {"path": "b"})

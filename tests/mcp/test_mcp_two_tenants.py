@@ -27,14 +27,23 @@ from moonbox.http.browser import BrowserAccess
 from moonbox.http.workbench import Workbench
 from moonbox.mcp.server.server import MoonboxServer
 from moonbox.mcp.server.web import create_app
-from tests.mcp.mcp_driver import ACCEPT, SERVE, TOKENS, bearer, server_process
+from tests.mcp.mcp_driver import (
+    CURRENT,
+    EARLIER,
+    HELLO,
+    SERVE,
+    TOKENS,
+    Peer,
+    answer_in,
+    modern,
+    server_process,
+)
 from tests.programs import program
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EARLIER, CURRENT = "2025-11-25", "2026-07-28"
 SERVER = Path(__file__).with_name("shared_server.py")
 CONFIG = f"""{SERVE}
 max_body = 100000
@@ -65,12 +74,9 @@ def refuse(text: str) -> str:
     raise ValueError(text)
 """
 META = {
-    "io.modelcontextprotocol/protocolVersion": CURRENT,
-    "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
     "io.modelcontextprotocol/logLevel": "debug",
 }
-HELLO = {"protocolVersion": EARLIER, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 EVERYTHING = """
 local found = {}
 for key, value in pairs(_G) do found[#found + 1] = key .. " = " .. tostring(value) end
@@ -79,62 +85,44 @@ return found
 LISTENED = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
 
 
-class Tenant:
+class Tenant(Peer):
     """A client that keeps every byte that it receives. Everything that it says of its own contains its word."""
 
     def __init__(self, url: str, token: str, word: str) -> None:
         self.word = word
         self.seen = bytearray()
-        self.ids: dict[str, str] = {}
-        self.url = url
-        self.http = httpx2.Client(headers={**ACCEPT, **bearer(token)}, timeout=100)
-        opened = self.post({"method": "initialize", "params": HELLO}, {})
-        self.ids["session"] = opened.headers["mcp-session-id"]
-        self.post({"method": "notifications/initialized"}, self.session(), notification=True)
-        self._read({"method": "GET", "headers": self.session()})
+        super().__init__(url, token)
+        self.ids = {"session": self.session["Mcp-Session-Id"]}
+        self._read({"method": "GET", "headers": self.session})
 
-    def session(self) -> dict[str, str]:
-        return {"Mcp-Session-Id": self.ids["session"], "MCP-Protocol-Version": EARLIER}
-
-    def post(self, message: dict[str, Any], headers: dict[str, str], *, notification: bool = False) -> Any:
-        body = {"jsonrpc": "2.0", **({} if notification else {"id": 2}), **message}
-        answer = self.http.post(self.url, json=body, headers=headers)
+    def post(self, message: dict[str, Any], headers: dict[str, str] | None = None) -> httpx2.Response:
+        answer = super().post(message, headers)
         self.seen += str(answer.headers).encode() + answer.content
         return answer
 
-    def ask(self, version: str, method: str, params: dict[str, Any]) -> Any:
+    def send(self, version: str, method: str, params: dict[str, Any]) -> Any:
         """The result, or None."""
         if version == EARLIER:
-            answer = self.post({"method": method, "params": params}, self.session())
+            answer = self.post({"id": 2, "method": method, "params": params})
         else:
-            message, headers = self.modern(method, params)
+            request = modern(method, params, **META)
             if method == "subscriptions/listen":
-                self._read({"method": "POST", "headers": headers, "json": {"jsonrpc": "2.0", "id": 3, **message}})
+                self._read({"method": "POST", **request})
                 return None
-            answer = self.post(message, headers)
-        lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if '"id"' in line]
-        return json.loads(lines[-1]).get("result") if lines and lines[-1].startswith("{") else None
-
-    def modern(self, method: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-        meta = {**META, **params.get("_meta", {})}
-        headers = {"MCP-Protocol-Version": CURRENT, "Mcp-Method": method}
-        name = params.get("name") or params.get("uri")
-        return {"method": method, "params": {**params, "_meta": meta}}, {
-            **headers,
-            **({"Mcp-Name": name} if name else {}),
-        }
+            answer = self.post(request["json"], request["headers"])
+        return (answer_in(answer) or {}).get("result") if answer.content else None
 
     def script(self, version: str, source: str, *, held: bool = False, **more: Any) -> Any:
         """The result, however long it takes; of one that is `held`, what is said of it meanwhile."""
         arguments = {"source_code": source, **more.pop("arguments", {})}
-        result = self.ask(version, "tools/call", {"name": "lua_repl", "arguments": arguments, **more})
+        result = self.send(version, "tools/call", {"name": "lua_repl", "arguments": arguments, **more})
         while not held and ((result or {}).get("structuredContent") or {}).get("running"):
             result = self.wait(version, result["structuredContent"]["run"], seconds=60)
         return result
 
     def wait(self, version: str, run_id: str, **more: Any) -> Any:
         arguments = {"run_id": run_id, "seconds": 0, **more}
-        return self.ask(version, "tools/call", {"name": "lua_repl_wait", "arguments": arguments})
+        return self.send(version, "tools/call", {"name": "lua_repl_wait", "arguments": arguments})
 
     def has_seen(self, *texts: str) -> bool:
         return all(text.encode() in self.seen for text in texts)
@@ -180,13 +168,13 @@ def calls(me: Tenant, version: str) -> None:
     me.wait(version, me.ids["background"])
     picture = me.script(version, f"return tools.shared.picture{{text = '{word}'}}")
     me.ids["media"] = picture["structuredContent"]["value"]["media"]
-    me.ask(version, "tools/call", {"name": "refuse", "arguments": {"text": word}})
-    asked = me.ask(version, "tools/call", {"name": "delete", "arguments": {"path": word}})
+    me.send(version, "tools/call", {"name": "refuse", "arguments": {"text": word}})
+    asked = me.send(version, "tools/call", {"name": "delete", "arguments": {"path": word}})
     if version == CURRENT:
         me.ids["request"] = asked["requestState"]
     else:
         task = {"name": "lua_repl", "arguments": {"source_code": f"return '{word}'"}, "task": {"ttl": 600_000}}
-        me.ids["task"] = me.ask(version, "tools/call", task)["task"]["taskId"]
+        me.ids["task"] = me.send(version, "tools/call", task)["task"]["taskId"]
 
 
 def stolen_calls(me: Tenant, version: str, other: dict[str, str]) -> None:
@@ -206,7 +194,7 @@ def stolen_calls(me: Tenant, version: str, other: dict[str, str]) -> None:
         me.script(version, source)
     answers = {"question-1": {"action": "accept", "content": {}}}
     state = {"requestState": other["request"], "inputResponses": answers}
-    me.ask(version, "tools/call", {"name": "delete", "arguments": {"path": "x"}, **state})
+    me.send(version, "tools/call", {"name": "delete", "arguments": {"path": "x"}, **state})
 
 
 def own(word: str, ids: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
@@ -215,7 +203,7 @@ def own(word: str, ids: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
     listened = {**dict.fromkeys(LISTENED, True), "resourceSubscriptions": [note["uri"]]}
     argument = {"ref": {"type": "ref/prompt", "name": "shared_greet"}, "argument": {"name": "text", "value": word}}
     return {
-        "initialize": [HELLO],
+        "initialize": [HELLO["params"]],
         "ping": [{}],
         "server/discover": [{}],
         "tools/list": [{}],
@@ -264,7 +252,7 @@ def go_through(me: Tenant, other: Tenant | None = None) -> None:
             stolen_calls(me, version, other.ids)
         for method, several in (own(me.word, me.ids) if other is None else stolen(other.ids)).items():
             for params in several:
-                me.ask(version, method, params)
+                me.send(version, method, params)
 
 
 @pytest.fixture(scope="module")
@@ -320,8 +308,8 @@ def test_nothing_is_seen_in_the_ordinary_course(tenants: tuple[Tenant, Tenant]) 
 
 def test_every_resource_of_ours_has_a_case(tenants: tuple[Tenant, Tenant]) -> None:
     alice, _ = tenants
-    templates = alice.ask(EARLIER, "resources/templates/list", {})["resourceTemplates"]
-    listed = alice.ask(EARLIER, "resources/list", {})["resources"]
+    templates = alice.send(EARLIER, "resources/templates/list", {})["resourceTemplates"]
+    listed = alice.send(EARLIER, "resources/list", {})["resources"]
     ours = [item.get("uriTemplate", item.get("uri")) for item in (*templates, *listed)]
     kinds = {uri.removeprefix("moonbox://").partition("/")[0] for uri in ours if uri.startswith("moonbox://")}
     assert kinds == {uri.removeprefix("moonbox://").partition("/")[0] for uri in resources(alice.ids).values()}
@@ -334,9 +322,9 @@ def test_nothing_is_had_by_its_name(tenants: tuple[Tenant, Tenant]) -> None:
         for _ in range(4):  # until the server is given time before its next start
             other.script(CURRENT, f"return tools.shared.crash{{text = '{other.word}'}}")
         go_through(one, other)
-        taken = {**one.session(), "Mcp-Session-Id": other.ids["session"]}
+        taken = {**one.session, "Mcp-Session-Id": other.ids["session"]}
         for method in own("x", {}):
-            assert one.post({"method": method, "params": {}}, taken).status_code == 404
+            assert one.post({"id": 2, "method": method, "params": {}}, taken).status_code == 404
         for verb in ("GET", "DELETE"):
             answer = one.http.request(verb, one.url, headers={**taken, "Last-Event-ID": "1"})
             one.seen += answer.content
