@@ -152,21 +152,6 @@ def test_a_kept_tool_may_come_later() -> None:
         CodeMode(box, keep_visible=["farther.ask"], later=["far"])
 
 
-def test_only_direct_tools_alone_are_kept_from_scripts() -> None:
-    @tool
-    def open_one() -> int:
-        """One."""
-        return 1
-
-    closed = open_one.with_(name="closed", policy="direct")
-    with Sandbox([open_one, closed]) as box, CodeMode(box, keep_visible=["open_one", "closed"]) as mode:
-        assert [tool.path for tool in mode.direct_tools] == ["open_one", "closed"]
-        assert mode.handle("lua_repl", {"source_code": "return tools.open_one{}"}) == "1"
-        refused = mode.handle("lua_repl", {"source_code": "return tools.closed{}"})
-        assert "scripts cannot call 'closed'; call the tool 'closed' directly, outside a script" in refused
-        assert mode.description.endswith("Scripts may also call, as tools.<name>: open_one.")
-
-
 def test_narration_is_filled_in_for_scripts() -> None:
     schema = {
         "type": "object",

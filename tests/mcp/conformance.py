@@ -12,18 +12,17 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.mcp import peers
+from tests.mcp.mcp_driver import server_process
 from tests.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = ["CLIENT_SCENARIOS", "SERVER_RUNS", "expected", "run_clients", "run_server", "server_for"]
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "mcp-conformance.md"
@@ -114,8 +113,7 @@ def server_for(run: str, folder: Path) -> Iterator[str]:
         if run == "moonbox":
             yield stack.enter_context(_moonbox("", folder))
             return
-        command = program(HERE / "everything_server.py", "http", "0", *_FLAGS.get(run, ()))
-        url = stack.enter_context(_process(command, folder, "stdout"))
+        url = stack.enter_context(_everything(*_FLAGS.get(run, ())))
         if run != "alone":
             protocol = 'protocol = "current"\n' if run == "everything" else ""
             url = stack.enter_context(_moonbox(_BEHIND.format(url=url) + protocol, folder))
@@ -124,30 +122,23 @@ def server_for(run: str, folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _moonbox(config: str, folder: Path) -> Iterator[str]:
-    file = folder / "moonbox.toml"
-    file.write_text(f"[audit]\nenabled = false\n{config}")
-    command = program("-m", "moonbox", "serve", "--http", "--port", "0", "--config", file)
-    with _process(command, folder, "stderr") as url:
+    (folder / "moonbox.toml").write_text(f"[audit]\nenabled = false\n{config}")
+    with server_process(env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as (url, _):
         yield url.replace("127.0.0.1", "localhost")
 
 
 @contextlib.contextmanager
-def _process(command: list[str], folder: Path, stream: str) -> Iterator[str]:
-    """A server that writes its address on its first line."""
-    import os
-
-    environment = {**os.environ, "MOONBOX_HOME": str(folder / "home"), "MOONBOX_TRUST": "1"}
-    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: subprocess.PIPE}
-    process = subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
-    try:
-        output = getattr(process, stream)
-        match = re.search(r"http://\S+", output.readline())
-        assert match is not None
-        yield match[0]
-    finally:
-        process.terminate()
-        process.wait(30)
-        getattr(process, stream).close()
+def _everything(*flags: str) -> Iterator[str]:
+    """The everything-server, which writes its address."""
+    command = program(HERE / "everything_server.py", "http", "0", *flags)
+    process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    with process.stdout as output:
+        try:
+            yield output.readline().strip()
+        finally:
+            process.kill()
+            process.wait(30)
 
 
 def expected(table: str) -> dict[str, dict[str, str]]:

@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import json
 import re
-import secrets
 import socket
 import sys
 import warnings
@@ -23,7 +22,6 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server
 from mcp.server.connection import allowed_log_levels
-from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPDeprecationWarning
@@ -126,6 +124,28 @@ TOOLS = [
     _tool("test_touch_resource", "Changes a resource.", _text_parameter("uri")),
     _tool("test_wait", "Never ends; says in a resource when it is cancelled."),
 ]
+IMAGE = types.ImageContent(data=PNG, mime_type="image/png")
+
+
+def _embedded(uri: str, kind: str, text: str) -> types.EmbeddedResource:
+    return types.EmbeddedResource(resource=types.TextResourceContents(uri=uri, mime_type=kind, text=text))
+
+
+RESULTS: dict[str, list[Any]] = {
+    "test_simple_text": [types.TextContent(text="This is a simple text response for testing.")],
+    "test_image_content": [IMAGE],
+    "test_audio_content": [types.AudioContent(data=WAV, mime_type="audio/wav")],
+    "test_embedded_resource": [
+        _embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.")
+    ],
+    "test_multiple_content_types": [
+        types.TextContent(text="Multiple content types test:"),
+        IMAGE,
+        _embedded("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
+    ],
+    "test_error_handling": [types.TextContent(text="This tool intentionally returns an error for testing")],
+}
+"""Of the tools that always return the same."""
 PROMPTS = [
     types.Prompt(name="test_simple_prompt", description="A prompt without arguments.", icons=[ICON]),
     types.Prompt(
@@ -206,6 +226,8 @@ class Everything:
         return types.ListToolsResult(tools=tools[start:after], next_cursor=str(after) if after < len(tools) else None)
 
     async def call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> Any:
+        if params.name in RESULTS:
+            return types.CallToolResult(content=RESULTS[params.name], is_error=params.name == "test_error_handling")
         handler = getattr(self, f"_{params.name}", None)
         if handler is None:
             return _text(f"{params.name} was called")
@@ -215,43 +237,12 @@ class Everything:
         except _InputRequired as question:
             return types.InputRequiredResult(input_requests={"question": question.request}, request_state="asked")
 
-    async def _test_simple_text(self, *_: Any) -> types.CallToolResult:
-        return _text("This is a simple text response for testing.")
-
-    async def _test_image_content(self, *_: Any) -> types.CallToolResult:
-        return types.CallToolResult(content=[types.ImageContent(data=PNG, mime_type="image/png")])
-
-    async def _test_audio_content(self, *_: Any) -> types.CallToolResult:
-        return types.CallToolResult(content=[types.AudioContent(data=WAV, mime_type="audio/wav")])
-
-    async def _test_embedded_resource(self, *_: Any) -> types.CallToolResult:
-        contents = types.TextResourceContents(
-            uri="test://embedded-resource", mime_type="text/plain", text="This is an embedded resource content."
-        )
-        return types.CallToolResult(content=[types.EmbeddedResource(resource=contents)])
-
-    async def _test_multiple_content_types(self, *_: Any) -> types.CallToolResult:
-        contents = types.TextResourceContents(
-            uri="test://mixed-content-resource", mime_type="application/json", text='{"test":"data","value":123}'
-        )
-        return types.CallToolResult(
-            content=[
-                types.TextContent(text="Multiple content types test:"),
-                types.ImageContent(data=PNG, mime_type="image/png"),
-                types.EmbeddedResource(resource=contents),
-            ]
-        )
-
     async def _test_tool_with_logging(self, ctx: Any, _: Any) -> types.CallToolResult:
         for message in ("Tool execution started", "Tool processing data", "Tool execution completed"):
             await _log(ctx, "info", message)
             await asyncio.sleep(0.05)
         await _log(ctx, "debug", "A detail")
         return _text("Tool with logging executed successfully")
-
-    async def _test_error_handling(self, *_: Any) -> types.CallToolResult:
-        result = _text("This tool intentionally returns an error for testing")
-        return result.model_copy(update={"is_error": True})
 
     async def _test_tool_with_progress(self, ctx: Any, _: Any) -> types.CallToolResult:
         for step in (0, 50, 100):
@@ -271,12 +262,10 @@ class Everything:
         return _text(f"User response: action={answer.action}, content={json.dumps(answer.content)}")
 
     async def _test_elicitation_sep1034_defaults(self, ctx: Any, _: Any) -> types.CallToolResult:
-        answer = await _elicit(ctx, "Please review the defaults", DEFAULTS)
-        return _text(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}")
+        return await _completed(ctx, "Please review the defaults", DEFAULTS)
 
     async def _test_elicitation_sep1330_enums(self, ctx: Any, _: Any) -> types.CallToolResult:
-        answer = await _elicit(ctx, "Please choose", ENUMS)
-        return _text(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}")
+        return await _completed(ctx, "Please choose", ENUMS)
 
     async def _test_roots(self, ctx: Any, _: Any) -> types.CallToolResult:
         answer = await _ask(ctx, types.ListRootsRequest(), types.ListRootsResult)
@@ -335,18 +324,10 @@ class Everything:
                 text = f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"
                 blocks = [types.TextContent(text=text)]
             case "test_prompt_with_embedded_resource":
-                contents = types.TextResourceContents(
-                    uri=given["resourceUri"], mime_type="text/plain", text="Embedded resource content for testing."
-                )
-                blocks = [
-                    types.EmbeddedResource(resource=contents),
-                    types.TextContent(text="Please process the embedded resource above."),
-                ]
+                embedded = _embedded(given["resourceUri"], "text/plain", "Embedded resource content for testing.")
+                blocks = [embedded, types.TextContent(text="Please process the embedded resource above.")]
             case "test_prompt_with_image":
-                blocks = [
-                    types.ImageContent(data=PNG, mime_type="image/png"),
-                    types.TextContent(text="Please analyze the image above."),
-                ]
+                blocks = [IMAGE, types.TextContent(text="Please analyze the image above.")]
             case _:
                 raise MCPError(types.INVALID_PARAMS, f"unknown prompt {params.name}")
         messages = [types.PromptMessage(role="user", content=block) for block in blocks]
@@ -414,29 +395,6 @@ class _Announcing(Server[Any]):
         return super().create_initialization_options(options or changes, *more)
 
 
-class Events(EventStore):
-    """All events of all streams, in memory."""
-
-    def __init__(self) -> None:
-        self._events: list[tuple[str, str, Any]] = []
-
-    async def store_event(self, stream_id: str, message: Any) -> str:
-        name = secrets.token_hex(8)
-        self._events.append((name, stream_id, message))
-        return name
-
-    async def replay_events_after(self, last_event_id: str, send_callback: Any) -> str | None:
-        names = [name for name, _, _ in self._events]
-        if last_event_id not in names:
-            return None
-        place = names.index(last_event_id)
-        stream = self._events[place][1]
-        for name, of, message in self._events[place + 1 :]:
-            if of == stream and message is not None:
-                await send_callback(EventMessage(message, name))
-        return stream
-
-
 def _text(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
@@ -462,6 +420,11 @@ async def _elicit(ctx: Any, message: str, schema: dict[str, Any]) -> types.Elici
     return await _ask(ctx, types.ElicitRequest(params=params), types.ElicitResult)
 
 
+async def _completed(ctx: Any, message: str, schema: dict[str, Any]) -> types.CallToolResult:
+    answer = await _elicit(ctx, message, schema)
+    return _text(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}")
+
+
 async def _log(ctx: Any, level: Any, data: Any) -> None:
     if level not in allowed_log_levels(ctx.protocol_version, ctx.meta):
         return
@@ -476,11 +439,13 @@ def http_app(*, legacy: bool) -> Any:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
+    from moonbox.mcp.server.web import EventLog
+
     security = TransportSecuritySettings(
         allowed_hosts=["127.0.0.1:*", "localhost:*"], allowed_origins=["http://127.0.0.1:*", "http://localhost:*"]
     )
     manager = StreamableHTTPSessionManager(
-        Everything(legacy=legacy).app, event_store=Events(), retry_interval=500, security_settings=security
+        Everything(legacy=legacy).app, event_store=EventLog(), retry_interval=500, security_settings=security
     )
 
     @contextlib.asynccontextmanager

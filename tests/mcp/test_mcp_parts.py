@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -36,31 +35,7 @@ def texts(*parts: str, **more: Any) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=part) for part in parts], **more)
 
 
-@pytest.mark.parametrize(
-    ("result", "value"),
-    [
-        (texts("a"), "a"),
-        (texts(), None),
-        (texts("a", "b"), "a\nb"),
-        (texts('{"a": 1}', "[2]"), [{"a": 1}, [2]]),
-        (texts('{"a": 1}', "and words"), '{"a": 1}\nand words'),
-        (texts("words", structured_content={"a": 1}), {"a": 1}),
-        (texts("words", structured_content={"result": 5}), {"result": 5}),
-    ],
-)
-def test_results_become_data(result: types.CallToolResult, value: Any) -> None:
-    assert result_value(result, None) == value
-
-
-def test_a_value_wrapped_for_the_protocol_is_unwrapped() -> None:
-    schema = {"type": "object", "x-fastmcp-wrap-result": True, "properties": {"result": {"type": "integer"}}}
-    assert result_value(texts("5", structured_content={"result": 5}), schema) == 5
-    told = types.CallToolResult(
-        content=[], structured_content={"result": [1]}, _meta={"fastmcp": {"wrap_result": True}}
-    )
-    assert result_value(told, None) == [1]
-
-
+WRAPPED = {"type": "object", "x-fastmcp-wrap-result": True, "properties": {"result": {"type": "integer"}}}
 FAILED = {
     "isError": True,
     "content": [{"type": "text", "text": "no such thing"}],
@@ -69,18 +44,43 @@ FAILED = {
 
 
 @pytest.mark.parametrize(
-    "result",
-    [texts("", structured_content=FAILED), texts(json.dumps(FAILED)), texts("", structured_content={"result": FAILED})],
+    ("result", "schema", "value"),
+    [
+        (texts("a"), None, "a"),
+        (texts(), None, None),
+        (texts("a", "b"), None, "a\nb"),
+        (texts('{"a": 1}', "[2]"), None, [{"a": 1}, [2]]),
+        (texts('{"a": 1}', "and words"), None, '{"a": 1}\nand words'),
+        (texts("words", structured_content={"a": 1}), None, {"a": 1}),
+        (texts("words", structured_content={"result": 5}), None, {"result": 5}),
+        (texts("5", structured_content={"result": 5}), WRAPPED, 5),
+        (texts(structured_content={"result": [1]}, _meta={"fastmcp": {"wrap_result": True}}), None, [1]),
+        (texts("", structured_content={"isError": True, "n": 1}), None, {"isError": True, "n": 1}),
+    ],
 )
-def test_a_failure_told_as_data_is_an_error(result: types.CallToolResult) -> None:
-    schema = {"type": "object", "x-fastmcp-wrap-result": True}
+def test_results_become_data(result: types.CallToolResult, schema: Any, value: Any) -> None:
+    assert result_value(result, schema) == value
+
+
+@pytest.mark.parametrize(
+    ("result", "message", "code", "data"),
+    [
+        (texts("", structured_content=FAILED), "no such thing", "gone", None),
+        (texts(json.dumps(FAILED)), "no such thing", "gone", None),
+        (texts("", structured_content={"result": FAILED}), "no such thing", "gone", None),
+        (
+            texts("no such thing", is_error=True, structured_content={"code": "not_found", "id": 7}),
+            *("no such thing", "not_found", {"code": "not_found", "id": 7}),
+        ),
+        (texts(is_error=True), "the tool failed without a message", "tool_error", None),
+    ],
+    ids=["as data", "as text", "wrapped", "with data", "without words"],
+)
+def test_a_failure_is_an_error_with_its_words(result: types.CallToolResult, message: str, code: str, data: Any) -> None:
     with pytest.raises(ToolError) as caught:
-        result_value(result, schema)
-    assert (caught.value.message, caught.value.code) == ("no such thing", "gone")
-
-
-def test_data_that_only_looks_like_a_failure_is_data() -> None:
-    assert result_value(texts("", structured_content={"isError": True, "n": 1}), None) == {"isError": True, "n": 1}
+        result_value(result, {"type": "object", "x-fastmcp-wrap-result": True})
+    assert (caught.value.message, caught.value.code) == (message, code)
+    assert data is None or caught.value.data == data
 
 
 def test_sounds_and_blobs_are_media() -> None:
@@ -104,15 +104,6 @@ def test_sounds_and_blobs_are_media() -> None:
 )
 def test_media_of_hostile_servers(data: str, kind: str, value: Any) -> None:
     assert result_value(types.CallToolResult(content=[types.ImageContent(data=data, mime_type=kind)]), None) == value
-
-
-def test_an_error_keeps_its_words_and_its_data() -> None:
-    with pytest.raises(ToolError) as caught:
-        result_value(texts("no such thing", is_error=True, structured_content={"code": "not_found", "id": 7}), None)
-    assert (caught.value.message, caught.value.code) == ("no such thing", "not_found")
-    assert caught.value.data == {"code": "not_found", "id": 7}
-    with pytest.raises(ToolError, match=r"^the tool failed without a message$"):
-        result_value(texts(is_error=True), None)
 
 
 def test_the_tail_keeps_the_end() -> None:
@@ -204,7 +195,7 @@ def test_a_rate_is_counted_for_each_address() -> None:
     assert len(rate) == 2
 
 
-def _follower(owner: str, session: str) -> Client:
+def _follower(owner: str, session: str | None) -> Client:
     channel: Any = object()
     return Client(owner, session, "127.0.0.1", False, None, channel, None, False)
 
@@ -280,24 +271,16 @@ def test_a_script_that_ends_just_when_its_client_has_waited_enough_is_not_told_a
     assert asyncio.run(main()) == "done"
 
 
-@dataclass
-class _Client:
-    owner: str = "local"
-    session: str | None = None
-    address: str = "127.0.0.1"
-
-
 def test_conversations_go_by_name_handle_and_session() -> None:
-    client: Any = _Client()
+    client = _follower("local", None)
     fresh = conversation_of(client, None, None, ())
     assert fresh.handle is not None
     known = {fresh.key}
     assert conversation_of(client, None, fresh.handle, known).key == fresh.key
-    other: Any = _Client(owner="other")
-    lost = conversation_of(other, None, fresh.handle, known)
+    lost = conversation_of(_follower("other", None), None, fresh.handle, known)
     assert lost.key != fresh.key
     assert lost.note == f"the state {fresh.handle!r} no longer exists; this script started with new globals"
-    session: Any = _Client(session="s")
+    session = _follower("local", "s")
     assert conversation_of(session, None, None, known).handle is None
     named = conversation_of(session, "mine|x", None, known).key
     assert (named, owner_of(named)) == ("local|named|mine/x", "local")

@@ -32,10 +32,27 @@ port = 8000
 """
 
 
+PATH = Path("moonbox.toml")
+
+
 def run(*args: str, answer: str | None = None, fails: bool = False) -> str:
+    """What the command says, on one line."""
     result = CliRunner().invoke(app, ["mcp", *args], input=answer)
     assert (result.exit_code != 0) is fails, result.output
-    return result.output
+    return " ".join(result.output.split())
+
+
+def servers() -> Any:
+    """Those in moonbox.toml."""
+    return tomllib.loads(PATH.read_text())["mcp"]["servers"]
+
+
+def client_file(path: str, text: Any) -> Path:
+    """A client's file, with JSON if it is not text."""
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text if isinstance(text, str) else json.dumps(text))
+    return file
 
 
 @pytest.fixture(autouse=True)
@@ -46,54 +63,53 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOONBOX_KEYRING", "off")
 
 
+@pytest.fixture
+def file() -> Path:
+    """A configuration that is there already."""
+    PATH.write_text(FILE)
+    return PATH
+
+
 @pytest.mark.parametrize(
     ("args", "table"),
     [
         (("--", "uvx", "mcp-server-time", "--local"), {"command": "uvx", "args": ["mcp-server-time", "--local"]}),
         (("--url", "https://a.example/mcp"), {"url": "https://a.example/mcp"}),
-        (
-            ("--env", "KEY=a=b", "--", "server"),
-            {"command": "server", "env": {"KEY": "a=b"}},
-        ),
+        (("--env", "KEY=a=b", "--", "server"), {"command": "server", "env": {"KEY": "a=b"}}),
         (
             ("--url", "https://a.example/mcp", "--header", "X-Key=${KEY:-x}"),
             {"url": "https://a.example/mcp", "headers": {"X-Key": "${KEY:-x}"}},
         ),
     ],
 )
-def test_add_and_remove_one_server(args: tuple[str, ...], table: dict[str, Any]) -> None:
-    path = Path("moonbox.toml")
-    path.write_text(FILE)
+def test_add_and_remove_one_server(file: Path, args: tuple[str, ...], table: dict[str, Any]) -> None:
     assert "added the MCP server 'new'" in run("add", "new", *args)
-    assert path.read_text().startswith(FILE)
-    assert tomllib.loads(path.read_text())["mcp"]["servers"]["new"] == table
+    assert file.read_text().startswith(FILE)
+    assert servers()["new"] == table
     assert "removed the MCP server 'new'" in run("remove", "new")
-    assert path.read_text().strip() == FILE.strip()
+    assert file.read_text().strip() == FILE.strip()
 
 
 def test_a_new_file_is_for_its_owner_alone() -> None:
     run("add", "time", "--env", "TOKEN=secret", "--", "uvx", "mcp-server-time")
-    assert stat.S_IMODE(Path("moonbox.toml").stat().st_mode) == 0o600
+    assert stat.S_IMODE(PATH.stat().st_mode) == 0o600
 
 
-def test_remove_takes_the_tables_below_along_and_nothing_else() -> None:
-    path = Path("moonbox.toml")
-    path.write_text(FILE)
-    imports.remove_server(path, "old")
-    assert path.read_text() == '# mine\n[sandbox]\nlanguage = "lua"  # and this\n\n[serve]\nport = 8000\n'
+def test_remove_takes_the_tables_below_along_and_nothing_else(file: Path) -> None:
+    imports.remove_server(file, "old")
+    assert file.read_text() == '# mine\n[sandbox]\nlanguage = "lua"  # and this\n\n[serve]\nport = 8000\n'
     with pytest.raises(UsageError, match="unknown MCP server 'old'"):
-        imports.remove_server(path, "old")
+        imports.remove_server(file, "old")
 
 
 def test_what_cannot_be_changed_safely_is_left_alone() -> None:
-    path = Path("moonbox.toml")
     text = 'mcp = { servers = { old = { command = "x" } } }\n'
-    path.write_text(text)
+    PATH.write_text(text)
     with pytest.raises(ConfigError, match="cannot be changed safely; add this by hand"):
-        imports.add_servers(path, {"new": {"command": "y"}})
+        imports.add_servers(PATH, {"new": {"command": "y"}})
     with pytest.raises(ConfigError, match="cannot be changed safely; remove"):
-        imports.remove_server(path, "old")
-    assert path.read_text() == text
+        imports.remove_server(PATH, "old")
+    assert PATH.read_text() == text
 
 
 @pytest.mark.parametrize(
@@ -111,49 +127,40 @@ def test_what_cannot_be_changed_safely_is_left_alone() -> None:
         (("uninstall",), "--client is required"),
     ],
 )
-def test_refusals(args: tuple[str, ...], message: str) -> None:
-    Path("moonbox.toml").write_text(FILE)
-    assert message in " ".join(run(*args, fails=True).split())
-    assert Path("moonbox.toml").read_text() == FILE
+def test_refusals(file: Path, args: tuple[str, ...], message: str) -> None:
+    assert message in run(*args, fails=True)
+    assert file.read_text() == FILE
 
 
 def test_what_vscode_asks_for_is_a_variable_and_nobody_has_to_answer() -> None:
     old = {"servers": {"one": {"command": "x", "env": {"K": "${input:api-key}", "D": "${env:DIR}/${input:2nd}"}}}}
-    file = Path(".vscode/mcp.json")
-    file.parent.mkdir()
-    file.write_text(json.dumps(old))
+    theirs = client_file(".vscode/mcp.json", old)
     run("add", "--from", "vscode")
-    data = tomllib.loads(Path("moonbox.toml").read_text())
-    assert data["mcp"]["servers"]["one"]["env"] == {"K": "${API_KEY}", "D": "${DIR}/${INPUT_2ND}"}
-    assert json.loads(file.read_text()) == old
+    assert servers()["one"]["env"] == {"K": "${API_KEY}", "D": "${DIR}/${INPUT_2ND}"}
+    assert json.loads(theirs.read_text()) == old
 
 
-def test_a_client_s_file_that_cannot_be_taken_over_changes_nothing() -> None:
-    Path("moonbox.toml").write_text(FILE)
-    Path(".mcp.json").write_text('{"mcpServers": {"a": {"command": "x", "args": ["${command:key}"]}}}')
-    assert "is not the name of an environment variable" in " ".join(run("add", "--from", "claude", fails=True).split())
-    assert Path("moonbox.toml").read_text() == FILE
+def test_a_client_s_file_that_cannot_be_taken_over_changes_nothing(file: Path) -> None:
+    client_file(".mcp.json", '{"mcpServers": {"a": {"command": "x", "args": ["${command:key}"]}}}')
+    assert "is not the name of an environment variable" in run("add", "--from", "claude", fails=True)
+    assert file.read_text() == FILE
 
 
-def test_servers_of_a_client_that_are_invalid_or_exist_are_left_out() -> None:
-    path, theirs = Path("moonbox.toml"), Path(".cursor/mcp.json")
-    path.write_text(FILE)
-    theirs.parent.mkdir()
-    servers = {"old": {"command": "other"}, "bad": {"foo": 1}, "worse": [1], "new": {"url": "https://a.example/mcp"}}
-    theirs.write_text(json.dumps({"mcpServers": servers}))
-    output = " ".join(run("add", "--from", "cursor", "--keep-old").split())
+def test_servers_of_a_client_that_are_invalid_or_exist_are_left_out(file: Path) -> None:
+    listed = {"old": {"command": "other"}, "bad": {"foo": 1}, "worse": [1], "new": {"url": "https://a.example/mcp"}}
+    client_file(".cursor/mcp.json", {"mcpServers": listed})
+    output = run("add", "--from", "cursor", "--keep-old")
     assert "left out 'bad' of .cursor/mcp.json: [mcp.servers.bad] set either command or url" in output.replace(
         f"{Path.cwd()}/", ""
     )
     assert "worse must be an object, not [1]" in output
     assert "already has 'old'; use --replace to replace it" in output
     assert "added 1 MCP server" in output
-    after = path.read_text()
-    assert tomllib.loads(after)["mcp"]["servers"].keys() == {"old", "new"}
-    assert tomllib.loads(after)["mcp"]["servers"]["old"]["command"] == "x"
-    again = " ".join(run("add", "--from", "cursor", fails=True).split())
+    assert (servers().keys(), servers()["old"]["command"]) == ({"old", "new"}, "x")
+    after = file.read_text()
+    again = run("add", "--from", "cursor", fails=True)
     assert "already has 'old', 'new'; use --replace to replace them" in again
-    assert path.read_text() == after
+    assert file.read_text() == after
 
 
 @pytest.mark.parametrize(
@@ -167,10 +174,9 @@ def test_servers_of_a_client_that_are_invalid_or_exist_are_left_out() -> None:
     ids=["broken", "list", "empty", "invalid"],
 )
 def test_a_file_without_servers_is_told_as_such(text: str, message: str) -> None:
-    Path(".cursor").mkdir()
-    Path(".cursor/mcp.json").write_text(text)
-    assert message in " ".join(run("add", "--from", "cursor", fails=True).split())
-    assert not Path("moonbox.toml").exists()
+    client_file(".cursor/mcp.json", text)
+    assert message in run("add", "--from", "cursor", fails=True)
+    assert not PATH.exists()
 
 
 def test_a_program_that_is_not_there_is_told_at_once() -> None:
@@ -178,12 +184,10 @@ def test_a_program_that_is_not_there_is_told_at_once() -> None:
     assert "warning" not in run("add", "shell", "--", "sh")
 
 
-def test_replace() -> None:
-    Path("moonbox.toml").write_text(FILE)
+def test_replace(file: Path) -> None:
     run("add", "old", "--replace", "--url", "https://a.example/mcp")
-    data = tomllib.loads(Path("moonbox.toml").read_text())
-    assert data["mcp"]["servers"] == {"old": {"url": "https://a.example/mcp"}}
-    assert data["serve"] == {"port": 8000}
+    assert servers() == {"old": {"url": "https://a.example/mcp"}}
+    assert tomllib.loads(file.read_text())["serve"] == {"port": 8000}
 
 
 @pytest.mark.parametrize("yes", [True, False])
@@ -196,18 +200,14 @@ def test_replace() -> None:
     ],
 )
 def test_take_over_what_a_client_has(client: str, file: str, root: str, yes: bool) -> None:
-    path = Path(file)
-    path.parent.mkdir(parents=True, exist_ok=True)
     entries = {
         "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"ZONE": "${env:ZONE}"}},
         "docs": {"url": "https://a.example/mcp"},
         "off": {"command": "x", "disabled": True},
     }
-    path.write_text(json.dumps({root: entries, "other": 1}))
-    output = run("add", "--from", client, answer="y\n" if yes else "n\n")
-    assert "added 2 MCP servers" in output
-    servers = tomllib.loads(Path("moonbox.toml").read_text())["mcp"]["servers"]
-    assert servers == {
+    path = client_file(file, {root: entries, "other": 1})
+    assert "added 2 MCP servers" in run("add", "--from", client, answer="y\n" if yes else "n\n")
+    assert servers() == {
         "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"ZONE": "${ZONE}"}},
         "docs": {"url": "https://a.example/mcp"},
     }
@@ -235,25 +235,23 @@ PLACES = (
 
 
 def _secretive_client() -> Path:
-    path = Path("me/.cursor/mcp.json")
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"mcpServers": SECRETS}))
-    return path
+    return client_file("me/.cursor/mcp.json", {"mcpServers": SECRETS})
 
 
 @pytest.mark.parametrize("options", [("--secrets-as-variables", "--keep-old"), ()], ids=["option", "answer"])
 def test_secrets_of_a_client_become_variables(options: tuple[str, ...]) -> None:
     path = _secretive_client()
-    output = " ".join(run("add", "--from", "cursor", *options, answer=None if options else "y\nn\n").split())
-    text = Path("moonbox.toml").read_text()
-    assert not [secret for secret in LITERALS if secret in text or secret in output]
-    servers = tomllib.loads(text)["mcp"]["servers"]
-    assert servers["github"]["env"] == {"GITHUB_TOKEN": "${GITHUB_TOKEN}", "LEVEL": "debug"}
-    assert servers["other"]["env"] == {"GITHUB_TOKEN": "${OTHER_GITHUB_TOKEN}"}, "it has a value of its own"
-    assert servers["other"]["args"] == ["--api-key", "${OTHER_API_KEY}", "-v"]
-    assert servers["linear"]["headers"] == {"Authorization": "Bearer ${LINEAR_AUTHORIZATION}"}
-    assert servers["linear"]["url"] == "https://a.example/mcp?api_key=${LINEAR_API_KEY}"
-    assert servers["clean"]["env"] == {"TOKEN": "${Z_TOKEN}"}
+    output = run("add", "--from", "cursor", *options, answer=None if options else "y\nn\n")
+    assert not [secret for secret in LITERALS if secret in PATH.read_text() or secret in output]
+    written = servers()
+    assert written["github"]["env"] == {"GITHUB_TOKEN": "${GITHUB_TOKEN}", "LEVEL": "debug"}
+    assert written["other"]["env"] == {"GITHUB_TOKEN": "${OTHER_GITHUB_TOKEN}"}, "it has a value of its own"
+    assert written["other"]["args"] == ["--api-key", "${OTHER_API_KEY}", "-v"]
+    assert written["linear"] == {
+        "url": "https://a.example/mcp?api_key=${LINEAR_API_KEY}",
+        "headers": {"Authorization": "Bearer ${LINEAR_AUTHORIZATION}"},
+    }
+    assert written["clean"]["env"] == {"TOKEN": "${Z_TOKEN}"}
     assert (
         "set these variables before you start moonbox: GITHUB_TOKEN, OTHER_GITHUB_TOKEN, OTHER_API_KEY, "
         f"LINEAR_AUTHORIZATION, LINEAR_API_KEY; their values are in {path.resolve()}" in output
@@ -262,30 +260,23 @@ def test_secrets_of_a_client_become_variables(options: tuple[str, ...]) -> None:
         assert f"contains 5 secrets: {PLACES} Write ${{NAME}} in their place? [y/N]" in output
 
 
-def test_secrets_that_stay_in_the_file_are_named_and_the_file_is_for_its_owner_alone() -> None:
+def test_secrets_that_stay_in_the_file_are_named_and_the_file_is_for_its_owner_alone(file: Path) -> None:
     _secretive_client()
-    path = Path("moonbox.toml")
-    path.write_text(FILE)
-    path.chmod(0o644)
-    output = " ".join(run("add", "--from", "cursor", "--keep-secrets", "--keep-old").split())
-    servers = tomllib.loads(path.read_text())["mcp"]["servers"]
-    assert servers["github"]["env"]["GITHUB_TOKEN"] == "ghp_literal1"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    file.chmod(0o644)
+    output = run("add", "--from", "cursor", "--keep-secrets", "--keep-old")
+    assert servers()["github"]["env"]["GITHUB_TOKEN"] == "ghp_literal1"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert f"contains 5 secrets: {PLACES}; only you can read the file now." in output
     assert not [secret for secret in LITERALS if secret in output]
 
 
-def test_a_secret_of_one_server_is_named_too() -> None:
-    path = Path("moonbox.toml")
-    path.write_text(FILE)
-    path.chmod(0o664)
+def test_a_secret_of_one_server_is_named_too(file: Path) -> None:
+    file.chmod(0o664)
     plain = run("add", "plain", "--env", "LEVEL=debug", "--", "sh")
-    assert ("warning" in plain, stat.S_IMODE(path.stat().st_mode)) == (False, 0o664)
-    output = " ".join(
-        run("add", "new", "--header", "Authorization=Bearer abcdefgh", "--url", "https://a.example").split()
-    )
+    assert ("warning" in plain, stat.S_IMODE(file.stat().st_mode)) == (False, 0o664)
+    output = run("add", "new", "--header", "Authorization=Bearer abcdefgh", "--url", "https://a.example")
     assert "contains 1 secret: [mcp.servers.new] headers.Authorization; only you can read the file now." in output
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
@@ -298,18 +289,11 @@ def test_a_secret_of_one_server_is_named_too() -> None:
         (("docker", "run", "-e", "GITHUB_TOKEN=abcdefgh1", "image"), "args[2]"),
         (("server", "--api-key", "abcdefgh"), "args[1]"),
         (("server", "--with", "ghp_abcdefgh1234"), "args[1]"),
-        (
-            (
-                "server",
-                "--id=0123456789abcdef0123456789abcdef",
-            ),
-            "args[0]",
-        ),
+        (("server", "--id=0123456789abcdef0123456789abcdef"), "args[0]"),
     ],
 )
 def test_arguments_are_secrets_where_their_names_or_forms_say_so(command: tuple[str, ...], place: str | None) -> None:
-    Path("moonbox.toml").write_text(FILE)
-    output = " ".join(run("add", "new", "--", *command).split())
+    output = run("add", "new", "--", *command)
     assert ("contains" in output) == (place is not None)
     assert place is None or f"contains 1 secret: [mcp.servers.new] {place};" in output
 
@@ -345,5 +329,5 @@ def test_what_a_server_can_do() -> None:
     assert set(report["seconds"]) == {"start", "first_list", "list"}
     assert report["problems"] == []
     run("add", "broken", "--", sys.executable, "-c", "raise SystemExit('no')")
-    output = " ".join(run("test", "broken", fails=True).split())
+    output = run("test", "broken", fails=True)
     assert "the MCP server 'broken' failed: it exited with status 1; its last output: no" in output

@@ -119,6 +119,8 @@ class Passthrough:
         return await self._ask(context, self._upstreams.read_resource, params, {"uri": uri[:200]})
 
     async def complete(self, context: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
+        if not self._upstreams:
+            return types.CompleteResult(completion=types.Completion(values=[], total=0, has_more=False))
         return await self._ask(context, self._upstreams.complete, params)
 
     async def _ask(self, context: Request, work: Callable[[P], Awaitable[T]], params: P, data: Any = None) -> T:
