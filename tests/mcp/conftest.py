@@ -9,7 +9,7 @@ import pytest
 
 from tests.loopback_servers import serve, serve_raw
 from tests.mcp import peers
-from tests.mcp.mcp_driver import Driver, bearer, over_http
+from tests.mcp.mcp_driver import Driver, bearer, over_http, served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,9 +40,21 @@ def driver() -> Iterator[Driver]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp(request.module.__name__.rpartition(".")[2])
+
+
+@pytest.fixture(scope="module")
+def url(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """A server over HTTP with the CONFIG and the TOOLS of the module that uses this."""
+    with served(folder, request.module.CONFIG, request.module.TOOLS) as address:
+        yield address
+
+
 @pytest.fixture
 def as_(driver: Driver, url: str) -> Callable[..., AbstractContextManager[Session]]:
-    """Connects a client, by its name, to the server of a module's `url`."""
+    """Connects a client, by its name, to the server at `url`."""
 
     def connected(name: str, mode: str = "auto", **callbacks: Any) -> AbstractContextManager[Session]:
         return driver.session(over_http(url, bearer(name)), mode=mode, **callbacks)

@@ -18,7 +18,6 @@ from tests.mcp.mcp_driver import (
     SECONDS,
     SERVE,
     TOKENS,
-    abandoned,
     bearer,
     modern,
     over_http,
@@ -53,17 +52,6 @@ def broken() -> str:
 region = {{"type": "object", "properties": {{"region": {{"type": "string", "x-mcp-header": "Region"}}}}}}
 place = Tool.from_schema(name="place", parameters=region, call=lambda given: given, policy="direct")
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("http")
-
-
-@pytest.fixture(scope="module")
-def url(folder: Path) -> Iterator[str]:
-    with served(folder, CONFIG, TOOLS) as address:
-        yield address
 
 
 def _post(url: str, **headers: str) -> httpx2.Response:
@@ -111,13 +99,6 @@ def test_pages_of_configured_origins_use_it(url: str) -> None:
     assert {"Mcp-Session-Id", "WWW-Authenticate"} <= set(opened.headers["access-control-expose-headers"].split(", "))
     refused = _post(url, **page)
     assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, page["Origin"])
-
-
-def test_a_call_without_a_state_has_a_repl_of_its_own(as_: Any) -> None:
-    with as_("alice") as alice:
-        runs = [alice.lua("return 1").meta["moonbox/run"] for _ in range(2)]
-        repls = {json.loads(alice.read(f"moonbox://runs/{run}"))["repl"] for run in runs}
-        assert len(repls) == 2
 
 
 def test_clients_do_not_get_the_tracebacks_of_tools(as_: Any) -> None:
@@ -203,13 +184,6 @@ def test_one_client_has_a_share_and_no_more(as_: Any, tmp_path: Path) -> None:
         assert [result.structured_content["value"] for result in results if not result.is_error] == ["released"] * 8
 
 
-def test_closing_the_request_stops_the_script(as_: Any, folder: Path) -> None:
-    with as_("alice") as alice:
-        alice.driver.run(abandoned(alice.client, "tools.wait{seconds = 0} while true do end"))
-        trail = open_trail(folder / "home" / "audit.db")
-        wait_until(lambda: trail.list(1)[0].kind == "cancelled")
-
-
 @pytest.fixture
 def asking() -> Iterator[httpx2.Client]:
     """Of the current protocol, without the SDK."""
@@ -250,7 +224,7 @@ def test_an_argument_that_is_bound_to_a_header_must_equal_it(
 
 @pytest.mark.parametrize("meta", [{}, {"progressToken": "p"}], ids=["plain", "streamed"])
 def test_a_client_that_hangs_up_stops_its_script(
-    driver: Driver, url: str, asking: httpx2.Client, tmp_path: Path, meta: dict[str, Any]
+    driver: Driver, folder: Path, url: str, asking: httpx2.Client, tmp_path: Path, meta: dict[str, Any]
 ) -> None:
     async def hang_up() -> None:
         async with httpx2.AsyncClient(headers=asking.headers, timeout=SECONDS) as client:
@@ -262,6 +236,8 @@ def test_a_client_that_hangs_up_stops_its_script(
 
     driver.run(hang_up())
     wait_until((tmp_path / "gate.cancelled").exists)
+    trail = open_trail(folder / "home" / "audit.db")
+    wait_until(lambda: trail.list(1)[0].kind == "cancelled")
     assert asking.post(url, **_script("return 1")).json()["result"]["structuredContent"]["value"] == 1
 
 

@@ -195,7 +195,7 @@ def test_a_rate_is_counted_for_each_address() -> None:
     assert len(rate) == 2
 
 
-def _follower(owner: str, session: str | None) -> Client:
+def _follower(owner: str, session: str) -> Client:
     channel: Any = object()
     return Client(owner, session, "127.0.0.1", False, None, channel, None, False)
 
@@ -271,18 +271,8 @@ def test_a_script_that_ends_just_when_its_client_has_waited_enough_is_not_told_a
     assert asyncio.run(main()) == "done"
 
 
-def test_conversations_go_by_name_handle_and_session() -> None:
-    client = _follower("local", None)
-    fresh = conversation_of(client, None, None, ())
-    assert fresh.handle is not None
-    known = {fresh.key}
-    assert conversation_of(client, None, fresh.handle, known).key == fresh.key
-    lost = conversation_of(_follower("other", None), None, fresh.handle, known)
-    assert lost.key != fresh.key
-    assert lost.note == f"the state {fresh.handle!r} no longer exists; this script started with new globals"
-    session = _follower("local", "s")
-    assert conversation_of(session, None, None, known).handle is None
-    named = conversation_of(session, "mine|x", None, known).key
+def test_the_name_of_a_conversation_cannot_name_an_owner() -> None:
+    named = conversation_of(_follower("local", "s"), "mine|x", None, ()).key
     assert (named, owner_of(named)) == ("local|named|mine/x", "local")
 
 

@@ -111,13 +111,6 @@ def test_one_code_tool_stands_for_everything_but_what_stays_direct(session: Sess
     assert "write_file" not in catalog
 
 
-def test_the_list_is_the_same_byte_for_byte_each_time(session: Session) -> None:
-    first, second = (
-        [tool.model_dump_json() for tool in session.driver.run(session.client.list_tools()).tools] for _ in range(2)
-    )
-    assert first == second
-
-
 def test_annotations_are_honest(session: Session) -> None:
     tools = session.tools()
     code = tools["lua_repl"].annotations

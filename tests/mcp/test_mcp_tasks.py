@@ -14,17 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+CONFIG = SERVE
 TOOLS = f"""{HOLD}
 @tool(policy="direct")
 def plain() -> int:
     return 1
 """
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("tasks"), SERVE, TOOLS) as address:
-        yield address
 
 
 @pytest.fixture
@@ -89,8 +84,7 @@ def test_a_task_is_cancelled(alice: Peer, tmp_path: Path) -> None:
 
 def test_a_task_outlives_its_connection_and_is_nobody_elses(peer: Any, alice: Peer, bob: Peer) -> None:
     task = alice.start("return 'hers'")
-    refused = bob.ask("tasks/result", taskId=task["taskId"])
-    assert refused["error"]["message"] == "unknown task; it may have expired"
+    assert bob.ask("tasks/result", taskId=task["taskId"])["error"]["message"] == "unknown task; it may have expired"
     alice.close()
     assert peer("alice").result("tasks/result", taskId=task["taskId"])["structuredContent"]["value"] == "hers"
 

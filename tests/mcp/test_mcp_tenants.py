@@ -6,16 +6,12 @@ import asyncio
 import json
 import socket
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
-import pytest
 
-from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, bearer, served, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, bearer, text
 
 CONFIG = f"""{SERVE}
 max_calls = 4
@@ -34,12 +30,6 @@ def look_up(key: str):
 def delete(path: str) -> str:
     return path
 """
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("tenants"), CONFIG, TOOLS) as address:
-        yield address
 
 
 def test_keys_in_the_results_of_one_are_not_shown_to_the_other(as_: Any) -> None:
