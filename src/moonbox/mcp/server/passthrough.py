@@ -79,7 +79,7 @@ class Passthrough:
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         await self._begin_list(context)
-        prompts = [] if self._upstreams is None else self._upstreams.directory.listed_prompts()
+        prompts = [] if self._upstreams is None else self._upstreams.directory.listed("prompts")
         page, cursor = _page(prompts, params)
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
@@ -89,7 +89,7 @@ class Passthrough:
         await self._begin_list(context)
         resources = self._resources.list_own(Client.of(context))
         if self._upstreams is not None:
-            resources += self._upstreams.directory.listed_resources()
+            resources += self._upstreams.directory.listed("resources")
         page, cursor = _page(resources, params)
         return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
@@ -99,7 +99,7 @@ class Passthrough:
         await self._begin_list(context)
         templates = self._resources.own_templates()
         if self._upstreams is not None:
-            templates += self._upstreams.directory.listed_templates()
+            templates += self._upstreams.directory.listed("templates")
         page, cursor = _page(templates, params)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 

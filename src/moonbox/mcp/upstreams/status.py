@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,10 +18,8 @@ if TYPE_CHECKING:
     import mcp_types as types
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.upstreams.connection import Transport
     from moonbox.mcp.upstreams.login import Login
-
-log = logging.getLogger("moonbox.mcp")
+    from moonbox.mcp.upstreams.transport import Transport
 
 _MAX_ICON, _MAX_ICONS = 16_384, 8
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
@@ -101,30 +98,6 @@ def server_icons(info: types.Implementation | None) -> tuple[dict[str, Any], ...
     icons = [] if info is None else info.icons or []
     small = [icon for icon in icons if len(icon.src) <= _MAX_ICON][:_MAX_ICONS]
     return tuple(icon.model_dump(mode="json", by_alias=True, exclude_none=True) for icon in small)
-
-
-class AvailabilityLog:
-    """Says when a server is lost and when it is back: once each, however often it is tried in between."""
-
-    def __init__(self, server: str, *, quiet: bool = False) -> None:
-        self._server = server
-        self._quiet = quiet
-        self._lost = False
-
-    def ready(self, status: Status) -> None:
-        about = {"server": self._server, "tools": status.tools, "seconds": status.seconds}
-        log.info("server ready", extra={"fields": about})
-        if self._lost and not self._quiet:
-            log.warning("the MCP server '%s' is available again", self._server)
-            self._lost = False
-
-    def lost(self, reason: str) -> None:
-        level = logging.DEBUG if self._lost or self._quiet else logging.WARNING
-        log.log(level, "the MCP server '%s' is not available: %s", self._server, reason)
-        self._lost = True
-
-    def stopped(self, idle_seconds: float | None) -> None:
-        log.info("server stopped", extra={"fields": {"server": self._server, "idle": idle_seconds}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

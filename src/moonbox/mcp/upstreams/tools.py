@@ -13,24 +13,22 @@ nothing                                 null
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
 from moonbox.errors import ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
+from moonbox.mcp.upstreams.records import Records, record_name, user_folder
 from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
 
     from moonbox.config.mcp import ServerSettings
 
@@ -287,69 +285,38 @@ def _failure(texts: list[str], data: Any) -> ToolError:
 
 def default_cache_folder() -> Path:
     """$MOONBOX_HOME/mcp-tools, or a folder in the user's cache."""
-    if home := os.environ.get("MOONBOX_HOME"):
-        return Path(home).expanduser() / "mcp-tools"
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
-    return base / "moonbox" / "mcp-tools"
+    return user_folder("mcp-tools", "XDG_CACHE_HOME", ".cache")
 
 
 class ToolCache:
-    """The tools that servers had last time, so that the catalog is complete before the servers are up.
+    """What servers offered last time, so that the catalog is complete before the servers are up.
 
-    One file for each server; losing it costs nothing but time.
+    Losing it costs nothing but time.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._records = Records(folder, _MAX_CACHED_BYTES)
 
-    def get(self, settings: ServerSettings) -> list[types.Tool] | None:
-        """The tools that the server had last time; None if they are not known."""
-        path = self._path(settings)
+    def get(self, settings: ServerSettings) -> tuple[list[types.Tool], Offers] | None:
+        """The tools, and the prompts and resources, that the server had last time; None if they are not known."""
+        data = self._records.read(_cache_name(settings))
         try:
-            if path.stat().st_size > _MAX_CACHED_BYTES:
-                return None
-            data = json.loads(path.read_bytes())
-            return [types.Tool.model_validate(item, by_name=False) for item in data["tools"]]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-
-    def get_offers(self, settings: ServerSettings) -> Offers | None:
-        """The prompts and resources that the server had last time; None if they are not known."""
-        try:
-            return Offers.from_json(json.loads(self._path(settings).read_bytes()))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            tools = [types.Tool.model_validate(item, by_name=False) for item in data["tools"]]
+            return tools, Offers.from_json(data)
+        except (ValueError, KeyError, TypeError):
             return None
 
     def put(self, settings: ServerSettings, tools: Sequence[types.Tool], offers: Offers = EMPTY) -> None:
         """Store them, if possible."""
         listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
         data = {"server": settings.name, "tools": listed, **offers.to_json()}
-        text = json.dumps(data, ensure_ascii=True).encode()
-        if len(text) > _MAX_CACHED_BYTES:
-            return
-        path = self._path(settings)
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if path.is_file() and path.read_bytes() == text:
-                return
-            handle, temporary = tempfile.mkstemp(dir=path.parent)
-            with os.fdopen(handle, "wb") as file:
-                file.write(text)
-            os.replace(temporary, path)  # noqa: PTH105 - both are names, not Paths
-        except OSError:
-            return
+        name = _cache_name(settings)
+        with contextlib.suppress(OSError):
+            if self._records.read(name) != data:
+                self._records.write(name, data)
 
-    def _path(self, settings: ServerSettings) -> Path:
-        """By how the server is reached; of variables and headers, which may be secret, only the names count."""
-        key = [
-            settings.name,
-            settings.command,
-            list(settings.args),
-            settings.url,
-            str(settings.cwd),
-            sorted(settings.env),
-            sorted(settings.headers),
-        ]
-        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
-        return self._folder / f"{digest}.json"
+
+def _cache_name(settings: ServerSettings) -> str:
+    """By how the server is reached; of variables and headers, which may be secret, only the names count."""
+    how = settings.name, settings.command, list(settings.args), settings.url, str(settings.cwd)
+    return record_name(*how, sorted(settings.env), sorted(settings.headers))
