@@ -95,20 +95,18 @@ class ServerCatalog:
         self._publish(listed)
         await self._save()
 
-    def offer_placeholder(self, answer: Callable[[], Awaitable[str]], *, login: bool) -> None:
-        """Show that the server exists, if its tools were never listed; `answer` says why it cannot be called.
-
-        `login`: because no person has logged in there.
-        """
-        if self._listed is None and not len(self.toolbox):
-            if self._settings.problem:
-                description = f"This MCP server is configured, but cannot be used: {self._settings.problem}"
-            elif login:
-                description = "This MCP server requires a login. Call this tool to log in; then its tools are here."
-            else:
-                description = "This MCP server is configured, but could not be reached yet. Call this tool to see why."
-            instead = placeholder(answer, description)
-            self.toolbox.set_namespace(self._settings.namespace or self._settings.name, [instead])
+    def offer_placeholder(self, *, login: bool) -> None:
+        """Show that the server exists, if its tools were never listed; `login`: because nobody has logged in there."""
+        if self._listed is not None or len(self.toolbox):
+            return
+        if self._settings.problem:
+            description = f"This MCP server is configured, but cannot be used: {self._settings.problem}"
+        elif login:
+            description = "This MCP server requires a login. Call this tool to log in; then its tools are here."
+        else:
+            description = "This MCP server is configured, but could not be reached yet. Call this tool to see why."
+        instead = placeholder(self._invoke, description)
+        self.toolbox.set_namespace(self._settings.namespace or self._settings.name, [instead])
 
     def _publish(self, listed: list[types.Tool], *, cached: bool = False) -> None:
         self._listed = listed

@@ -13,6 +13,7 @@ nothing                                 null
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from moonbox.errors import ConversionError, ToolDefinitionError, ToolError, Usag
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.mcp.upstreams.records import Records, record_name, user_folder
 from moonbox.media import Media, MediaStore
+from moonbox.tools.binding import refuse_to_fetch
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 
@@ -74,17 +76,16 @@ def convert_tools(listed: Sequence[types.Tool], settings: ServerSettings, invoke
     return ConvertedTools(tuple(tools.values()), tuple(problems[:_MAX_PROBLEMS]))
 
 
-def placeholder(answer: Callable[[], Awaitable[Any]], description: str) -> Tool:
-    """A tool in place of tools that were never listed: it shows the model that the server exists."""
+UNAVAILABLE = types.Tool(name="unavailable", input_schema={"type": "object", "properties": {}})
+"""Stands for the tools of a server that were never listed: it shows the model that the server exists."""
 
-    async def unavailable(_: dict[str, Any]) -> Any:
-        return await answer()
 
+def placeholder(invoke: Invoke, description: str) -> Tool:
     return Tool.from_schema(
-        name="unavailable",
+        name=UNAVAILABLE.name,
         description=description,
-        parameters={"type": "object", "properties": {}},
-        call=unavailable,
+        parameters=UNAVAILABLE.input_schema,
+        call=functools.partial(invoke, UNAVAILABLE),
         hints={"read_only": True},
     )
 
@@ -163,15 +164,11 @@ class ResultSchemas:
         if known is not tool:  # listed again, perhaps with another schema
             try:
                 schema = tool.output_schema or {}
-                validator = jsonschema_rs.validator_for(schema, validate_formats=False, retriever=_no_remote_schema)
+                validator = jsonschema_rs.validator_for(schema, validate_formats=False, retriever=refuse_to_fetch)
             except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError):
                 validator = None  # nothing can be checked against an invalid schema
             self._validators[name] = (tool, validator)
         return validator
-
-
-def _no_remote_schema(uri: str) -> Any:
-    raise ValueError(f"{uri} is not fetched")
 
 
 def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, media: MediaStore | None = None) -> Any:

@@ -10,6 +10,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import mcp_types as types
+
 from moonbox.errors import ToolError
 from moonbox.mcp.upstreams import errors
 from moonbox.mcp.upstreams.browser import ServerLogin
@@ -18,13 +20,12 @@ from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
 from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.mcp.upstreams.status import Status, Timing, server_icons
+from moonbox.mcp.upstreams.tools import UNAVAILABLE
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.hints import Hints
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    import mcp_types as types
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
@@ -106,7 +107,7 @@ class Upstream:
         if self.settings.problem:
             self._log_lost(self.settings.problem)
             self._set_state("failed", reason=self.settings.problem)
-            self._offer_placeholder()
+            self.catalog.offer_placeholder(login=self._login.required)
             return None
         lazy = self.settings.lazy and self.catalog.known
         self._set_state("idle" if lazy else "starting")
@@ -248,7 +249,7 @@ class Upstream:
             restarts=self.status.restarts + (self.status.state == "ready"),
             said=self._hide(self._transport.output.text()) if self._transport is not None else "",
         )
-        self._offer_placeholder()
+        self.catalog.offer_placeholder(login=self._login.required)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if given_up else delay):
                 await self._start_requested.wait()
@@ -279,14 +280,6 @@ class Upstream:
     def _note_tools(self, converted: ConvertedTools, cached: bool) -> None:
         self.status = replace(self.status, tools=len(converted.tools), problems=converted.problems, cached=cached)
 
-    def _offer_placeholder(self) -> None:
-        loop = asyncio.get_running_loop()
-
-        async def answer() -> str:  # called on the loop of the script
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._answer_placeholder(), loop))
-
-        self.catalog.offer_placeholder(answer, login=self._login.required)
-
     async def _answer_placeholder(self) -> str:
         """Log in, where that is what the server waits for; otherwise ToolError says why it is not available."""
         if self.status.state == "starting":
@@ -308,6 +301,8 @@ class Upstream:
 
     async def call(self, tool: types.Tool, arguments: dict[str, Any]) -> types.CallToolResult:
         """Call one of its tools; ToolError says why that failed."""
+        if tool is UNAVAILABLE:
+            return types.CallToolResult(content=[types.TextContent(text=await self._answer_placeholder())])
         hints = Hints.from_mcp(tool.annotations)
 
         async def work(connection: Connection, caller: Caller | None) -> types.CallToolResult:
