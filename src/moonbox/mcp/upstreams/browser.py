@@ -67,17 +67,15 @@ async def browser(
         expected = _query(address).get("state", "")
         await show(address)
 
+    async def read_pasted() -> AuthorizationCodeResult:
+        return parse_return((await asyncio.to_thread(sys.stdin.readline)).strip())
+
     async def wait_for_return() -> AuthorizationCodeResult:
-        pasted = asyncio.create_task(asyncio.to_thread(sys.stdin.readline)) if paste else None
-        waits: set[asyncio.Future[AuthorizationCodeResult] | asyncio.Task[str]] = {returned}
-        if pasted is not None:
-            waits.add(pasted)
+        waits = [returned, *([asyncio.ensure_future(read_pasted())] if paste else [])]
         done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if returned in done:
-            return returned.result()
-        if pasted is not None and pasted in done:
-            return parse_return(pasted.result().strip())
-        raise UsageError(f"nobody logged in within {seconds:g} s")
+        if not done:
+            raise UsageError(f"nobody logged in within {seconds:g} s")
+        return next(future for future in waits if future in done).result()
 
     try:
         yield Person(f"http://127.0.0.1:{actual}{_PATH}", open_address, wait_for_return)

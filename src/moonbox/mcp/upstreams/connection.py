@@ -217,12 +217,11 @@ class Connection:
         capabilities = self.session.server_capabilities
         if capabilities is None or capabilities.resources is None or not capabilities.resources.subscribe:
             return
-        for uri in uris - before:
-            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+        for uri in uris ^ before:
+            request: types.ClientRequest = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+            if uri in uris:
+                request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
             await self.session.send_request(request, types.EmptyResult)
-        for uri in before - uris:
-            ending = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
-            await self.session.send_request(ending, types.EmptyResult)
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         capabilities = self.session.server_capabilities

@@ -249,17 +249,14 @@ def _machine(url: str, oauth: LoginSettings, storage: _Storage) -> OAuthClientPr
         SignedJWTParameters,
     )
 
-    client, scope = oauth.client_id or "", " ".join(oauth.scopes) or None
+    client = oauth.client_id or ""
+    more: dict[str, Any] = {"scope": " ".join(oauth.scopes) or None, "issuer": oauth.issuer}
     if oauth.private_key is None:
-        return ClientCredentialsOAuthProvider(
-            url, storage, client, oauth.client_secret or "", scope=scope, issuer=oauth.issuer
-        )
+        return ClientCredentialsOAuthProvider(url, storage, client, oauth.client_secret or "", **more)
     signing = SignedJWTParameters(
         issuer=client, subject=client, signing_key=oauth.private_key, signing_algorithm=oauth.algorithm
     )
-    return PrivateKeyJWTOAuthProvider(
-        url, storage, client, signing.create_assertion_provider(), scope=scope, issuer=oauth.issuer
-    )
+    return PrivateKeyJWTOAuthProvider(url, storage, client, signing.create_assertion_provider(), **more)
 
 
 def _provider(settings: ServerSettings, oauth: LoginSettings, storage: _Storage, person: Person) -> OAuthClientProvider:

@@ -14,7 +14,7 @@ from moonbox.mcp.caller import CALLER, OwnedMedia
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
 from moonbox.mcp.upstreams.protocols import EarlierConnections
-from moonbox.mcp.upstreams.tools import ResultSchemas, result_value
+from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.sandbox.threads import LoopThread
 from moonbox.secrets import SecretRedactor
@@ -58,11 +58,9 @@ class Upstreams:
         """Where images, audio and files are kept."""
         common: Any = {"timing": timing, "logins": logins, "hide": SecretRedactor(secrets)}
         self._earlier = EarlierConnections(lambda own: Upstream(own, invoke=self._invoke, spare=True, **common))
-        self._schemas = ResultSchemas()
         self._thread = LoopThread()
         self._home: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._subscribed: dict[str, set[str]] = {}
         self._started = False
         self._closed = False
         self._upstreams: dict[str, Upstream] = {}
@@ -283,9 +281,8 @@ class Upstreams:
                 upstream, inner = self.directory.find("resources", uri)
                 wanted[upstream.settings.name].add(inner)
         for name, own in wanted.items():
-            if own != self._subscribed.get(name, set()):
+            if own != self._upstreams[name].subscribed:
                 await self._at_home(self._upstreams[name].subscribe(own))
-                self._subscribed[name] = own
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Ask all servers for log messages of this level and above."""
@@ -316,7 +313,7 @@ class Upstreams:
         return tool.convert_result(await tool.call(tool.bind(arguments or {})))
 
     async def _invoke(self, upstream: Upstream, tool: types.Tool, arguments: dict[str, Any]) -> Any:
-        """Call the tool on the servers' loop; the result is checked and converted on the caller's."""
+        """Call the tool on the servers' loop; the result is converted on the caller's."""
         self._running_home()
 
         async def call() -> types.CallToolResult:
@@ -325,7 +322,6 @@ class Upstreams:
         result = await self._at_home(call())
         if (caller := CALLER.get()) is not None:
             caller.received(result)
-        self._schemas.check(f"{upstream.settings.name}.{tool.name}", tool, result)
         return result_value(result, tool.output_schema, self.media)
 
     async def _request(self, upstream: Upstream, what: str, work: Callable[[Connection], Awaitable[T]]) -> T:

@@ -1,4 +1,6 @@
-"""Tools of upstream servers as tools of ours: definitions, results as plain data for scripts, and a cache of listings.
+"""Tools of upstream servers as tools of ours, what scripts read of servers besides, and a cache of listings.
+
+A result is plain data for scripts:
 
 structured content                      as it is
 one block of text                       the text; data if it is a JSON object or array
@@ -13,18 +15,16 @@ nothing                                 null
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from moonbox.errors import ConversionError, ToolDefinitionError, ToolError, UsageError
+from moonbox.errors import ArgumentError, ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
 from moonbox.mcp.upstreams.records import Records, record_name, user_folder
 from moonbox.media import Media, MediaStore
-from moonbox.tools.binding import refuse_to_fetch
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.upstreams.manager import Upstreams
 
     Invoke = Callable[[types.Tool, dict[str, Any]], Awaitable[Any]]
 
@@ -81,11 +82,14 @@ UNAVAILABLE = types.Tool(name="unavailable", input_schema={"type": "object", "pr
 
 
 def placeholder(invoke: Invoke, description: str) -> Tool:
+    async def call(arguments: dict[str, Any]) -> Any:
+        return await invoke(UNAVAILABLE, arguments)
+
     return Tool.from_schema(
         name=UNAVAILABLE.name,
         description=description,
         parameters=UNAVAILABLE.input_schema,
-        call=functools.partial(invoke, UNAVAILABLE),
+        call=call,
         hints={"read_only": True},
     )
 
@@ -108,11 +112,12 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
 
     hints = Hints.from_mcp(item.annotations)
     policy = settings.policy_of(item.name)
-    return Tool.from_schema(
+    tool = Tool.from_schema(
         name=item.name,
         description=_description(item),
         parameters=item.input_schema,
         returns=_script_schema(item.output_schema),
+        validate_result=True,  # scripts are written according to the schema
         call=call,
         policy=policy or "auto",
         failures=settings.failures_of(item.name),
@@ -120,6 +125,12 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
         hints=replace(hints, destructive=None) if policy == "auto" else hints,
         meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints, "mcp_definition": item},
     )
+    try:
+        if tool.result_schema is not None:
+            tool.result_schema.check_schema()
+    except ToolError:
+        return tool.with_(validate_result=False)  # nothing can be checked against an invalid schema
+    return tool
 
 
 def _description(item: types.Tool) -> str:
@@ -136,39 +147,6 @@ def _script_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
     if not isinstance(inner, dict):
         return schema
     return {**inner, **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
-
-
-class ResultSchemas:
-    """Validators of the result schemas that tools declare, compiled at the first result."""
-
-    def __init__(self) -> None:
-        self._validators: dict[str, tuple[types.Tool, Any]] = {}
-
-    def check(self, name: str, tool: types.Tool, result: types.CallToolResult) -> None:
-        """Raise ToolError if a result does not match its tool's schema: scripts are written according to it."""
-        if tool.output_schema is None or result.is_error:
-            return
-        if result.structured_content is None:
-            raise ToolError(f"{name} declares a result schema, but returned no structured content", code="bad_result")
-        validator = self._validator(name, tool)
-        problem = next(validator.iter_errors(result.structured_content), None) if validator is not None else None
-        if problem is not None:
-            raise ToolError(
-                f"the result of {name} does not match its declared schema: {problem.message[:300]}", code="bad_result"
-            )
-
-    def _validator(self, name: str, tool: types.Tool) -> Any:
-        import jsonschema_rs
-
-        known, validator = self._validators.get(name, (None, None))
-        if known is not tool:  # listed again, perhaps with another schema
-            try:
-                schema = tool.output_schema or {}
-                validator = jsonschema_rs.validator_for(schema, validate_formats=False, retriever=refuse_to_fetch)
-            except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError):
-                validator = None  # nothing can be checked against an invalid schema
-            self._validators[name] = (tool, validator)
-        return validator
 
 
 def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, media: MediaStore | None = None) -> Any:
@@ -244,6 +222,42 @@ def reference(block: types.ContentBlock, store: MediaStore | None) -> dict[str, 
             fields |= {"uri": block.uri, "name": block.name, "description": block.description}
             fields |= {"mimeType": block.mime_type, "size": block.size}
     return {key: value for key, value in fields.items() if value is not None}
+
+
+READ = "mcp.read(uri) -> the text of a resource of an MCP server; the handle of a medium if it is binary."
+PROMPT = "mcp.prompt(name, arguments?) -> the messages of a prompt of an MCP server: an array of {role, content}."
+
+
+def reader(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
+    async def read(uri: Any = None) -> Any:
+        if not isinstance(uri, str):
+            raise ArgumentError("mcp.read takes the address of a resource, a string")
+        result = await upstreams.read_resource(types.ReadResourceRequestParams(uri=uri), granted=True)
+        items = [
+            item.text
+            if isinstance(item, types.TextResourceContents)
+            else reference(types.EmbeddedResource(resource=item), upstreams.media)
+            for item in result.contents
+        ]
+        return items[0] if len(items) == 1 else items
+
+    return read
+
+
+def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
+    async def prompt(name: Any = None, arguments: Any = None) -> Any:
+        if not isinstance(name, str):
+            raise ArgumentError("mcp.prompt takes the name of a prompt, a string")
+        if arguments not in (None, []) and not isinstance(arguments, dict):
+            raise ArgumentError("mcp.prompt takes the arguments as a table with names")
+        given = {str(key): str(value) for key, value in arguments.items()} if arguments else None
+        result = await upstreams.get_prompt(types.GetPromptRequestParams(name=name, arguments=given), granted=True)
+        return [{"role": message.role, "content": content(message.content)} for message in result.messages]
+
+    def content(block: types.ContentBlock) -> Any:
+        return block.text if isinstance(block, types.TextContent) else reference(block, upstreams.media)
+
+    return prompt
 
 
 def _medium(data: str, kind: str, name: str, store: MediaStore | None) -> Media | None:

@@ -75,7 +75,8 @@ class Upstream:
         self.toolbox = self.catalog.toolbox
         self.log_level: types.LoggingLevel | None = None
         """The most verbose level that a client asked for."""
-        self._subscribed: set[str] = set()
+        self.subscribed: set[str] = set()
+        """The resources that clients want to be told about."""
         self._resource_updated = resource_updated
         self._timing = timing or Timing()
         self._connection: Connection | None = None
@@ -213,7 +214,7 @@ class Upstream:
         if seconds is None:
             return
         self._used_at = time.monotonic()
-        while (rest := self._used_at + seconds - time.monotonic()) > 0 or self.callbacks.calls or self._subscribed:
+        while (rest := self._used_at + seconds - time.monotonic()) > 0 or self.callbacks.calls or self.subscribed:
             await asyncio.sleep(max(rest, 0.05))
         self._stopped_idle = True
         connection.transport.end()  # from here on a call waits for the next start
@@ -224,8 +225,8 @@ class Upstream:
             async with asyncio.timeout(self.settings.start_timeout):
                 if self.log_level is not None:
                     await connection.set_log_level(self.log_level)
-                if self._subscribed:
-                    await connection.subscribe(self._subscribed)
+                if self.subscribed:
+                    await connection.subscribe(self.subscribed)
         except Exception as problem:  # noqa: BLE001 - a server that refuses these is of use without them
             log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, errors.describe(problem))
 
@@ -342,12 +343,12 @@ class Upstream:
 
     async def subscribe(self, uris: set[str]) -> None:
         """Be told about changes of exactly these resources, also after a restart."""
-        before, self._subscribed = self._subscribed, set(uris)
+        before, self.subscribed = self.subscribed, set(uris)
         try:
             if self._connection is not None or uris:
-                await self.request("a subscription", lambda connection: connection.subscribe(self._subscribed))
+                await self.request("a subscription", lambda connection: connection.subscribe(self.subscribed))
         except ToolError:
-            self._subscribed = before
+            self.subscribed = before
             raise
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
