@@ -23,7 +23,7 @@ from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.catalog import RelistDelay
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
-from moonbox.mcp.upstreams.process import OutputTail
+from moonbox.mcp.upstreams.transport import OutputTail
 from tests.loopback_servers import Answer
 from tests.mcp import peers
 from tests.mcp.mcp_driver import Peer, http_server, moonbox, over_http

@@ -22,9 +22,9 @@ from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.sessions import Client, conversation_of, owner_of
 from moonbox.mcp.upstreams.callbacks import MAX_OPEN, Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.errors import call_error
-from moonbox.mcp.upstreams.process import OutputTail, Throttle
 from moonbox.mcp.upstreams.tools import result_value
-from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, PacedStream
+from moonbox.mcp.upstreams.transport import OutputTail, Throttle
+from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, MeteredStream, event_cost
 from moonbox.media import Media, MediaStore
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ def test_a_stream_of_events_is_read_at_a_pace() -> None:
 
     async def main() -> int:
         throttle = Throttle(BYTES_PER_SECOND, clock=clock, sleep=clock.sleep)
-        return sum([len(part) async for part in PacedStream(Flood(), throttle)])
+        return sum([len(part) async for part in MeteredStream(Flood(), lambda part: throttle.spend(event_cost(part)))])
 
     clock = Clock()
     assert asyncio.run(main()) == 2 * BYTES_PER_SECOND // LINE_COST

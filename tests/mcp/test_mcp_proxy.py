@@ -14,6 +14,7 @@ import pytest
 from mcp import MCPError
 
 from moonbox.config.mcp import ServerSettings
+from moonbox.errors import ToolError
 from moonbox.mcp.server.web import EventLog
 from moonbox.mcp.upstreams.offers import Directory, Offers
 from tests.mcp.everything_server import ICON, PNG, WAV
@@ -292,15 +293,17 @@ def test_no_server_passes_for_us_or_learns_of_our_addresses() -> None:
     )
     catalog = SimpleNamespace(offers=offers, has_resources=True)
     evil: Any = SimpleNamespace(settings=ServerSettings(name="evil", command="x"), catalog=catalog)
-    directory = Directory.of([evil])
-    assert list(directory.resources) == [
+    directory = Directory({"evil": evil})
+    assert [item.uri for item in directory.listed("resources")] == [
         "moonbox://servers/evil/moonbox://runs/1",
         "moonbox://servers/evil/MOONBOX://servers",
     ]
-    assert list(directory.templates) == ["moonbox://servers/evil/moonbox://media/{id}"]
-    servers = {"evil": evil}
-    assert directory.find_resource("moonbox://media/guess", servers) is None
-    assert directory.find_resource("moonbox://servers/evil/moonbox://runs/1", servers) == (evil, "moonbox://runs/1")
+    assert [item.uri_template for item in directory.listed("templates")] == [
+        "moonbox://servers/evil/moonbox://media/{id}"
+    ]
+    with pytest.raises(ToolError, match="unknown resource"):
+        directory.find("resources", "moonbox://media/guess")
+    assert directory.find("resources", "moonbox://servers/evil/moonbox://runs/1") == (evil, "moonbox://runs/1")
 
 
 def test_an_event_log_keeps_the_latest_events_of_each_stream() -> None:

@@ -24,7 +24,7 @@ from tests.programs import program
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.mcp.mcp_driver import Driver, Session
 
@@ -241,16 +241,42 @@ def test_changes_of_a_servers_tools_are_followed(changing: tuple[ServerSettings,
         wait_until(lambda: [tool.path for tool in started.toolbox] == ["other.lua_repl"])
 
 
-def test_changes_are_followed_in_the_earlier_protocol_too(tmp_path: Path) -> None:
-    nothing = {"type": "object", "properties": {}}
-    before, after = ({"name": name, "inputSchema": nothing} for name in ("before", "after"))
-    (tmp_path / "plan.json").write_text(json.dumps({"tools": [before], "later": [after], "changes": 1}))
-    command, *arguments = program(Path(__file__).with_name("hostile.py"), tmp_path / "plan.json")
-    server = ServerSettings(name="other", command=command, args=tuple(arguments))
-    with Upstreams([server]) as started:
+@pytest.fixture
+def planned(tmp_path: Path) -> Callable[..., ServerSettings]:
+    """A server that answers as planned, in the earlier protocol."""
+
+    def make(**plan: Any) -> ServerSettings:
+        (tmp_path / "plan.json").write_text(json.dumps(plan))
+        command, *arguments = program(Path(__file__).with_name("hostile.py"), tmp_path / "plan.json")
+        return ServerSettings(name="other", command=command, args=tuple(arguments))
+
+    return make
+
+
+def listed(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object", "properties": {}}, **more}
+
+
+def test_changes_are_followed_in_the_earlier_protocol_too(planned: Callable[..., ServerSettings]) -> None:
+    with Upstreams([planned(tools=[listed("before")], later=[listed("after")], changes=1)]) as started:
         assert started.wait(100)
         assert started.status("other").protocol == "2025-11-25"
         wait_until(lambda: [tool.path for tool in started.toolbox] == ["other.after"])
+
+
+def test_a_result_matches_the_schema_of_its_tool(planned: Callable[..., ServerSettings]) -> None:
+    wanted = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    tools = [
+        listed("strict", outputSchema=wanted),
+        listed("broken", outputSchema={"type": "object", "properties": {"a": {"minLength": "x"}}}),
+    ]
+    result = {"content": [{"type": "text", "text": "five"}], "structuredContent": {"sum": "five"}}
+    with Upstreams([planned(tools=tools, result=result)]) as started:
+        assert started.wait(100)
+        with pytest.raises(ToolError, match=r"^the result of other\.strict does not fit .* is not of type") as caught:
+            started.call("other.strict")
+        assert caught.value.code == "bad_result"
+        assert started.call("other.broken") == {"sum": "five"}, "nothing can be checked against an invalid schema"
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.cli import mcp_manage
-from moonbox.cli.mcp_manage import ClientFile, EntryName, ProjectOnly  # noqa: TC001 - read at run time by Typer
+from moonbox.cli.mcp_manage import ClientFile, EntryName, ProjectOnly, chosen_server, client_entry
 from moonbox.cli.options import ConfigFile, Json, McpConfig, Wait, argument, flag, parse_arguments
 from moonbox.cli.output import columns_table, console, print_error, print_json, print_note
 from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import ToolError, UsageError
-from moonbox.suggest import unknown
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -49,13 +48,7 @@ def list_servers(
     with _started(config, mcp_config, wait, server, trust) as upstreams:
         if server is not None:
             _show_tools(upstreams, server, as_json)
-            return
-        statuses = upstreams.statuses()
-        if as_json:
-            print_json([status.to_dict() for status in statuses])
-        elif not statuses:
-            typer.echo(_NONE)
-        else:
+        elif statuses := _statuses(upstreams, as_json):
             console().print(_table(statuses))
             for status in statuses:
                 if status.said and status.state != "ready":
@@ -79,7 +72,7 @@ def call(
     if not dot:
         raise UsageError(f"write the tool as server.tool, not '{tool}'; `moonbox mcp list` shows the servers")
     with _started(config, mcp_config, wait, server, trust) as upstreams:
-        called = _find_tool(upstreams, server, tool) or _resolved(upstreams, tool)
+        called = _find_tool(upstreams, server, tool)
         given = parse_arguments(arguments or [], called, "ARGUMENT")
         try:
             value = upstreams.call(called.path, given)
@@ -99,15 +92,9 @@ def doctor(
 ) -> None:
     """Start every server and show its problems. The exit status is 1 when there are any."""
     with _started(config, mcp_config, wait, None, trust) as upstreams:
-        statuses = upstreams.statuses()
-        if as_json:
-            print_json([status.to_dict() for status in statuses])
-        elif not statuses:
-            typer.echo(_NONE)
-        else:
-            for status in statuses:
-                _diagnose(status)
-        if any(status.state not in ("ready", "off") or status.problems for status in statuses):
+        for status in _statuses(upstreams, as_json):
+            _diagnose(status)
+        if any(status.state not in ("ready", "off") or status.problems for status in upstreams.statuses()):
             raise typer.Exit(1)
 
 
@@ -139,7 +126,6 @@ def install(
     """Add moonbox to the configuration of an MCP client. Everything else in the file stays, and a backup is kept."""
     from moonbox.config import find
     from moonbox.mcp.clients import CLIENTS, Entry, snippet
-    from moonbox.mcp.clients import find as find_client
     from moonbox.mcp.clients import install as write
     from moonbox.project.sections import read_servers
 
@@ -147,15 +133,11 @@ def install(
         for known in CLIENTS:
             typer.echo(f"{known.name:<16}{known.file(project=known.user is None, folder=Path.cwd())}")
         return
-    if not client:
-        names = ", ".join(known.name for known in CLIENTS)
-        raise UsageError(f"--client is required; known clients: {names}")
-    chosen = find_client(client)
+    chosen, path = client_entry(client, project=project, file=file)
     used = config if config is not None else find()
     # Report errors and ask about trust here, because a client would not show either.
     read_servers(trusted_config(used, trust=trust), mcp_config)
     entry = Entry.make(name, config=used, mcp_config=mcp_config or [])
-    path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
     if print_only:
         print_note(f"for {path}:")
         typer.echo(snippet(chosen, entry), nl=False)
@@ -195,10 +177,7 @@ def _started(
     from moonbox.mcp.upstreams.manager import Upstreams
 
     if only is not None:
-        known = [server.name for server in servers]
-        if only not in known:
-            raise UsageError(unknown("MCP server", only, known))
-        servers = [server for server in servers if server.name == only]
+        servers = [chosen_server(servers, only)]
     # Lazy servers are started too, because the command shows their state.
     started = (replace(server, lazy=False) for server in servers)
     with Upstreams(started, logins=LoginStore(), secrets=secrets) as upstreams:
@@ -207,17 +186,26 @@ def _started(
         yield upstreams
 
 
-def _find_tool(upstreams: Upstreams, server: str, path: str) -> Tool | None:
-    """The tool by its server and its own name, whatever prefix it has."""
+def _statuses(upstreams: Upstreams, as_json: bool) -> tuple[Status, ...]:
+    """Of all servers, where they are to be shown; as JSON they are printed here."""
+    statuses = upstreams.statuses()
+    if as_json:
+        print_json([status.to_dict() for status in statuses])
+        return ()
+    if not statuses:
+        typer.echo(_NONE)
+    return statuses
+
+
+def _find_tool(upstreams: Upstreams, server: str, path: str) -> Tool:
+    """The tool by its server and its own name, whatever prefix it has; or else as scripts name it."""
     name = path.partition(".")[2]
-    meta = ("mcp_server", "mcp_tool")
-    return next((item for item in upstreams.toolbox if [item.meta.get(key) for key in meta] == [server, name]), None)
-
-
-def _resolved(upstreams: Upstreams, name: str) -> Tool:
-    _need_ready(upstreams.status(name.partition(".")[0]))
+    for tool in upstreams.toolbox:
+        if (tool.meta.get("mcp_server"), tool.meta.get("mcp_tool")) == (server, name):
+            return tool
+    _need_ready(upstreams.status(server))
     try:
-        return upstreams.toolbox.resolve(name)
+        return upstreams.toolbox.resolve(path)
     except ToolError as problem:
         raise UsageError(problem.message) from None
 
@@ -225,26 +213,23 @@ def _resolved(upstreams: Upstreams, name: str) -> Tool:
 def _show_tools(upstreams: Upstreams, server: str, as_json: bool) -> None:
     from moonbox.tools.signature import render
 
-    status = upstreams.status(server)
     tools = [tool for tool in upstreams.toolbox if tool.meta.get("mcp_server") == server]
     if as_json:
         print_json([_described(tool) for tool in tools])
         return
-    _need_ready(status)
+    _need_ready(upstreams.status(server))
     for tool in tools:
-        policy = "" if not _note(tool) else f"  [{_note(tool)}]"
+        policy = f"  [{note}]" if (note := _note(tool)) else ""
         typer.echo(visible(render(tool, "brief"), keep="") + policy)
 
 
 def _need_ready(status: Status) -> None:
     """Refuse a server that did not start; this command makes no further attempts."""
-    if status.state == "ready":
-        return
-    if not status.reason:
-        print_error(status.why())
-    else:
-        print_error(f"the MCP server '{status.name}' is not available: {status.reason}")
-    raise typer.Exit(1)
+    if status.state != "ready":
+        print_error(
+            f"the MCP server '{status.name}' is not available: {status.reason}" if status.reason else status.why()
+        )
+        raise typer.Exit(1)
 
 
 def _note(tool: Tool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import sys
 import time
@@ -20,9 +21,10 @@ from moonbox.secrets import SecretRedactor
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.clients import Client
 
 _Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
 EntryName = Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")]
@@ -201,15 +203,8 @@ def test(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None, a
     from moonbox.mcp.upstreams.login import make_auth
     from moonbox.mcp.upstreams.status import examine
 
-    try:
+    with _reporting(f"the MCP server '{name}'", config, mcp_config):
         report = asyncio.run(examine(settings, None if settings.url is None else make_auth(settings, _store())))
-    except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
-        from moonbox.mcp.upstreams.errors import describe
-        from moonbox.project.sections import read_secrets
-
-        hide = SecretRedactor(read_secrets(trusted_config(config), mcp_config))
-        print_error(f"the MCP server '{name}' failed: {hide(describe(problem))}")
-        raise typer.Exit(1) from None
     if as_json:
         print_json(report)
     else:
@@ -251,17 +246,18 @@ def login(
         raise UsageError(f"the MCP server '{name}' is a program; only servers with a url have logins")
     if any(key.lower() == "authorization" for key in settings.headers):
         raise UsageError(f"the MCP server '{name}' has an Authorization header in its configuration; remove it first")
-    store = _store()
-    try:
-        asyncio.run(_log_in(settings, store, open_browser))
-    except UsageError:
-        raise
-    except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise is the server's problem
-        from moonbox.mcp.upstreams.errors import describe
+    from moonbox.mcp.upstreams.browser import log_in
 
-        reason = _usage_error(problem)
-        print_error(f"the login at '{name}' failed: {reason or describe(problem)}")
-        raise typer.Exit(1) from None
+    async def show(address: str) -> None:
+        typer.echo(f"open this address to log in:\n\n  {visible(address, keep='')}\n", err=True)
+        if open_browser:
+            await asyncio.to_thread(visit, address)
+        else:
+            typer.echo("then paste the address at which the browser ends here:", err=True)
+
+    store = _store()
+    with _reporting(f"the login at '{name}'", config, mcp_config), private_browser() as visit:
+        asyncio.run(log_in(settings, store, show, paste=not open_browser))
     entry = store.login(settings)
     if entry is None:
         typer.echo(f"the MCP server '{name}' needs no login")
@@ -269,32 +265,20 @@ def login(
     typer.echo(f"logged in at '{name}'{login_note(entry)}; the tokens are kept in {store.place}")
 
 
-def _usage_error(problem: BaseException) -> str:
-    while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
-        problem = problem.exceptions[0]
-    return str(problem) if isinstance(problem, UsageError) else ""
+@contextlib.contextmanager
+def _reporting(what: str, config: Path | None, mcp_config: Sequence[Path] | None) -> Iterator[None]:
+    """Report a failure as one line: whatever a server makes the SDK raise is the server's problem."""
+    from moonbox.mcp.upstreams.errors import describe
+    from moonbox.project.sections import read_secrets
 
-
-async def _log_in(settings: ServerSettings, store: Any, open_browser: bool) -> None:
-    from moonbox.mcp.upstreams.browser import browser
-    from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
-    from moonbox.mcp.upstreams.connection import connect, make_transport
-    from moonbox.mcp.upstreams.login import make_auth
-
-    async def show(address: str) -> None:
-        typer.echo(f"open this address to log in:\n\n  {visible(address, keep='')}\n", err=True)
-        if not open_browser:
-            typer.echo("then paste the address at which the browser ends here:", err=True)
-            return
-        await asyncio.to_thread(visit, address)
-
-    port = 0 if settings.oauth is None else settings.oauth.redirect_port
-    with private_browser() as visit:
-        async with browser(show, port=port, paste=not open_browser) as person:
-            auth = make_auth(settings, store, person)
-            transport = make_transport(settings, auth)
-            async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
-                await connection.tools()
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - see above
+        hide = SecretRedactor(read_secrets(trusted_config(config), list(mcp_config or ())))
+        print_error(f"{what} failed: {hide(describe(problem))}")
+        raise typer.Exit(1) from None
 
 
 def logout(name: _Name, config: ConfigFile = None, mcp_config: McpConfig = None) -> None:
@@ -322,19 +306,25 @@ def uninstall(
     file: ClientFile = None,
 ) -> None:
     """Remove moonbox from the configuration of an MCP client. Everything else stays, and a backup is kept."""
-    from moonbox.mcp.clients import CLIENTS, find, remove
+    from moonbox.mcp.clients import remove
 
-    if not client:
-        names = ", ".join(known.name for known in CLIENTS)
-        raise UsageError(f"--client is required; known clients: {names}")
-    chosen = find(client)
-    path = file if file is not None else chosen.file(project=project, folder=Path.cwd())
+    chosen, path = client_entry(client, project=project, file=file)
     removed = remove(chosen, [name], path)
     if removed.done == "unchanged":
         typer.echo(f"there is no entry '{name}' in {removed.path}")
         return
     typer.echo(f"removed the entry '{name}' from {removed.path}; backup: {removed.backup}")
     typer.echo(f"restart {chosen.title} to use it without moonbox", err=True)
+
+
+def client_entry(name: str, *, project: bool, file: Path | None) -> tuple[Client, Path]:
+    """A client, and the file that it keeps its servers in."""
+    from moonbox.mcp.clients import CLIENTS, find
+
+    if not name:
+        raise UsageError(f"--client is required; known clients: {', '.join(known.name for known in CLIENTS)}")
+    chosen = find(name)
+    return chosen, file if file is not None else chosen.file(project=project, folder=Path.cwd())
 
 
 def _config_file(config: Path | None) -> Path:
@@ -346,15 +336,22 @@ def _config_file(config: Path | None) -> Path:
 
 def _find(name: str, config: Path | None, mcp_config: Sequence[Path] | None) -> ServerSettings:
     from moonbox.project.sections import need_mcp, read_servers
-    from moonbox.suggest import unknown
 
     need_mcp()
-    servers = {item.name: item for item in read_servers(trusted_config(config), list(mcp_config or ()))}
-    if name not in servers:
-        raise UsageError(unknown("MCP server", name, servers))
-    if servers[name].problem:
-        raise ConfigError(servers[name].problem)
-    return servers[name]
+    server = chosen_server(read_servers(trusted_config(config), list(mcp_config or ())), name)
+    if server.problem:
+        raise ConfigError(server.problem)
+    return server
+
+
+def chosen_server(servers: Sequence[ServerSettings], name: str) -> ServerSettings:
+    """The server of this name; UsageError names the known ones."""
+    from moonbox.suggest import unknown
+
+    by_name = {server.name: server for server in servers}
+    if name not in by_name:
+        raise UsageError(unknown("MCP server", name, by_name))
+    return by_name[name]
 
 
 def _store() -> Any:

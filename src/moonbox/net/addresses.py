@@ -104,33 +104,33 @@ class NameLookup:
         A lookup that takes too long is abandoned. It keeps its place until it ends, so that slow name servers
         cannot make the threads pile up.
         """
-        answers: list[Sequence[str]] = []
-        failures: list[Exception] = []
+        from concurrent.futures import Future  # slow to load, and settings import this module
+
+        answer: Future[Sequence[str]] = Future()
 
         def work() -> None:
             try:
-                answers.append(self._resolve(host, port))
+                answer.set_result(self._resolve(host, port))
             except Exception as problem:  # noqa: BLE001 - carried over to the thread that waits
-                failures.append(problem)
+                answer.set_exception(problem)
             finally:
                 self._free.release()
 
         timeout = max(timeout, 0.0)
         if not self._free.acquire(timeout=timeout):
             raise NetError("too many name lookups are waiting for an answer", code="timeout", retryable=True)
-        thread = threading.Thread(target=work, name="moonbox-resolve", daemon=True)
         try:
-            thread.start()
+            threading.Thread(target=work, name="moonbox-resolve", daemon=True).start()
         except RuntimeError as problem:  # no thread can be started now
             self._free.release()
             message = f"the name {host} cannot be resolved: {problem}"
             raise NetError(message, code="unavailable", retryable=True) from None
-        thread.join(timeout)
-        if failures:
-            raise OSError(f"the name {host} cannot be resolved") from failures[0]
-        if not answers:
-            raise NetError(f"resolving the name {host} took too long", code="timeout", retryable=True)
-        return answers[0]
+        try:
+            return answer.result(timeout)
+        except TimeoutError:
+            raise NetError(f"resolving the name {host} took too long", code="timeout", retryable=True) from None
+        except Exception as problem:
+            raise OSError(f"the name {host} cannot be resolved") from problem
 
 
 def _system_addresses(host: str, port: int) -> Sequence[str]:

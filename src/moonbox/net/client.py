@@ -222,11 +222,13 @@ class Client:
         except (TimeoutError, httpcore.TimeoutException):
             seconds = f"{timeout:g} second{'s' * (timeout != 1)}"
             raise NetError(f"{target.host} did not answer within {seconds}", code="timeout", retryable=True) from None
-        except ssl.SSLCertVerificationError as problem:
-            message = f"the certificate of {target.host} is not valid: {problem.verify_message}"
-            raise NetError(message, code="tls") from None
         except (OSError, httpcore.NetworkError, httpcore.ProtocolError) as problem:
-            message = f"the connection to {target.authority} failed: {_reason(problem)}"
+            # The library wraps the system's error, as the argument of its own.
+            inner = problem.args[0] if problem.args and isinstance(problem.args[0], OSError) else problem
+            if isinstance(inner, ssl.SSLCertVerificationError):
+                message = f"the certificate of {target.host} is not valid: {inner.verify_message}"
+                raise NetError(message, code="tls") from None
+            message = f"the connection to {target.authority} failed: {_reason(inner)}"
             raise NetError(message, code="unavailable", retryable=True) from None
 
     def _redirected(self, request: Request, status: int, location: str) -> Request:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import select
 import socket
-import ssl
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable, Iterator
 
 
@@ -67,7 +66,7 @@ def _default_ssl_context() -> ssl.SSLContext:
     return httpcore.default_ssl_context()
 
 
-class CheckedBackend(httpcore.NetworkBackend):
+class CheckedBackend(httpcore.SyncBackend):
     """Opens sockets to checked addresses."""
 
     def __init__(self, addresses: Callable[[str, int, float], list[str]], deadlines: Deadlines) -> None:
@@ -81,35 +80,29 @@ class CheckedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        problem = OSError(f"{host} has no usable address")
+        problem: Exception = OSError(f"{host} has no usable address")
         for address in self._addresses(host, port, self._deadlines.left()):
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            connection = socket.socket(family, socket.SOCK_STREAM)
             try:
-                connection.settimeout(self._deadlines.left())
-                connection.connect((address, port))
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return _Stream(connection, self._deadlines)
-            except OSError as failed:
-                connection.close()
+                return _Stream(super().connect_tcp(address, port, self._deadlines.left()), self._deadlines)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as failed:
                 problem = failed
         raise problem
 
 
 class _Stream(httpcore.NetworkStream):
-    """A socket whose every operation ends with the deadline."""
+    """A connection whose every operation ends with the deadline."""
 
-    def __init__(self, connection: socket.socket, deadlines: Deadlines) -> None:
-        self._socket, self._deadlines = connection, deadlines
+    def __init__(self, inner: httpcore.NetworkStream, deadlines: Deadlines) -> None:
+        self._inner, self._deadlines = inner, deadlines
+        self._socket: socket.socket = inner.get_extra_info("socket")
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        self._socket.settimeout(self._deadlines.left())
-        return self._socket.recv(max_bytes)
+        return self._inner.read(max_bytes, self._deadlines.left())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         rest = memoryview(buffer)
         try:
-            while rest:
+            while rest:  # not the library's own loop, in which each step may take the whole time
                 self._socket.settimeout(self._deadlines.left())
                 rest = rest[self._socket.send(rest) :]
         except TimeoutError:
@@ -121,33 +114,12 @@ class _Stream(httpcore.NetworkStream):
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that still waits for it
-        self._socket.close()
+        self._inner.close()
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        try:
-            self._socket.settimeout(self._deadlines.left())
-            return _Stream(ssl_context.wrap_socket(self._socket, server_hostname=server_hostname), self._deadlines)
-        except BaseException:
-            self.close()
-            raise
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, self._deadlines.left()), self._deadlines)
 
     def get_extra_info(self, info: str) -> Any:
-        match info:
-            case "ssl_object" if isinstance(self._socket, ssl.SSLSocket):
-                return self._socket
-            case "socket":
-                return self._socket
-            case "is_readable":
-                return _is_readable(self._socket)
-        return None
-
-
-def _is_readable(connection: socket.socket) -> bool:
-    """Whether an idle connection was closed by the other side, or was never valid."""
-    if connection.fileno() < 0:
-        return True
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
+        return self._inner.get_extra_info(info)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from moonbox.net.addresses import LOOPBACK_NAMES
 
-Scope = Mapping[str, Any]
+Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]{1,45}\]|[a-z0-9_.-]{1,253})(?::[0-9]{0,5})?", re.ASCII)
@@ -28,11 +27,10 @@ class Refusal:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As an ASGI application."""
-        body = json.dumps({"error": {"code": self.code, "message": self.message}}).encode()
-        headers = {**self.headers, "content-type": "application/json", "content-length": str(len(body))}
-        raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": self.status, "headers": raw})
-        await send({"type": "http.response.body", "body": body})
+        from starlette.responses import JSONResponse  # slow to load, and rarely needed
+
+        content = {"error": {"code": self.code, "message": self.message}}
+        await JSONResponse(content, self.status, dict(self.headers))(scope, receive, send)
 
 
 @dataclass(frozen=True, slots=True)

@@ -385,7 +385,7 @@ def _add_upstreams(
 
 def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[ServerSettings]) -> None:
     """`mcp.read` and `mcp.prompt`, for the servers that grant them to scripts."""
-    from moonbox.mcp.upstreams import reading
+    from moonbox.mcp.upstreams import tools as reading
 
     if any("resources" in server.scripts for server in servers):
         sandbox.define("mcp.read", reading.reader(upstreams), doc=reading.READ)

@@ -81,14 +81,14 @@ class Passthrough:
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         directory = await self._begin_list(context)
-        page, cursor = _page(directory.listed_prompts(), params)
+        page, cursor = _page(directory.listed("prompts"), params)
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
     async def list_resources(
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         directory = await self._begin_list(context)
-        resources = [*self._resources.list_own(Client.of(context)), *directory.listed_resources()]
+        resources = [*self._resources.list_own(Client.of(context)), *directory.listed("resources")]
         page, cursor = _page(resources, params)
         return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
@@ -96,7 +96,7 @@ class Passthrough:
         self, context: Request, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         directory = await self._begin_list(context)
-        page, cursor = _page([*_OWN_TEMPLATES, *directory.listed_templates()], params)
+        page, cursor = _page([*_OWN_TEMPLATES, *directory.listed("templates")], params)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
     async def _begin_list(self, context: Request) -> Directory:

@@ -16,7 +16,7 @@ from mcp.shared.auth import AuthorizationCodeResult
 
 from moonbox.errors import ToolError, UsageError
 from moonbox.mcp.caller import CALLER
-from moonbox.mcp.upstreams.callbacks import ClientFeatures
+from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures
 from moonbox.mcp.upstreams.connection import connect, make_transport
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.login import LoginRequired, Person, make_auth
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
-    from moonbox.mcp.upstreams.callbacks import Callbacks
     from moonbox.mcp.upstreams.login import Login, LoginStore
 
 log = logging.getLogger("moonbox.mcp")
@@ -68,17 +67,15 @@ async def browser(
         expected = _query(address).get("state", "")
         await show(address)
 
+    async def read_pasted() -> AuthorizationCodeResult:
+        return parse_return((await asyncio.to_thread(sys.stdin.readline)).strip())
+
     async def wait_for_return() -> AuthorizationCodeResult:
-        pasted = asyncio.create_task(asyncio.to_thread(sys.stdin.readline)) if paste else None
-        waits: set[asyncio.Future[AuthorizationCodeResult] | asyncio.Task[str]] = {returned}
-        if pasted is not None:
-            waits.add(pasted)
+        waits = [returned, *([asyncio.ensure_future(read_pasted())] if paste else [])]
         done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if returned in done:
-            return returned.result()
-        if pasted is not None and pasted in done:
-            return parse_return(pasted.result().strip())
-        raise UsageError(f"nobody logged in within {seconds:g} s")
+        if not done:
+            raise UsageError(f"nobody logged in within {seconds:g} s")
+        return next(future for future in waits if future in done).result()
 
     try:
         yield Person(f"http://127.0.0.1:{actual}{_PATH}", open_address, wait_for_return)
@@ -129,6 +126,18 @@ async def _answer(
         await writer.drain()
 
 
+async def log_in(
+    settings: ServerSettings, logins: LoginStore, show: Callable[[str], Awaitable[None]], *, paste: bool = False
+) -> None:
+    """Let a person log in at a server, as `browser` describes; the store has the tokens then."""
+    port = 0 if settings.oauth is None else settings.oauth.redirect_port
+    async with browser(show, port=port, paste=paste) as person:
+        auth = await asyncio.to_thread(make_auth, settings, logins, person)
+        answer = Callbacks(settings.name).answer
+        async with connect(make_transport(settings, auth), ClientFeatures(), answer) as connection:
+            await connection.tools()
+
+
 class ServerLogin:
     """The login at one server: what is kept of it, and a new one by the person behind a client."""
 
@@ -155,35 +164,26 @@ class ServerLogin:
         reason = f"the MCP server '{self._settings.name}': {LoginRequired(self._settings.name)}"
         return ToolError(reason, code="login_required")
 
-    async def ask(self, callbacks: Callbacks) -> bool:
+    async def ask(self, alone: Caller | None) -> bool:
         """Ask the person behind the current call to log in, by an address that their client opens; whether that worked.
 
-        Only over stdio: the browser returns to this machine, and the login is this person's own.
+        Only over stdio: the browser returns to this machine, and the login is this person's own. `alone` is the only
+        client there is; None of a server for many clients.
         """
-        alone = callbacks.features.caller()  # of a server for many clients there is none
         caller = CALLER.get() or alone
         if self._logins is None or alone is None or caller is None or not caller.opens_addresses:
             return False
         clock = CLOCK.get()
-        if clock is not None:
-            clock.pause()  # a person's time is free
-        try:
-            return await self.log_in(lambda address: self._show(address, caller), callbacks)
-        finally:
-            if clock is not None:
-                clock.go_on()
+        with contextlib.nullcontext() if clock is None else clock.standing_still():  # a person's time is free
+            return await self.log_in(lambda address: self._show(address, caller))
 
-    async def log_in(self, show: Callable[[str], Awaitable[None]], callbacks: Callbacks) -> bool:
+    async def log_in(self, show: Callable[[str], Awaitable[None]]) -> bool:
         """Let a person log in at the address that `show` gets; whether that worked."""
         async with self._asking:
             if not self.required or self._logins is None:
                 return not self.required
             try:
-                async with browser(show) as person:
-                    auth = await asyncio.to_thread(make_auth, self._settings, self._logins, person)
-                    transport = make_transport(self._settings, auth)
-                    async with connect(transport, ClientFeatures(), callbacks.answer) as connection:
-                        await connection.tools()
+                await log_in(self._settings, self._logins, show)
             except Exception as problem:  # noqa: BLE001 - the call fails with the reason that it had
                 log.warning("the login at the MCP server '%s' failed: %s", self._settings.name, describe(problem))
                 return False

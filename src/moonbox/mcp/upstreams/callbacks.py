@@ -122,16 +122,11 @@ def _with_defaults(
     request: types.InputRequest, response: types.InputResponse | types.ErrorData
 ) -> types.InputResponse | types.ErrorData:
     """An accepted form in which fields that were left out have their defaults."""
-    if (
-        not isinstance(request, types.ElicitRequest)
-        or not isinstance(response, types.ElicitResult)
-        or response.action != "accept"
-    ):
+    params = request.params
+    if not isinstance(params, types.ElicitRequestFormParams) or not isinstance(response, types.ElicitResult):
         return response
-    if not isinstance(request.params, types.ElicitRequestFormParams):
-        return response
-    fields = request.params.requested_schema.get("properties")
-    if not isinstance(fields, dict):
+    fields = params.requested_schema.get("properties")
+    if response.action != "accept" or not isinstance(fields, dict):
         return response
     defaults = {
         name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field
@@ -201,24 +196,15 @@ def redacted(model: T, hide: SecretRedactor) -> T:
 def sdk_callbacks(features: ClientFeatures, answer: Answer, log: Log | None) -> dict[str, Any]:
     """Callbacks for what the server may ask; the SDK announces exactly these."""
 
-    async def sample(_: Any, params: Any) -> Any:
-        return await answer(types.CreateMessageRequest(params=params))
-
-    async def elicit(_: Any, params: Any) -> Any:
-        return await answer(types.ElicitRequest(params=params))
-
-    async def list_roots(_: Any) -> Any:
-        return await answer(types.ListRootsRequest())
-
     async def message(params: types.LoggingMessageNotificationParams) -> None:
         if log is not None:
             log(params)
 
     callbacks: dict[str, Any] = {"logging_callback": message}
     if features.sampling:
-        callbacks["sampling_callback"] = sample
+        callbacks["sampling_callback"] = lambda _, params: answer(types.CreateMessageRequest(params=params))
     if features.elicitation:
-        callbacks["elicitation_callback"] = elicit
+        callbacks["elicitation_callback"] = lambda _, params: answer(types.ElicitRequest(params=params))
     if features.roots:
-        callbacks["list_roots_callback"] = list_roots
+        callbacks["list_roots_callback"] = lambda _: answer(types.ListRootsRequest())
     return callbacks

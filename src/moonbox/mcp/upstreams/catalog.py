@@ -81,14 +81,13 @@ class ServerCatalog:
         return self._listed is not None
 
     def load_cached(self) -> bool:
-        """Offer the tools of an earlier start until the server has listed its own; whether there are any."""
-        listed = self._cache.get(self._settings) if self._cache is not None else None
-        if listed is None or self._cache is None:
+        """Offer what an earlier start offered until the server has listed its own; whether that is known."""
+        kept = None if self._cache is None else self._cache.get(self._settings)
+        if kept is None:
             return False
+        listed, offers = kept
         self._publish(listed, cached=True)
-        offers = self._cache.get_offers(self._settings)
-        if offers is not None:
-            self._take_offers(offers)
+        self._take_offers(offers)
         return True
 
     async def take(self, listed: list[types.Tool]) -> None:
@@ -96,20 +95,18 @@ class ServerCatalog:
         self._publish(listed)
         await self._save()
 
-    def offer_placeholder(self, answer: Callable[[], Awaitable[str]], *, login: bool) -> None:
-        """Show that the server exists, if its tools were never listed; `answer` says why it cannot be called.
-
-        `login`: because no person has logged in there.
-        """
-        if self._listed is None and not len(self.toolbox):
-            if self._settings.problem:
-                description = f"This MCP server is configured, but cannot be used: {self._settings.problem}"
-            elif login:
-                description = "This MCP server requires a login. Call this tool to log in; then its tools are here."
-            else:
-                description = "This MCP server is configured, but could not be reached yet. Call this tool to see why."
-            instead = placeholder(answer, description)
-            self.toolbox.set_namespace(self._settings.namespace or self._settings.name, [instead])
+    def offer_placeholder(self, *, login: bool) -> None:
+        """Show that the server exists, if its tools were never listed; `login`: because nobody has logged in there."""
+        if self._listed is not None or len(self.toolbox):
+            return
+        if self._settings.problem:
+            description = f"This MCP server is configured, but cannot be used: {self._settings.problem}"
+        elif login:
+            description = "This MCP server requires a login. Call this tool to log in; then its tools are here."
+        else:
+            description = "This MCP server is configured, but could not be reached yet. Call this tool to see why."
+        instead = placeholder(self._invoke, description)
+        self.toolbox.set_namespace(self._settings.namespace or self._settings.name, [instead])
 
     def _publish(self, listed: list[types.Tool], *, cached: bool = False) -> None:
         self._listed = listed
@@ -132,38 +129,42 @@ class ServerCatalog:
     # While a connection lasts
 
     async def follow_tools(self, connection: Connection) -> None:
-        """List the tools again when they changed; less and less often if the server never stops to say so."""
-        delay = RelistDelay()
-        while True:
-            await connection.tools_changed.wait()
-            await asyncio.sleep(delay.next())
-            connection.tools_changed.clear()
-            delay.listed()
-            try:
-                async with asyncio.timeout(self._settings.start_timeout):
-                    listed = await connection.tools()
-            except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere
-                log.warning("the MCP server '%s' failed to list its tools: %s", self._settings.name, describe(problem))
-                continue
+        """List the tools again when they changed."""
+
+        async def list_tools() -> None:
+            async with asyncio.timeout(self._settings.start_timeout):
+                listed = await connection.tools()
             await self.take(listed)
+
+        await connection.tools_changed.wait()
+        await asyncio.sleep(RelistDelay.first)  # several changes at once need one listing
+        await self._follow("its tools", connection.tools_changed, list_tools)
 
     async def follow_offers(self, connection: Connection) -> None:
         """List prompts and resources now, and again when they changed."""
-        delay = RelistDelay()
-        while True:
-            connection.offers_changed.clear()
-            delay.listed()
+
+        async def list_offers() -> None:
             try:
                 async with asyncio.timeout(self._settings.start_timeout):
                     offers = await connection.offers()
-            except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere
-                reason = describe(problem)
-                log.warning("the MCP server '%s' failed to list what it offers: %s", self._settings.name, reason)
+            finally:
                 self.offers_known.set()
-            else:
-                capabilities = connection.session.server_capabilities
-                self.has_resources = capabilities is not None and capabilities.resources is not None
-                self._take_offers(offers)
-                await self._save()
-            await connection.offers_changed.wait()
+            capabilities = connection.session.server_capabilities
+            self.has_resources = capabilities is not None and capabilities.resources is not None
+            self._take_offers(offers)
+            await self._save()
+
+        await self._follow("what it offers", connection.offers_changed, list_offers)
+
+    async def _follow(self, what: str, changed: asyncio.Event, work: Callable[[], Awaitable[None]]) -> None:
+        """List now, and again after changes; less and less often if the server never stops to say that there are."""
+        delay = RelistDelay()
+        while True:
+            changed.clear()
+            delay.listed()
+            try:
+                await work()
+            except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere
+                log.warning("the MCP server '%s' failed to list %s: %s", self._settings.name, what, describe(problem))
+            await changed.wait()
             await asyncio.sleep(delay.next())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
 from mcp import ClientSession, MCPError
 from mcp.client import ClientRequestContext
-from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, listen
+from mcp.client.subscriptions import listen
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.callbacks import Answer, ClientFeatures, Log
     from moonbox.mcp.upstreams.offers import Offers
-
-    Transport = ServerProcess | WebServer
+    from moonbox.mcp.upstreams.transport import Transport
 
 T = TypeVar("T", bound=BaseModel)
 Questions = types.InputRequiredResult
@@ -60,12 +60,10 @@ class Connection:
         """Set when the server says that its prompts or resources have changed."""
         self.resource_updated: Callable[[str], None] = lambda _: None
         """Called with the address of a resource that has changed."""
-        self.broken = asyncio.Event()
-        """Set when the connection is of no more use."""
         self.session: ClientSession
         self._dispatcher = dispatcher
         self._subscribed: set[str] = set()
-        self._resubscribe = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
         self._listed = False
 
     @property
@@ -90,70 +88,47 @@ class Connection:
     @contextlib.asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
         """While it lasts, a stream of change notifications is kept open, which the current protocol requires."""
-        task = asyncio.create_task(self._follow())
         try:
+            await self._listen_anew()
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await self._stop_listening()
 
-    async def _follow(self) -> None:
-        while not self._follows_anything():
-            await self._resubscribe.wait()
-            self._resubscribe.clear()
-        while True:
-            listening = asyncio.create_task(self._listen())
-            restart = asyncio.create_task(self._resubscribe.wait())
-            try:
-                await asyncio.wait((listening, restart), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                listening.cancel()
-                restart.cancel()
-                await asyncio.gather(listening, restart, return_exceptions=True)
-            if self._resubscribe.is_set():
-                self._resubscribe.clear()
-                continue
-            if listening.done() and not listening.cancelled() and listening.exception() is not None:
-                if isinstance(listening.exception(), ListenNotSupportedError):
-                    return  # in the earlier protocol notifications come by themselves
-                self._list_again()
-            await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
+    async def _listen_anew(self) -> None:
+        await self._stop_listening()
+        # In an empty context: the stream outlives the request that subscribes to something.
+        self._listening = asyncio.get_running_loop().create_task(self._listen(), context=contextvars.Context())
 
-    def _follows_anything(self) -> bool:
-        capabilities = self.session.server_capabilities
-        parts = () if capabilities is None else (capabilities.tools, capabilities.prompts, capabilities.resources)
-        return bool(self._subscribed) or any(part is not None and part.list_changed for part in parts)
+    async def _stop_listening(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
 
     async def _listen(self) -> None:
-        capabilities = self.session.server_capabilities
-        assert capabilities is not None
-        with contextlib.suppress(SubscriptionLost):
-            async with listen(
-                self.session,
-                tools_list_changed=bool(capabilities.tools and capabilities.tools.list_changed),
-                prompts_list_changed=bool(capabilities.prompts and capabilities.prompts.list_changed),
-                resources_list_changed=bool(capabilities.resources and capabilities.resources.list_changed),
-                resource_subscriptions=sorted(self._subscribed),
-            ) as events:
-                if self._listed:
-                    self._list_again()
-                async for _ in events:
-                    pass  # the session hands each event to `on_message` too
-        self._list_again()
+        if self.protocol not in MODERN_PROTOCOL_VERSIONS:
+            return  # in the earlier protocol notifications come by themselves
+        capabilities, kinds = self.session.server_capabilities, ("tools", "prompts", "resources")
+        changing = {kind: bool(getattr(getattr(capabilities, kind, None), "list_changed", False)) for kind in kinds}
+        while self._subscribed or any(changing.values()):
+            with contextlib.suppress(Exception):  # a lost connection is noticed elsewhere
+                async with listen(
+                    self.session,
+                    tools_list_changed=changing["tools"],
+                    prompts_list_changed=changing["prompts"],
+                    resources_list_changed=changing["resources"],
+                    resource_subscriptions=sorted(self._subscribed),
+                ) as events:
+                    if self._listed:
+                        self._list_again()
+                    async for _ in events:
+                        pass  # the session hands each event to `on_message` too
+            self._list_again()
+            await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
 
     def _list_again(self) -> None:
         """Changes may have been missed, while no stream was open."""
         self.tools_changed.set()
         self.offers_changed.set()
-
-    async def wait_ended(self) -> None:
-        """Return when the connection is of no more use."""
-        waits = [asyncio.create_task(self.transport.ended.wait()), asyncio.create_task(self.broken.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
 
     async def end_unless_healthy(self, seconds: float) -> None:
         """After a call without an answer: end the connection if the server answers nothing else either."""
@@ -162,7 +137,6 @@ class Connection:
                 await self.tools()
         except Exception:  # noqa: BLE001 - any failure to answer counts
             self.transport.end("it stopped answering")
-            self.broken.set()
 
     # Tools
 
@@ -238,17 +212,16 @@ class Connection:
         """Be told about changes of exactly these resources."""
         before, self._subscribed = self._subscribed, set(uris)
         if self.protocol in MODERN_PROTOCOL_VERSIONS:
-            self._resubscribe.set()
+            await self._listen_anew()
             return
         capabilities = self.session.server_capabilities
         if capabilities is None or capabilities.resources is None or not capabilities.resources.subscribe:
             return
-        for uri in uris - before:
-            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+        for uri in uris ^ before:
+            request: types.ClientRequest = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+            if uri in uris:
+                request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
             await self.session.send_request(request, types.EmptyResult)
-        for uri in before - uris:
-            ending = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
-            await self.session.send_request(ending, types.EmptyResult)
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         capabilities = self.session.server_capabilities

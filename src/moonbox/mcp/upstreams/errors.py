@@ -10,18 +10,24 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 
-from moonbox.errors import ArgumentError, ToolError
+from moonbox.errors import ArgumentError, ToolError, UsageError
 from moonbox.mcp.upstreams.login import LoginRequired
 from moonbox.tools.results import code_of_status, scrub
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from moonbox.mcp.upstreams.connection import Transport
+    from moonbox.mcp.upstreams.transport import Transport
 
 LAST_OUTPUT = "; its last output: "
 _SDK_STATUS_MESSAGES = ("Not Found", "Server returned an error response")
 """What the SDK says for an HTTP status; the status itself says more."""
-_RESOURCE_NOT_FOUND = -32002
+_CODES = {
+    types.METHOD_NOT_FOUND: ("unknown_tool", False),
+    types.REQUEST_TIMEOUT: ("timeout", True),
+    types.URL_ELICITATION_REQUIRED: ("elicitation_required", True),
+    -32002: ("not_found", False),  # a resource
+}
+"""The code of a call's error, and whether the call can be repeated, for those of the protocol."""
 _SDK_CLOSED_MESSAGES = ("Connection closed", "SSE stream ")
 
 
@@ -62,37 +68,29 @@ def call_error(problem: BaseException, server: str, refusal: str = "") -> ToolEr
     data = problem.data if isinstance(problem.data, dict | list | str | int | float | bool) else None
     if problem.code == types.INVALID_PARAMS:
         return ArgumentError(message, data=data)
-    if problem.code == types.METHOD_NOT_FOUND:
-        return ToolError(message, code="unknown_tool", data=data)
-    if problem.code == types.REQUEST_TIMEOUT:
-        return ToolError(message, code="timeout", retryable=True, data=data)
-    if problem.code == types.URL_ELICITATION_REQUIRED:
-        return ToolError(_with_urls(message, data), code="elicitation_required", retryable=True, data=data)
-    if problem.code == _RESOURCE_NOT_FOUND:
-        return ToolError(message, code="not_found", data=data)
+    code, retryable = _CODES.get(problem.code, ("tool_error", False))
     if 400 <= problem.code < 600:  # servers that pass on the status of an HTTP service
         code, retryable = code_of_status(problem.code)
-        return ToolError(message, code=code, retryable=retryable, data=data)
-    return ToolError(message, data=data)
+    if problem.code == types.URL_ELICITATION_REQUIRED:
+        message = _with_urls(message, data)
+    return ToolError(message, code=code, retryable=retryable, data=data)
 
 
 def describe(problem: BaseException, refusal: str = "") -> str:
     """The innermost reason in one line; `refusal` is the server's HTTP status, if it refused by one."""
     while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
         problem = problem.exceptions[0]
-    if isinstance(problem, ConnectionLost):
+    if isinstance(problem, ConnectionLost | LoginRequired):
         return str(problem)  # our own words, in which nothing needs to be hidden
     if isinstance(problem, TimeoutError) and not str(problem):
         return "it did not answer in time"
     text = visible(scrub(" ".join(str(problem).split()))[:300], keep="")
-    if isinstance(problem, LoginRequired):
-        return str(problem)
     if isinstance(problem, OAuthFlowError):
         return f"the login failed: {text}"
     if refusal:
         hint = "; it requires a login: run `moonbox mcp login`" if " 401 " in f"{refusal} " else ""
         return f"{refusal}{hint}" if text in _SDK_STATUS_MESSAGES else f"{refusal}: {text}"
-    if isinstance(problem, MCPError):
+    if isinstance(problem, MCPError | UsageError):
         return text
     if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout):
         return f"cannot connect: {text}" if text else "cannot connect"

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import json
 import os
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
@@ -24,9 +21,11 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from moonbox._version import __version__
 from moonbox.config.mcp import LoginSettings
+from moonbox.mcp.upstreams.records import Records, parse_record, record_name, user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     import httpx2
     from mcp.client.auth.oauth2 import OAuthContext
@@ -62,20 +61,11 @@ class Login:
         return not self.renews and self.expires_at is not None and self.expires_at <= time.time()
 
 
-def default_login_folder() -> Path:
-    """$MOONBOX_HOME/mcp-logins, or a folder in the user's state."""
-    if home := os.environ.get("MOONBOX_HOME"):
-        return Path(home).expanduser() / "mcp-logins"
-    state = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
-    return base / "moonbox" / "mcp-logins"
-
-
 class LoginStore:
     """What logins gave, one record for each server."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or default_login_folder()
+        self._records = Records(folder or user_folder("mcp-logins", "XDG_STATE_HOME", ".local/state"), _MAX_BYTES)
         self._use_keyring = folder is None and os.environ.get("MOONBOX_KEYRING") != "off"
 
     @functools.cached_property
@@ -86,42 +76,27 @@ class LoginStore:
     @property
     def place(self) -> str:
         """Where it keeps them, for people."""
-        return "the system's keyring" if self._keyring is not None else str(self._folder)
+        return "the system's keyring" if self._keyring is not None else str(self._records.folder)
 
     def read(self, settings: ServerSettings) -> dict[str, Any]:
         name = _record_name(settings)
-        text: str | None = None
         if self._keyring is not None:
             with contextlib.suppress(Exception):  # a locked or broken keyring: as if there were no login
                 text = self._keyring.get_password(_SERVICE, name)
-        if text is None:
-            path = self._folder / f"{name}.json"
-            try:
-                if path.stat().st_size > _MAX_BYTES:
-                    return {}
-                text = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
-                return {}
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            return {}
-        return data if isinstance(data, dict) else {}
+                if text is not None:
+                    return parse_record(text)
+        return self._records.read(name)
 
     def write(self, settings: ServerSettings, data: dict[str, Any]) -> None:
-        name, text = _record_name(settings), json.dumps(data)
+        name = _record_name(settings)
         if self._keyring is not None:
             try:
-                self._keyring.set_password(_SERVICE, name, text)
+                self._keyring.set_password(_SERVICE, name, json.dumps(data))
             except Exception:  # noqa: BLE001 - each backend has errors of its own; the file is always there
                 self._keyring = None
             else:
                 return
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self._folder)  # made with mode 0600
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(self._folder / f"{name}.json")
+        self._records.write(name, data)
 
     def remove(self, settings: ServerSettings) -> bool:
         """Forget a login; whether there was one."""
@@ -130,7 +105,7 @@ class LoginStore:
         if self._keyring is not None:
             with contextlib.suppress(Exception):  # it was not there
                 self._keyring.delete_password(_SERVICE, name)
-        (self._folder / f"{name}.json").unlink(missing_ok=True)
+        self._records.remove(name)
         return existed
 
     def login(self, settings: ServerSettings) -> Login | None:
@@ -161,7 +136,7 @@ def _find_keyring() -> Any:
 
 def _record_name(settings: ServerSettings) -> str:
     """Of the name and the address: another server under the same name must not get the tokens."""
-    return hashlib.sha256(json.dumps([settings.name, settings.url]).encode()).hexdigest()[:32]
+    return record_name(settings.name, settings.url)
 
 
 class _Storage:
@@ -274,17 +249,14 @@ def _machine(url: str, oauth: LoginSettings, storage: _Storage) -> OAuthClientPr
         SignedJWTParameters,
     )
 
-    client, scope = oauth.client_id or "", " ".join(oauth.scopes) or None
+    client = oauth.client_id or ""
+    more: dict[str, Any] = {"scope": " ".join(oauth.scopes) or None, "issuer": oauth.issuer}
     if oauth.private_key is None:
-        return ClientCredentialsOAuthProvider(
-            url, storage, client, oauth.client_secret or "", scope=scope, issuer=oauth.issuer
-        )
+        return ClientCredentialsOAuthProvider(url, storage, client, oauth.client_secret or "", **more)
     signing = SignedJWTParameters(
         issuer=client, subject=client, signing_key=oauth.private_key, signing_algorithm=oauth.algorithm
     )
-    return PrivateKeyJWTOAuthProvider(
-        url, storage, client, signing.create_assertion_provider(), scope=scope, issuer=oauth.issuer
-    )
+    return PrivateKeyJWTOAuthProvider(url, storage, client, signing.create_assertion_provider(), **more)
 
 
 def _provider(settings: ServerSettings, oauth: LoginSettings, storage: _Storage, person: Person) -> OAuthClientProvider:
@@ -337,11 +309,8 @@ class _IssuerBound(OAuthClientProvider):
 def _no_person(server: str, on_required: Callable[[], None]) -> Person:
     """Where no person can log in: the login has ended, and the message says how to begin a new one."""
 
-    async def refuse(_: str) -> None:
+    async def refuse(*_: str) -> Any:
         on_required()
         raise LoginRequired(server)
 
-    async def never() -> AuthorizationCodeResult:
-        raise LoginRequired(server)
-
-    return Person("http://127.0.0.1/callback", refuse, never)
+    return Person("http://127.0.0.1/callback", refuse, refuse)

@@ -14,7 +14,7 @@ from moonbox.mcp.caller import CALLER, OwnedMedia
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
 from moonbox.mcp.upstreams.protocols import EarlierConnections
-from moonbox.mcp.upstreams.tools import ResultSchemas, result_value
+from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.upstream import Upstream
 from moonbox.sandbox.threads import LoopThread
 from moonbox.secrets import SecretRedactor
@@ -58,11 +58,9 @@ class Upstreams:
         """Where images, audio and files are kept."""
         common: Any = {"timing": timing, "logins": logins, "hide": SecretRedactor(secrets)}
         self._earlier = EarlierConnections(lambda own: Upstream(own, invoke=self._invoke, spare=True, **common))
-        self._schemas = ResultSchemas()
         self._thread = LoopThread()
         self._home: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._subscribed: dict[str, set[str]] = {}
         self._started = False
         self._closed = False
         self._upstreams: dict[str, Upstream] = {}
@@ -124,21 +122,26 @@ class Upstreams:
         """Wait until the first start of each server is over; whether that happened in time."""
         if self._home is None or self._home.is_closed():
             return True
-        return asyncio.run_coroutine_threadsafe(self._wait(seconds), self._home).result()
+        return asyncio.run_coroutine_threadsafe(self.async_wait(seconds), self._home).result()
 
     async def async_wait(self, seconds: float) -> bool:
         """The same, awaited."""
-        if self._home is None or self._home.is_closed():
-            return True
-        return await self._at_home(self._wait(seconds))
+        return await self._wait_for([upstream.settled for upstream in self._upstreams.values()], seconds)
 
-    async def _wait(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                for upstream in self._upstreams.values():
-                    await upstream.settled.wait()
-            return True
-        return False
+    async def wait_for_offers(self, seconds: float) -> None:
+        """Wait until the prompts and resources of each server are known, or cannot be for now."""
+        await self._wait_for([upstream.catalog.offers_known for upstream in self._upstreams.values()], seconds)
+
+    async def _wait_for(self, events: list[asyncio.Event], seconds: float) -> bool:
+        async def wait() -> bool:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    for event in events:
+                        await event.wait()
+                return True
+            return False
+
+        return self._home is None or self._home.is_closed() or await self._at_home(wait())
 
     def close(self) -> None:
         """End all servers."""
@@ -194,16 +197,12 @@ class Upstreams:
     def _hidden_by_others(self, upstream: Upstream) -> list[str]:
         hidden = []
         for earlier in takewhile(lambda other: other is not upstream, self._upstreams.values()):
-            if earlier.settings.namespace != upstream.settings.namespace:
-                continue
-            for path in [tool.path for tool in upstream.toolbox if tool.path in earlier.toolbox]:
-                hidden.append(f"its tool '{path}' is not offered: the server '{earlier.settings.name}' has that name")
-            if upstream.settings.prompts and earlier.settings.prompts:
-                taken = {prompt.name for prompt in earlier.catalog.offers.prompts}
+            if earlier.settings.namespace == upstream.settings.namespace:
+                taken, server = set(_offered_names(earlier)), earlier.settings.name
                 hidden += [
-                    f"its prompt '{prompt.name}' is not offered: the server '{earlier.settings.name}' has that name"
-                    for prompt in upstream.catalog.offers.prompts
-                    if prompt.name in taken
+                    f"its {name} is not offered: the server '{server}' has that name"
+                    for name in _offered_names(upstream)
+                    if name in taken
                 ]
         return hidden
 
@@ -238,41 +237,21 @@ class Upstreams:
         """The prompts and resources of all servers."""
         directory = self._directory
         if directory is None:
-            directory = self._directory = Directory.of(self._upstreams.values())
+            directory = self._directory = Directory(self._upstreams)
         return directory
-
-    async def wait_for_offers(self, seconds: float) -> None:
-        """Wait until the prompts and resources of each server are known, or cannot be for now."""
-        if self._home is not None and not self._home.is_closed():
-            await self._at_home(self._wait_for_offers(seconds))
-
-    async def _wait_for_offers(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                for upstream in self._upstreams.values():
-                    await upstream.catalog.offers_known.wait()
 
     async def get_prompt(self, params: types.GetPromptRequestParams, *, granted: bool = False) -> types.GetPromptResult:
         """A prompt by its public name; `granted`: only if scripts may have it."""
-        upstream, prompt = self._find_prompt(params.name, granted=granted)
-        own = params.model_copy(update={"name": prompt.name})
-        return await self._request(upstream, prompt.name, lambda connection: connection.get_prompt(own))
-
-    def _find_prompt(self, name: str, *, granted: bool = False) -> tuple[Upstream, types.Prompt]:
-        entry = self.directory.prompts.get(name)
-        if entry is None or (granted and "prompts" not in entry[0].settings.scripts):
-            raise _unknown_offer("prompt", name, self.directory.prompts)
-        return entry
+        upstream, name = self.directory.find("prompts", params.name, granted=granted)
+        own = params.model_copy(update={"name": name})
+        return await self._request(upstream, name, lambda connection: connection.get_prompt(own))
 
     async def read_resource(
         self, params: types.ReadResourceRequestParams, *, granted: bool = False
     ) -> types.ReadResourceResult:
         """A resource by its public address; `granted`: only if scripts may have it."""
         uri = str(params.uri)
-        entry = self.directory.find_resource(uri, self._upstreams)
-        if entry is None or (granted and "resources" not in entry[0].settings.scripts):
-            raise _unknown_offer("resource", uri, self.directory.resources)
-        upstream, inner = entry
+        upstream, inner = self.directory.find("resources", uri, granted=granted)
         own = params.model_copy(update={"uri": inner})
         result = await self._request(upstream, inner, lambda connection: connection.read_resource(own))
         if inner == uri:
@@ -286,13 +265,11 @@ class Upstreams:
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         """Completions of an argument of a prompt or a template."""
         if params.ref.type == "ref/prompt":
-            upstream, prompt = self._find_prompt(params.ref.name)
-            update = {"name": prompt.name}
+            upstream, name = self.directory.find("prompts", params.ref.name)
+            update = {"name": name}
         else:
-            place = self.directory.find_template(params.ref.uri, self._upstreams)
-            if place is None:
-                raise _unknown_offer("template", params.ref.uri, self.directory.templates)
-            upstream, update = place[0], {"uri": place[1]}
+            upstream, uri = self.directory.find("templates", params.ref.uri)
+            update = {"uri": uri}
         own = params.model_copy(update={"ref": params.ref.model_copy(update=update)})
         return await self._at_home(upstream.request("a completion", lambda connection: connection.complete(own)))
 
@@ -300,13 +277,12 @@ class Upstreams:
         """Be told about changes of exactly these resources, by their public addresses."""
         wanted: dict[str, set[str]] = {name: set() for name in self._upstreams}
         for uri in uris:
-            entry = self.directory.find_resource(uri, self._upstreams)
-            if entry is not None:
-                wanted[entry[0].settings.name].add(entry[1])
+            with contextlib.suppress(ToolError):  # nobody has it
+                upstream, inner = self.directory.find("resources", uri)
+                wanted[upstream.settings.name].add(inner)
         for name, own in wanted.items():
-            if own != self._subscribed.get(name, set()):
+            if own != self._upstreams[name].subscribed:
                 await self._at_home(self._upstreams[name].subscribe(own))
-                self._subscribed[name] = own
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Ask all servers for log messages of this level and above."""
@@ -337,7 +313,7 @@ class Upstreams:
         return tool.convert_result(await tool.call(tool.bind(arguments or {})))
 
     async def _invoke(self, upstream: Upstream, tool: types.Tool, arguments: dict[str, Any]) -> Any:
-        """Call the tool on the servers' loop; the result is checked and converted on the caller's."""
+        """Call the tool on the servers' loop; the result is converted on the caller's."""
         self._running_home()
 
         async def call() -> types.CallToolResult:
@@ -346,7 +322,6 @@ class Upstreams:
         result = await self._at_home(call())
         if (caller := CALLER.get()) is not None:
             caller.received(result)
-        self._schemas.check(f"{upstream.settings.name}.{tool.name}", tool, result)
         return result_value(result, tool.output_schema, self.media)
 
     async def _request(self, upstream: Upstream, what: str, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -369,6 +344,6 @@ class Upstreams:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._home))
 
 
-def _unknown_offer(kind: str, name: str, known: Iterable[str]) -> ToolError:
-    code = "unknown_prompt" if kind == "prompt" else "unknown_resource"
-    return ToolError(unknown(kind, name[:200], list(known)), code=code)
+def _offered_names(upstream: Upstream) -> list[str]:
+    prompts = upstream.catalog.offers.prompts if upstream.settings.prompts else ()
+    return [*(f"tool '{tool.path}'" for tool in upstream.toolbox), *(f"prompt '{prompt.name}'" for prompt in prompts)]

@@ -9,8 +9,8 @@ template     likewise
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import mcp_types as types
 from mcp import MCPError
@@ -18,12 +18,15 @@ from mcp.shared.uri_template import UriTemplate
 from pydantic import TypeAdapter
 
 from moonbox.codemode.definitions import portable_value
+from moonbox.errors import ToolError
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mcp import ClientSession
 
+    from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.upstream import Upstream
 
 NAMESPACE = "moonbox://servers/"
@@ -51,72 +54,68 @@ class Offers:
 EMPTY = Offers()
 
 
-@dataclass(frozen=True, slots=True)
+Kind = Literal["prompts", "resources", "templates"]
+_KEYS: dict[Kind, str] = {"prompts": "name", "resources": "uri", "templates": "uri_template"}
+"""Each kind of offer, and the field that names one."""
+
+
 class Directory:
     """All offers under their public names, and which server each belongs to."""
 
-    prompts: Mapping[str, tuple[Upstream, types.Prompt]] = field(default_factory=dict)
-    resources: Mapping[str, tuple[Upstream, types.Resource]] = field(default_factory=dict)
-    templates: Mapping[str, tuple[Upstream, types.ResourceTemplate]] = field(default_factory=dict)
+    def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
+        self._upstreams = upstreams
+        self._offers: dict[Kind, dict[str, tuple[Upstream, Any]]] = {kind: {} for kind in _KEYS}
+        for upstream in upstreams.values():
+            for kind, entries in self._offers.items():
+                for item in getattr(upstream.catalog.offers, kind) if _offered(kind, upstream.settings) else ():
+                    own = str(getattr(item, _KEYS[kind]))
+                    entries.setdefault(_public_name(kind, own, upstream.settings, entries), (upstream, item))
 
-    @classmethod
-    def of(cls, upstreams: Iterable[Upstream]) -> Directory:
-        prompts: dict[str, tuple[Upstream, types.Prompt]] = {}
-        resources: dict[str, tuple[Upstream, types.Resource]] = {}
-        templates: dict[str, tuple[Upstream, types.ResourceTemplate]] = {}
-        for upstream in upstreams:
-            settings = upstream.settings
-            if settings.prompts:
-                for prompt in upstream.catalog.offers.prompts:
-                    name = f"{settings.namespace}__{prompt.name}" if settings.namespace else prompt.name
-                    prompts.setdefault(name, (upstream, prompt))
-            if settings.resources:
-                for resource in upstream.catalog.offers.resources:
-                    resources.setdefault(_public(str(resource.uri), settings.name, resources), (upstream, resource))
-                for template in upstream.catalog.offers.templates:
-                    templates.setdefault(_public(template.uri_template, settings.name, templates), (upstream, template))
-        return cls(prompts, resources, templates)
+    def listed(self, kind: Kind) -> list[Any]:
+        """Copies under their public names, in which every text can be written as JSON."""
+        return [_renamed(item, **{_KEYS[kind]: name}) for name, (_, item) in self._offers[kind].items()]
 
-    def listed_prompts(self) -> list[types.Prompt]:
-        return [_renamed(prompt, name=name) for name, (_, prompt) in self.prompts.items()]
+    def find(self, kind: Kind, name: str, *, granted: bool = False) -> tuple[Upstream, str]:
+        """The server that an offer belongs to, and its name or address there; ToolError if there is none.
 
-    def listed_resources(self) -> list[types.Resource]:
-        return [_renamed(resource, uri=uri) for uri, (_, resource) in self.resources.items()]
+        `granted`: only if scripts may have it.
+        """
+        upstream, item = self._offers[kind].get(name, (None, None))
+        found = (upstream, str(getattr(item, _KEYS[kind]))) if upstream is not None else None
+        if found is None and kind != "prompts":
+            found = self._find_unlisted(name)
+        if found is None or (granted and kind not in found[0].settings.scripts):
+            code = "unknown_prompt" if kind == "prompts" else "unknown_resource"
+            raise ToolError(unknown(kind.removesuffix("s"), name[:200], list(self._offers[kind])), code=code)
+        return found
 
-    def listed_templates(self) -> list[types.ResourceTemplate]:
-        return [_renamed(item, uri_template=pattern) for pattern, (_, item) in self.templates.items()]
-
-    def find_resource(self, uri: str, upstreams: Mapping[str, Upstream]) -> tuple[Upstream, str] | None:
-        """The server that a public address belongs to, and the server's own address for it."""
+    def _find_unlisted(self, uri: str) -> tuple[Upstream, str] | None:
         if uri.startswith(NAMESPACE):
             server, _, inner = uri.removeprefix(NAMESPACE).partition("/")
-            upstream = upstreams.get(server)
-            return None if upstream is None or not inner or not upstream.settings.resources else (upstream, inner)
+            named = self._upstreams.get(server)
+            return None if named is None or not inner or not named.settings.resources else (named, inner)
         if _is_ours(uri):
             return None  # no server learns which runs and media clients look for
-        if uri in self.resources:
-            upstream, resource = self.resources[uri]
-            return upstream, str(resource.uri)
-        for pattern, (upstream, _) in self.templates.items():
+        for pattern, (upstream, _) in self._offers["templates"].items():
             if _matches(pattern, uri):
                 return upstream, uri
         # Servers may have resources that they do not list: with only one such server there is no doubt.
-        able = [item for item in upstreams.values() if item.settings.resources and item.catalog.has_resources]
+        able = [item for item in self._upstreams.values() if item.settings.resources and item.catalog.has_resources]
         return (able[0], uri) if len(able) == 1 else None
 
-    def find_template(self, pattern: str, upstreams: Mapping[str, Upstream]) -> tuple[Upstream, str] | None:
-        if pattern in self.templates:
-            upstream, template = self.templates[pattern]
-            return upstream, template.uri_template
-        return self.find_resource(pattern, upstreams)
+
+def _offered(kind: Kind, settings: ServerSettings) -> bool:
+    return settings.prompts if kind == "prompts" else settings.resources
+
+
+def _public_name(kind: Kind, name: str, settings: ServerSettings, taken: Mapping[str, Any]) -> str:
+    if kind == "prompts":
+        return f"{settings.namespace}__{name}" if settings.namespace else name
+    return f"{NAMESPACE}{settings.name}/{name}" if name in taken or _is_ours(name) else name
 
 
 def _is_ours(uri: str) -> bool:
     return uri.lower().startswith("moonbox:")
-
-
-def _public(uri: str, server: str, taken: Mapping[str, Any]) -> str:
-    return f"{NAMESPACE}{server}/{uri}" if uri in taken or _is_ours(uri) else uri
 
 
 def _matches(pattern: str, uri: str) -> bool:
@@ -127,7 +126,6 @@ def _matches(pattern: str, uri: str) -> bool:
 
 
 def _renamed(item: Any, **update: str) -> Any:
-    """A copy under its public name, in which every text can be written as JSON."""
     copy = item.model_copy(update=update).model_dump(mode="json", by_alias=True, exclude_none=True)
     return type(item).model_validate(portable_value(copy), by_name=False)
 
@@ -135,14 +133,12 @@ def _renamed(item: Any, **update: str) -> Any:
 async def list_offers(session: ClientSession) -> Offers:
     """Every prompt, resource and template that a server has now."""
     capabilities = session.server_capabilities
-    if capabilities is None:
-        return Offers()
     prompts: list[Any] = []
     resources: list[Any] = []
     templates: list[Any] = []
-    if capabilities.prompts is not None:
+    if capabilities is not None and capabilities.prompts is not None:
         prompts = await all_pages(session.list_prompts, "prompts")
-    if capabilities.resources is not None:
+    if capabilities is not None and capabilities.resources is not None:
         resources = await all_pages(session.list_resources, "resources")
         with contextlib.suppress(MCPError):  # many servers have no templates, and say so by an error
             templates = await all_pages(session.list_resource_templates, "resource_templates")

@@ -11,8 +11,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
-from collections import deque
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
@@ -23,11 +21,10 @@ from mcp.shared.message import SessionMessage
 
 from moonbox.mcp.streams import MessageReader, MessageWriter
 from moonbox.mcp.upstreams.errors import ConnectionLost, with_last_output
-from moonbox.tools.results import scrub
-from moonbox.wording import visible
+from moonbox.mcp.upstreams.transport import Throttle, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Coroutine
     from typing import Any
 
     from moonbox.config.mcp import ServerSettings
@@ -55,19 +52,14 @@ _MARK = "MOONBOX_SERVER"
 _SAFE_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
 
 
-class ServerProcess:
+class ServerProcess(Transport):
     """Starts the server, carries its messages, and ends it together with everything that it started."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._throttle = Throttle(UNREQUESTED_PER_SECOND)
         self._expected = 0  # responses that we wait for, which are not throttled
         self._process: _Process | None = None
-        self._reason = ""
-        self.output = OutputTail()
-        self.ended = asyncio.Event()
-        """Set when nothing more can come from it."""
-        self.refusal = ""
 
     @property
     def pid(self) -> int | None:
@@ -76,41 +68,24 @@ class ServerProcess:
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[tuple[MessageReader, MessageWriter]]:
         """The transport's two streams; ends the process on the way out."""
-        mark = token_hex(16)
-        self._process = process = await self._started(mark)
-        guard = Guard(process.pid, mark)
-        reader = MessageReader(self._read, self._parse, self._reading_ended, max_line=self.settings.max_message)
-        writer = MessageWriter(self._write, self._count)
-        watchers = [asyncio.create_task(self._read_stderr(process)), asyncio.create_task(self._watch(process))]
-        try:
-            yield reader, writer
-        finally:
-            try:
-                await _uninterrupted(_stop(process, watchers))
-            finally:
-                await _uninterrupted(asyncio.to_thread(guard.dismiss))
-
-    async def _started(self, mark: str) -> _Process:
-        """The process; a start that is cancelled is waited for all the same, so that the process can be ended."""
+        mark, guard = token_hex(16), None
+        watchers: list[asyncio.Task[None]] = []
         starting = asyncio.ensure_future(_start(self.settings, mark))
         try:
-            return await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await _uninterrupted(_stop_started(starting))
-            raise
-
-    def end(self, reason: str) -> None:
-        """Declare it ended; `reason` says why, and is empty if its exit status does."""
-        if not self.ended.is_set():
-            self._reason = reason
-            self.ended.set()
+            self._process = process = await asyncio.shield(starting)
+            guard = Guard(process.pid, mark)
+            watchers += [asyncio.create_task(self._read_stderr(process)), asyncio.create_task(self._watch(process))]
+            reader = MessageReader(self._read, self._parse, self._reading_ended, max_line=self.settings.max_message)
+            yield reader, MessageWriter(self._write, self._count)
+        finally:
+            await _uninterrupted(_stop(starting, watchers, guard))
 
     def end_reason(self) -> str:
-        """How it ended, with its last line of output."""
+        if self._reason:
+            return self._reason
         status = None if self._process is None else self._process.status
-        reason = self._reason or ("it closed its output" if status is None else _describe_status(status))
-        last = self.output.last_line() if not self._reason and (status is None or status > 0) else ""
-        return with_last_output(reason, last)
+        reason = "it closed its output" if status is None else _describe_status(status)
+        return with_last_output(reason, self.output.last_line() if status is None or status > 0 else "")
 
     # The pipes
 
@@ -225,25 +200,28 @@ async def _start(settings: ServerSettings, mark: str) -> _Process:
     return process
 
 
-async def _stop_started(starting: asyncio.Future[_Process]) -> None:
-    with contextlib.suppress(ConnectionLost):
-        await _stop(await starting, [])
-
-
-async def _stop(process: _Process, watchers: list[asyncio.Task[None]]) -> None:
-    """Close its input and wait; then SIGTERM; then SIGKILL."""
-    if process.stdin is not None:
-        process.stdin.close()
-    for signal_number in (None, signal.SIGTERM, signal.SIGKILL):
-        if signal_number is not None:
-            _signal_group(process, signal_number)
-        if await process.wait(_GRACE_SECONDS):
-            break
-    _signal_group(process, signal.SIGKILL)  # children that it left behind
-    process.transport.close()  # a grandchild outside of the group may hold the pipes open
-    for task in watchers:
-        task.cancel()
-    await asyncio.gather(*watchers, return_exceptions=True)
+async def _stop(starting: asyncio.Future[_Process], watchers: list[asyncio.Task[None]], guard: Guard | None) -> None:
+    """Close its input and wait; then SIGTERM; then SIGKILL. A start that was given up is waited for."""
+    try:
+        process = await starting
+    except ConnectionLost:
+        return
+    try:
+        if process.stdin is not None:
+            process.stdin.close()
+        for signal_number in (None, signal.SIGTERM, signal.SIGKILL):
+            if signal_number is not None:
+                _signal_group(process, signal_number)
+            if await process.wait(_GRACE_SECONDS):
+                break
+        _signal_group(process, signal.SIGKILL)  # children that it left behind
+        process.transport.close()  # a grandchild outside of the group may hold the pipes open
+        for task in watchers:
+            task.cancel()
+        await asyncio.gather(*watchers, return_exceptions=True)
+    finally:
+        if guard is not None:
+            await asyncio.to_thread(guard.dismiss)
 
 
 def _signal_group(process: _Process, number: signal.Signals) -> None:
@@ -296,71 +274,6 @@ async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
     if cancelled is not None:
         raise cancelled
     task.result()
-
-
-class Throttle:
-    """A token bucket: a caller that spends more than `per_second` waits."""
-
-    def __init__(
-        self,
-        per_second: float,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
-    ) -> None:
-        self._rate = per_second
-        self._left = per_second
-        self._clock = clock
-        self._sleep = sleep
-        self._seen = clock()
-
-    async def spend(self, amount: float) -> None:
-        now = self._clock()
-        self._left = min(self._rate, self._left + (now - self._seen) * self._rate) - amount
-        self._seen = now
-        if self._left < 0:
-            await self._sleep(-self._left / self._rate)
-
-
-class OutputTail:
-    """The end of what a process wrote."""
-
-    def __init__(self, max_bytes: int = 8_192) -> None:
-        self.on_line: Callable[[str], None] = lambda _: None
-        """Called with each line of what was written to standard error, once it is complete."""
-        self._max_bytes = max_bytes
-        self._begun = b""
-        self._parts: deque[bytes] = deque()
-        self._size = 0
-        self.private = False
-        """It may say something about the call of one client, and is not shown to others."""
-
-    def add_lines(self, chunk: bytes) -> None:
-        """Add what was read, and pass complete lines on; a line that does not end is passed on in pieces."""
-        self.add(chunk)
-        *lines, self._begun = (self._begun + chunk).split(b"\n")
-        if len(self._begun) > self._max_bytes:
-            lines, self._begun = [*lines, self._begun], b""
-        for line in lines:
-            if text := line[: self._max_bytes].decode("utf-8", "replace").strip():
-                self.on_line(text)
-
-    def add(self, text: bytes) -> None:
-        text = text[-self._max_bytes :]
-        self._parts.append(text)
-        self._size += len(text)
-        while self._size - len(self._parts[0]) > self._max_bytes:
-            self._size -= len(self._parts.popleft())
-
-    def text(self) -> str:
-        return b"".join(self._parts)[-self._max_bytes :].decode("utf-8", "replace")
-
-    def last_line(self) -> str:
-        """The last line, for people, scripts and clients: without secrets and terminal control characters."""
-        if self.private:
-            return ""
-        lines = [line.strip() for line in self.text().splitlines() if line.strip()]
-        return visible(scrub(lines[-1][-300:]), keep="") if lines else ""
 
 
 def safe_environment() -> dict[str, str]:

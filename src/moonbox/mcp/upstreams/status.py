@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import statistics
 import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     import mcp_types as types
 
     from moonbox.config.mcp import ServerSettings
-    from moonbox.mcp.upstreams.connection import Transport
+    from moonbox.mcp.upstreams.connection import Connection
     from moonbox.mcp.upstreams.login import Login
-
-log = logging.getLogger("moonbox.mcp")
 
 _MAX_ICON, _MAX_ICONS = 16_384, 8
 State = Literal["off", "idle", "starting", "ready", "retrying", "failed", "closed"]
@@ -103,30 +101,6 @@ def server_icons(info: types.Implementation | None) -> tuple[dict[str, Any], ...
     return tuple(icon.model_dump(mode="json", by_alias=True, exclude_none=True) for icon in small)
 
 
-class AvailabilityLog:
-    """Says when a server is lost and when it is back: once each, however often it is tried in between."""
-
-    def __init__(self, server: str, *, quiet: bool = False) -> None:
-        self._server = server
-        self._quiet = quiet
-        self._lost = False
-
-    def ready(self, status: Status) -> None:
-        about = {"server": self._server, "tools": status.tools, "seconds": status.seconds}
-        log.info("server ready", extra={"fields": about})
-        if self._lost and not self._quiet:
-            log.warning("the MCP server '%s' is available again", self._server)
-            self._lost = False
-
-    def lost(self, reason: str) -> None:
-        level = logging.DEBUG if self._lost or self._quiet else logging.WARNING
-        log.log(level, "the MCP server '%s' is not available: %s", self._server, reason)
-        self._lost = True
-
-    def stopped(self, idle_seconds: float | None) -> None:
-        log.info("server stopped", extra={"fields": {"server": self._server, "idle": idle_seconds}})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """How long a supervisor waits, in seconds."""
@@ -147,45 +121,42 @@ async def examine(settings: ServerSettings, auth: httpx2.Auth | None = None) -> 
     transport = make_transport(settings, auth)
     try:
         async with asyncio.timeout(settings.start_timeout):
-            return await _examined(transport, settings)
+            began = time.monotonic()
+            async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
+                return await _report(connection, settings, time.monotonic() - began)
     except LoginRequired:
         raise
     except Exception as problem:
         raise ConnectionLost(start_failure(problem, transport, settings.start_timeout)) from problem
 
 
-async def _examined(transport: Transport, settings: ServerSettings) -> dict[str, Any]:
+async def _report(connection: Connection, settings: ServerSettings, started: float) -> dict[str, Any]:
     async def never(*_: Any) -> Any:
         raise AssertionError
 
-    began = time.monotonic()
-    async with connect(transport, ClientFeatures(), Callbacks(settings.name).answer) as connection:
-        started = time.monotonic() - began
+    times: list[float] = []
+    tools: list[types.Tool] = []
+    for _ in range(1 + _LISTS):
         began = time.monotonic()
         tools = await connection.tools()
-        listed = time.monotonic() - began
-        times = []
-        for _ in range(_LISTS):
-            began = time.monotonic()
-            await connection.tools()
-            times.append(time.monotonic() - began)
-        offers = await connection.offers()
-        capabilities = connection.session.server_capabilities
-        declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
-        problems = list(convert_tools(tools, settings, never).problems)
-        problems += [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
-        return {
-            "name": settings.name,
-            "server": connection.server,
-            "protocol": connection.protocol,
-            "capabilities": sorted(declared),
-            "tools": len(tools),
-            "annotated": sum(tool.annotations is not None for tool in tools),
-            "with_result_schema": sum(tool.output_schema is not None for tool in tools),
-            "prompts": len(offers.prompts),
-            "resources": len(offers.resources),
-            "templates": len(offers.templates),
-            "seconds": {"start": started, "first_list": listed, "list": sorted(times)[_LISTS // 2]},
-            "lists": _LISTS,
-            "problems": problems,
-        }
+        times.append(time.monotonic() - began)
+    offers = await connection.offers()
+    capabilities = connection.session.server_capabilities
+    declared = {} if capabilities is None else capabilities.model_dump(exclude_none=True, by_alias=True)
+    problems = list(convert_tools(tools, settings, never).problems)
+    problems += [f"the tool '{tool.name}' has no description" for tool in tools if not tool.description]
+    return {
+        "name": settings.name,
+        "server": connection.server,
+        "protocol": connection.protocol,
+        "capabilities": sorted(declared),
+        "tools": len(tools),
+        "annotated": sum(tool.annotations is not None for tool in tools),
+        "with_result_schema": sum(tool.output_schema is not None for tool in tools),
+        "prompts": len(offers.prompts),
+        "resources": len(offers.resources),
+        "templates": len(offers.templates),
+        "seconds": {"start": started, "first_list": times[0], "list": statistics.median(times[1:])},
+        "lists": _LISTS,
+        "problems": problems,
+    }

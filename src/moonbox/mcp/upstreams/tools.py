@@ -1,4 +1,6 @@
-"""Tools of upstream servers as tools of ours: definitions, results as plain data for scripts, and a cache of listings.
+"""Tools of upstream servers as tools of ours, what scripts read of servers besides, and a cache of listings.
+
+A result is plain data for scripts:
 
 structured content                      as it is
 one block of text                       the text; data if it is a JSON object or array
@@ -13,26 +15,25 @@ nothing                                 null
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from moonbox.errors import ConversionError, ToolDefinitionError, ToolError, UsageError
+from moonbox.errors import ArgumentError, ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
+from moonbox.mcp.upstreams.records import Records, record_name, user_folder
 from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
 
     from moonbox.config.mcp import ServerSettings
+    from moonbox.mcp.upstreams.manager import Upstreams
 
     Invoke = Callable[[types.Tool, dict[str, Any]], Awaitable[Any]]
 
@@ -76,17 +77,19 @@ def convert_tools(listed: Sequence[types.Tool], settings: ServerSettings, invoke
     return ConvertedTools(tuple(tools.values()), tuple(problems[:_MAX_PROBLEMS]))
 
 
-def placeholder(answer: Callable[[], Awaitable[Any]], description: str) -> Tool:
-    """A tool in place of tools that were never listed: it shows the model that the server exists."""
+UNAVAILABLE = types.Tool(name="unavailable", input_schema={"type": "object", "properties": {}})
+"""Stands for the tools of a server that were never listed: it shows the model that the server exists."""
 
-    async def unavailable(_: dict[str, Any]) -> Any:
-        return await answer()
+
+def placeholder(invoke: Invoke, description: str) -> Tool:
+    async def call(arguments: dict[str, Any]) -> Any:
+        return await invoke(UNAVAILABLE, arguments)
 
     return Tool.from_schema(
-        name="unavailable",
+        name=UNAVAILABLE.name,
         description=description,
-        parameters={"type": "object", "properties": {}},
-        call=unavailable,
+        parameters=UNAVAILABLE.input_schema,
+        call=call,
         hints={"read_only": True},
     )
 
@@ -109,11 +112,12 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
 
     hints = Hints.from_mcp(item.annotations)
     policy = settings.policy_of(item.name)
-    return Tool.from_schema(
+    tool = Tool.from_schema(
         name=item.name,
         description=_description(item),
         parameters=item.input_schema,
         returns=_script_schema(item.output_schema),
+        validate_result=True,  # scripts are written according to the schema
         call=call,
         policy=policy or "auto",
         failures=settings.failures_of(item.name),
@@ -121,6 +125,12 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
         hints=replace(hints, destructive=None) if policy == "auto" else hints,
         meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints, "mcp_definition": item},
     )
+    try:
+        if tool.result_schema is not None:
+            tool.result_schema.check_schema()
+    except ToolError:
+        return tool.with_(validate_result=False)  # nothing can be checked against an invalid schema
+    return tool
 
 
 def _description(item: types.Tool) -> str:
@@ -137,43 +147,6 @@ def _script_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
     if not isinstance(inner, dict):
         return schema
     return {**inner, **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
-
-
-class ResultSchemas:
-    """Validators of the result schemas that tools declare, compiled at the first result."""
-
-    def __init__(self) -> None:
-        self._validators: dict[str, tuple[types.Tool, Any]] = {}
-
-    def check(self, name: str, tool: types.Tool, result: types.CallToolResult) -> None:
-        """Raise ToolError if a result does not match its tool's schema: scripts are written according to it."""
-        if tool.output_schema is None or result.is_error:
-            return
-        if result.structured_content is None:
-            raise ToolError(f"{name} declares a result schema, but returned no structured content", code="bad_result")
-        validator = self._validator(name, tool)
-        problem = next(validator.iter_errors(result.structured_content), None) if validator is not None else None
-        if problem is not None:
-            raise ToolError(
-                f"the result of {name} does not match its declared schema: {problem.message[:300]}", code="bad_result"
-            )
-
-    def _validator(self, name: str, tool: types.Tool) -> Any:
-        import jsonschema_rs
-
-        known, validator = self._validators.get(name, (None, None))
-        if known is not tool:  # listed again, perhaps with another schema
-            try:
-                schema = tool.output_schema or {}
-                validator = jsonschema_rs.validator_for(schema, validate_formats=False, retriever=_no_remote_schema)
-            except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError):
-                validator = None  # nothing can be checked against an invalid schema
-            self._validators[name] = (tool, validator)
-        return validator
-
-
-def _no_remote_schema(uri: str) -> Any:
-    raise ValueError(f"{uri} is not fetched")
 
 
 def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, media: MediaStore | None = None) -> Any:
@@ -251,6 +224,42 @@ def reference(block: types.ContentBlock, store: MediaStore | None) -> dict[str, 
     return {key: value for key, value in fields.items() if value is not None}
 
 
+READ = "mcp.read(uri) -> the text of a resource of an MCP server; the handle of a medium if it is binary."
+PROMPT = "mcp.prompt(name, arguments?) -> the messages of a prompt of an MCP server: an array of {role, content}."
+
+
+def reader(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
+    async def read(uri: Any = None) -> Any:
+        if not isinstance(uri, str):
+            raise ArgumentError("mcp.read takes the address of a resource, a string")
+        result = await upstreams.read_resource(types.ReadResourceRequestParams(uri=uri), granted=True)
+        items = [
+            item.text
+            if isinstance(item, types.TextResourceContents)
+            else reference(types.EmbeddedResource(resource=item), upstreams.media)
+            for item in result.contents
+        ]
+        return items[0] if len(items) == 1 else items
+
+    return read
+
+
+def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
+    async def prompt(name: Any = None, arguments: Any = None) -> Any:
+        if not isinstance(name, str):
+            raise ArgumentError("mcp.prompt takes the name of a prompt, a string")
+        if arguments not in (None, []) and not isinstance(arguments, dict):
+            raise ArgumentError("mcp.prompt takes the arguments as a table with names")
+        given = {str(key): str(value) for key, value in arguments.items()} if arguments else None
+        result = await upstreams.get_prompt(types.GetPromptRequestParams(name=name, arguments=given), granted=True)
+        return [{"role": message.role, "content": content(message.content)} for message in result.messages]
+
+    def content(block: types.ContentBlock) -> Any:
+        return block.text if isinstance(block, types.TextContent) else reference(block, upstreams.media)
+
+    return prompt
+
+
 def _medium(data: str, kind: str, name: str, store: MediaStore | None) -> Media | None:
     """None where a server sends what is no base64, or too much; what is no MIME type is guessed."""
     for mime_type in (kind, ""):
@@ -287,69 +296,38 @@ def _failure(texts: list[str], data: Any) -> ToolError:
 
 def default_cache_folder() -> Path:
     """$MOONBOX_HOME/mcp-tools, or a folder in the user's cache."""
-    if home := os.environ.get("MOONBOX_HOME"):
-        return Path(home).expanduser() / "mcp-tools"
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
-    return base / "moonbox" / "mcp-tools"
+    return user_folder("mcp-tools", "XDG_CACHE_HOME", ".cache")
 
 
 class ToolCache:
-    """The tools that servers had last time, so that the catalog is complete before the servers are up.
+    """What servers offered last time, so that the catalog is complete before the servers are up.
 
-    One file for each server; losing it costs nothing but time.
+    Losing it costs nothing but time.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._records = Records(folder, _MAX_CACHED_BYTES)
 
-    def get(self, settings: ServerSettings) -> list[types.Tool] | None:
-        """The tools that the server had last time; None if they are not known."""
-        path = self._path(settings)
+    def get(self, settings: ServerSettings) -> tuple[list[types.Tool], Offers] | None:
+        """The tools, and the prompts and resources, that the server had last time; None if they are not known."""
+        data = self._records.read(_cache_name(settings))
         try:
-            if path.stat().st_size > _MAX_CACHED_BYTES:
-                return None
-            data = json.loads(path.read_bytes())
-            return [types.Tool.model_validate(item, by_name=False) for item in data["tools"]]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-
-    def get_offers(self, settings: ServerSettings) -> Offers | None:
-        """The prompts and resources that the server had last time; None if they are not known."""
-        try:
-            return Offers.from_json(json.loads(self._path(settings).read_bytes()))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            tools = [types.Tool.model_validate(item, by_name=False) for item in data["tools"]]
+            return tools, Offers.from_json(data)
+        except (ValueError, KeyError, TypeError):
             return None
 
     def put(self, settings: ServerSettings, tools: Sequence[types.Tool], offers: Offers = EMPTY) -> None:
         """Store them, if possible."""
         listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
         data = {"server": settings.name, "tools": listed, **offers.to_json()}
-        text = json.dumps(data, ensure_ascii=True).encode()
-        if len(text) > _MAX_CACHED_BYTES:
-            return
-        path = self._path(settings)
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if path.is_file() and path.read_bytes() == text:
-                return
-            handle, temporary = tempfile.mkstemp(dir=path.parent)
-            with os.fdopen(handle, "wb") as file:
-                file.write(text)
-            os.replace(temporary, path)  # noqa: PTH105 - both are names, not Paths
-        except OSError:
-            return
+        name = _cache_name(settings)
+        with contextlib.suppress(OSError):
+            if self._records.read(name) != data:
+                self._records.write(name, data)
 
-    def _path(self, settings: ServerSettings) -> Path:
-        """By how the server is reached; of variables and headers, which may be secret, only the names count."""
-        key = [
-            settings.name,
-            settings.command,
-            list(settings.args),
-            settings.url,
-            str(settings.cwd),
-            sorted(settings.env),
-            sorted(settings.headers),
-        ]
-        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
-        return self._folder / f"{digest}.json"
+
+def _cache_name(settings: ServerSettings) -> str:
+    """By how the server is reached; of variables and headers, which may be secret, only the names count."""
+    how = settings.name, settings.command, list(settings.args), settings.url, str(settings.cwd)
+    return record_name(*how, sorted(settings.env), sorted(settings.headers))

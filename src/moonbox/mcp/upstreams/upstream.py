@@ -10,6 +10,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import mcp_types as types
+
 from moonbox.errors import ToolError
 from moonbox.mcp.upstreams import errors
 from moonbox.mcp.upstreams.browser import ServerLogin
@@ -17,20 +19,19 @@ from moonbox.mcp.upstreams.callbacks import Callbacks, ClientFeatures, named_log
 from moonbox.mcp.upstreams.catalog import ServerCatalog
 from moonbox.mcp.upstreams.connection import Connection, connect, make_transport
 from moonbox.mcp.upstreams.login import LoginRequired
-from moonbox.mcp.upstreams.status import AvailabilityLog, Status, Timing, server_icons
+from moonbox.mcp.upstreams.status import Status, Timing, server_icons
+from moonbox.mcp.upstreams.tools import UNAVAILABLE
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.hints import Hints
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    import mcp_types as types
-
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
-    from moonbox.mcp.upstreams.connection import Transport
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.tools import ConvertedTools, ToolCache
+    from moonbox.mcp.upstreams.transport import Transport
 
 log = logging.getLogger("moonbox.mcp")
 server_log = logging.getLogger("moonbox.mcp.stderr")
@@ -60,7 +61,6 @@ class Upstream:
         self.settings = settings
         self._hide = hide or SecretRedactor()
         self._login = ServerLogin(settings, logins)
-        self._retry_now = asyncio.Event()
         self.status = Status(settings.name, "idle" if settings.enabled else "off", settings.where)
         self.callbacks = Callbacks(settings.name)
         self.settled = asyncio.Event()
@@ -75,7 +75,8 @@ class Upstream:
         self.toolbox = self.catalog.toolbox
         self.log_level: types.LoggingLevel | None = None
         """The most verbose level that a client asked for."""
-        self._subscribed: set[str] = set()
+        self.subscribed: set[str] = set()
+        """The resources that clients want to be told about."""
         self._resource_updated = resource_updated
         self._timing = timing or Timing()
         self._connection: Connection | None = None
@@ -84,7 +85,7 @@ class Upstream:
         self._status_changed = asyncio.Event()
         self._health_check: asyncio.Task[None] | None = None
         self._used_at, self._stopped_idle = 0.0, False
-        self._availability = AvailabilityLog(settings.name, quiet=spare)
+        self._quiet, self._lost = spare, False
 
     @property
     def pid(self) -> int | None:
@@ -105,9 +106,9 @@ class Upstream:
             self.catalog.offers_known.set()
             return None
         if self.settings.problem:
-            self._availability.lost(self.settings.problem)
+            self._log_lost(self.settings.problem)
             self._set_state("failed", reason=self.settings.problem)
-            self._offer_placeholder()
+            self.catalog.offer_placeholder(login=self._login.required)
             return None
         lazy = self.settings.lazy and self.catalog.known
         self._set_state("idle" if lazy else "starting")
@@ -128,14 +129,12 @@ class Upstream:
                     attempts = 0
                     await self._wait_for_call()
                     continue
-                if (
-                    self._login.renewals != renewals
-                ):  # refused with the tokens before: the person who logged in waits for it
+                if self._login.renewals != renewals:  # refused with older tokens: the person who logged in waits
                     continue
                 if time.monotonic() - began > _STABLE_SECONDS and self.status.state == "ready":
                     attempts = 0
                 attempts += 1
-                self._availability.lost(reason)
+                self._log_lost(reason)
                 await self._wait_for_next_start(attempts, reason)
         finally:
             self._connection = None
@@ -143,7 +142,8 @@ class Upstream:
 
     async def _wait_for_call(self) -> None:
         """The server was not needed for a while, and it was stopped."""
-        self._availability.stopped(self.settings.idle_seconds)
+        about = {"server": self.settings.name, "idle": self.settings.idle_seconds}
+        log.info("server stopped", extra={"fields": about})
         self._stopped_idle, self._transport = False, None
         self._start_requested.clear()
         self._set_state("idle", reason="")
@@ -180,7 +180,7 @@ class Upstream:
                     login=self._login.kept,
                     seconds=round(time.monotonic() - began, 3),
                 )
-                self._availability.ready(self.status)
+                self._log_ready()
                 await self._follow(connection)
                 return transport.end_reason()
         except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise costs only that server
@@ -202,7 +202,7 @@ class Upstream:
         )
         tasks = [asyncio.create_task(item) for item in work]
         try:
-            await connection.wait_ended()
+            await connection.transport.ended.wait()
         finally:
             for task in tasks:
                 task.cancel()
@@ -214,10 +214,10 @@ class Upstream:
         if seconds is None:
             return
         self._used_at = time.monotonic()
-        while (rest := self._used_at + seconds - time.monotonic()) > 0 or self.callbacks.calls or self._subscribed:
+        while (rest := self._used_at + seconds - time.monotonic()) > 0 or self.callbacks.calls or self.subscribed:
             await asyncio.sleep(max(rest, 0.05))
         self._stopped_idle = True
-        connection.broken.set()  # from here on a call waits for the next start
+        connection.transport.end()  # from here on a call waits for the next start
 
     async def _settle(self, connection: Connection) -> None:
         """Tell a new connection what clients asked for before."""
@@ -225,8 +225,8 @@ class Upstream:
             async with asyncio.timeout(self.settings.start_timeout):
                 if self.log_level is not None:
                     await connection.set_log_level(self.log_level)
-                if self._subscribed:
-                    await connection.subscribe(self._subscribed)
+                if self.subscribed:
+                    await connection.subscribe(self.subscribed)
         except Exception as problem:  # noqa: BLE001 - a server that refuses these is of use without them
             log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, errors.describe(problem))
 
@@ -239,22 +239,34 @@ class Upstream:
 
     async def _wait_for_next_start(self, attempts: int, reason: str) -> None:
         """Wait longer each time; after the last attempt, until a call asks for the server."""
-        output = self._hide(self._transport.output.text()) if self._transport is not None else ""
-        restarts = self.status.restarts + (self.status.state == "ready")
-        changes: dict[str, Any] = {"reason": reason, "attempts": attempts, "said": output, "restarts": restarts}
-        self._start_requested.clear()
-        if attempts >= MAX_ATTEMPTS:
-            self._set_state("failed", retry_at=None, **changes)
-            self._offer_placeholder()
-            await self._start_requested.wait()
-            return
+        given_up = attempts >= MAX_ATTEMPTS
         delay = min(self._timing.max_delay, self._timing.first_delay * 2 ** (attempts - 1)) * random.uniform(0.8, 1.2)
-        self._set_state("retrying", retry_at=time.monotonic() + delay, **changes)
-        self._offer_placeholder()
-        self._retry_now.clear()
+        self._start_requested.clear()
+        self._set_state(
+            "failed" if given_up else "retrying",
+            reason=reason,
+            attempts=attempts,
+            retry_at=None if given_up else time.monotonic() + delay,
+            restarts=self.status.restarts + (self.status.state == "ready"),
+            said=self._hide(self._transport.output.text()) if self._transport is not None else "",
+        )
+        self.catalog.offer_placeholder(login=self._login.required)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(delay):
-                await self._retry_now.wait()
+            async with asyncio.timeout(None if given_up else delay):
+                await self._start_requested.wait()
+
+    def _log_ready(self) -> None:
+        about = {"server": self.settings.name, "tools": self.status.tools, "seconds": self.status.seconds}
+        log.info("server ready", extra={"fields": about})
+        if self._lost and not self._quiet:
+            log.warning("the MCP server '%s' is available again", self.settings.name)
+            self._lost = False
+
+    def _log_lost(self, reason: str) -> None:
+        """Warn once, however often it is tried before it is back."""
+        level = logging.DEBUG if self._lost or self._quiet else logging.WARNING
+        log.log(level, "the MCP server '%s' is not available: %s", self.settings.name, reason)
+        self._lost = True
 
     def _set_state(self, state: Any, **changes: Any) -> None:
         self.status = replace(self.status, state=state, **changes)
@@ -269,14 +281,6 @@ class Upstream:
     def _note_tools(self, converted: ConvertedTools, cached: bool) -> None:
         self.status = replace(self.status, tools=len(converted.tools), problems=converted.problems, cached=cached)
 
-    def _offer_placeholder(self) -> None:
-        loop = asyncio.get_running_loop()
-
-        async def answer() -> str:  # called on the loop of the script
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._answer_placeholder(), loop))
-
-        self.catalog.offer_placeholder(answer, login=self._login.required)
-
     async def _answer_placeholder(self) -> str:
         """Log in, where that is what the server waits for; otherwise ToolError says why it is not available."""
         if self.status.state == "starting":
@@ -288,7 +292,8 @@ class Upstream:
                 raise self._login.error()
             await self._ready_connection()
         elif self._connection is None:
-            self._start_requested.set()
+            if self.status.state == "failed":
+                self._start_requested.set()
             raise errors.unavailable(self.status.why())
         names = ", ".join(tool.path for tool in self.toolbox)
         return f"the MCP server '{self.settings.name}' is available now; its tools are: {names}"
@@ -297,6 +302,8 @@ class Upstream:
 
     async def call(self, tool: types.Tool, arguments: dict[str, Any]) -> types.CallToolResult:
         """Call one of its tools; ToolError says why that failed."""
+        if tool is UNAVAILABLE:
+            return types.CallToolResult(content=[types.TextContent(text=await self._answer_placeholder())])
         hints = Hints.from_mcp(tool.annotations)
 
         async def work(connection: Connection, caller: Caller | None) -> types.CallToolResult:
@@ -316,18 +323,17 @@ class Upstream:
 
     async def _log_in(self) -> bool:
         """Ask the person behind the client to log in; whether that worked, and the server is being started again."""
-        return await self._login.ask(self.callbacks) and self.restart()
+        return await self._login.ask(self.callbacks.features.caller()) and self.restart()
 
     async def log_in(self, show: Callable[[str], Awaitable[None]]) -> bool:
         """Let a person log in at the address that `show` gets; whether that worked."""
-        return await self._login.log_in(show, self.callbacks) and self.restart()
+        return await self._login.log_in(show) and self.restart()
 
     def restart(self) -> bool:
         """Connect anew, without waiting for the next attempt."""
         if self._connection is not None:
-            self._connection.broken.set()
+            self._connection.transport.end()
         self._set_state("starting")
-        self._retry_now.set()
         self._start_requested.set()
         return True
 
@@ -337,12 +343,12 @@ class Upstream:
 
     async def subscribe(self, uris: set[str]) -> None:
         """Be told about changes of exactly these resources, also after a restart."""
-        before, self._subscribed = self._subscribed, set(uris)
+        before, self.subscribed = self.subscribed, set(uris)
         try:
             if self._connection is not None or uris:
-                await self.request("a subscription", lambda connection: connection.subscribe(self._subscribed))
+                await self.request("a subscription", lambda connection: connection.subscribe(self.subscribed))
         except ToolError:
-            self._subscribed = before
+            self.subscribed = before
             raise
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
@@ -367,27 +373,29 @@ class Upstream:
                     try:
                         return redacted(await work(connection, caller), self._hide)
                     except Exception as problem:
-                        if self._login.required:
-                            connection.broken.set()
-                            raise self._login.error() from problem
-                        if not errors.is_lost(problem):
-                            raise errors.call_error(
-                                problem, self.settings.name, connection.transport.refusal
-                            ) from problem
-                        connection.broken.set()
-                        raise errors.lost_during_call(
-                            self.settings.name, connection.transport, problem, harmless=harmless
-                        ) from problem
+                        raise self._failure(connection, problem, harmless=harmless) from problem
                     finally:
                         self._used_at = time.monotonic()
         except TimeoutError:
-            if (live := self._connection) is not None and not live.broken.is_set():
+            if (live := self._connection) is not None and not live.transport.ended.is_set():
                 self._health_check = asyncio.create_task(live.end_unless_healthy(self._timing.health_check))
             raise errors.timed_out(self.settings.name, what, seconds) from None
 
+    def _failure(self, connection: Connection, problem: Exception, *, harmless: bool) -> ToolError:
+        """The error of a call; a connection that is of no more use is ended."""
+        transport = connection.transport
+        if self._login.required:
+            error = self._login.error()
+        elif errors.is_lost(problem):
+            error = errors.lost_during_call(self.settings.name, transport, problem, harmless=harmless)
+        else:
+            return errors.call_error(problem, self.settings.name, transport.refusal)
+        transport.end()
+        return error
+
     async def _ready_connection(self) -> Connection:
         """The live connection; a start that is in progress or due soon is waited for."""
-        while self._connection is None or self._connection.broken.is_set():
+        while self._connection is None or self._connection.transport.ended.is_set():
             status = self.status
             soon = status.retry_at is not None and status.retry_at - time.monotonic() <= self._timing.worth_waiting
             hopeless = status.state in ("closed", "off") or bool(self.settings.problem)

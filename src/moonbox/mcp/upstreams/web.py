@@ -12,12 +12,12 @@ from mcp.client.streamable_http import streamable_http_client
 
 from moonbox._version import __version__
 from moonbox.mcp.upstreams.errors import ConnectionLost
-from moonbox.mcp.upstreams.process import OutputTail, Throttle
+from moonbox.mcp.upstreams.transport import Throttle, Transport
 from moonbox.net.addresses import NameLookup, NetError, is_loopback
 from moonbox.net.client import ByteBudget, PublicAddresses, is_compressed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mcp.client._transport import TransportStreams
 
@@ -32,22 +32,15 @@ _SILENT_SECONDS = 600.0
 """How long a stream may stay open without a byte; calls have their own, shorter time."""
 
 
-class WebServer:
-    """Connects to a server by its address."""
+class WebServer(Transport):
+    """Connects to a server by its address. A lost server is noticed at the next request."""
 
     def __init__(
         self, settings: ServerSettings, auth: httpx2.Auth | None = None, *, lookup: NameLookup | None = None
     ) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self._auth = auth
         self._lookup = lookup or NameLookup()
-        self._reason = ""
-        self.pid = None
-        self.output = OutputTail()
-        self.ended = asyncio.Event()
-        """Set by `end` alone: over HTTP a lost server is noticed at the next request."""
-        self.refusal = ""
-        """The status with which it refused the latest request; empty if it did not."""
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[TransportStreams]:
@@ -66,14 +59,6 @@ class WebServer:
             ) as streams,
         ):
             yield streams
-
-    def end(self, reason: str) -> None:
-        """Declare it ended; `reason` says why."""
-        self._reason = reason
-        self.ended.set()
-
-    def end_reason(self) -> str:
-        return self._reason or "the connection was lost"
 
     def client(
         self, headers: dict[str, str] | None = None, timeout: Any = None, auth: httpx2.Auth | None = None
@@ -122,44 +107,39 @@ class WebServer:
         if is_compressed(response.headers.get("content-encoding", "")):
             raise ConnectionLost("it sent a compressed response, although none was requested")
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = PacedStream(response.stream, Throttle(BYTES_PER_SECOND))
+            throttle = Throttle(BYTES_PER_SECOND)
+            response.stream = MeteredStream(response.stream, lambda part: throttle.spend(event_cost(part)))
         else:
-            response.stream = _Bounded(response.stream, self.settings.max_message)
+            budget = ByteBudget(self.settings.max_message, "its response")
+            response.stream = MeteredStream(response.stream, lambda part: _spend(budget, part))
+
+
+async def _spend(budget: ByteBudget, part: bytes) -> None:
+    try:
+        budget.spend(len(part))
+    except NetError as problem:
+        raise ConnectionLost(problem.message) from None
+
+
+def event_cost(part: bytes) -> int:
+    """What a part of a stream of events costs: it is read only as fast as leaves time for other servers."""
+    return len(part) + LINE_COST * (part.count(b"\n") or part.count(b"\r"))
 
 
 def _refusal(status: int) -> str:
     return f"it answered {status} {httpx2.codes.get_reason_phrase(status)}".strip() if status >= 400 else ""
 
 
-class PacedStream(httpx2.AsyncByteStream):
-    """A stream of events, read only as fast as leaves time for those of other servers."""
+class MeteredStream(httpx2.AsyncByteStream):
+    """A body of which each part is paid for before it is read: `spend` waits, or raises an error."""
 
-    def __init__(self, inner: Any, throttle: Throttle) -> None:
+    def __init__(self, inner: Any, spend: Callable[[bytes], Awaitable[None]]) -> None:
         self._inner = inner
-        self._throttle = throttle
+        self._spend = spend
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
-            yield part
-            await self._throttle.spend(len(part) + LINE_COST * (part.count(b"\n") or part.count(b"\r")))
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """A body that may not grow past its bound."""
-
-    def __init__(self, inner: Any, most: int) -> None:
-        self._inner = inner
-        self._budget = ByteBudget(most, "its response")
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._inner:
-            try:
-                self._budget.spend(len(part))
-            except NetError as problem:
-                raise ConnectionLost(problem.message) from None
+            await self._spend(part)
             yield part
 
     async def aclose(self) -> None:
