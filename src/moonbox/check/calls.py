@@ -83,12 +83,9 @@ def _has_tools_prefix(walk: Walk, path: list[str]) -> bool:
 
 def tool_path(walk: Walk, node: p.Expression) -> list[str] | None:
     """The names behind `tools`; None for anything else."""
-    names: list[str] = []
-    while type(node) is p.Field:
-        names.append(node.name)
-        node = node.value
-    is_tools = type(node) is p.Name and node.name == "tools" and isinstance(walk.value(node), v.ToolSpace)
-    return names[::-1] if is_tools else None
+    path = p.path(node)
+    is_tools = path[:1] == ["tools"] and isinstance(walk.name(p.Name(node.at, "tools")), v.ToolSpace)
+    return path[1:] if is_tools else None
 
 
 def _named(walk: Walk, target: p.Name, node: p.Call) -> v.Value:

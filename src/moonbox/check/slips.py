@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from moonbox.check import reads
 from moonbox.check import values as v
@@ -150,19 +151,12 @@ def count_from_zero(walk: Walk, node: p.Count) -> None:
     report(node.at, message, f"write: for {node.name} = 1, #{name} do")
 
 
-def _reads_at(node: Any, list_: str, index: str) -> bool:
+def _reads_at(node: p.Node, list_: str, index: str) -> bool:
     """Whether `list[index]` is read anywhere in a part of the program."""
-    waiting, looked = [node], 0
-    while waiting and looked < _MOST_LOOKED:
-        part = waiting.pop()
-        looked += 1
-        if type(part) is p.Item and _is_name(part.value, list_) and _is_name(part.key, index):
-            return True
-        if isinstance(part, tuple):
-            waiting.extend(part)
-        elif isinstance(part, p.Node):
-            waiting.extend(p.parts(part))
-    return False
+    return any(
+        type(part) is p.Item and _is_name(part.value, list_) and _is_name(part.key, index)
+        for part in islice(p.inside(node), _MOST_LOOKED)
+    )
 
 
 def _is_name(node: p.Expression, name: str) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
+from moonbox.languages import program as p
 from moonbox.languages.explanations import LONGEST_MESSAGE, failed_call, limit_hint, limit_message, name_in
 from moonbox.languages.lua.explain.location import Location, frames_of, locate, render, split_prefix
-from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied, with_value
+from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied
 from moonbox.languages.lua.explain.syntax_errors import explain_syntax
-from moonbox.languages.lua.explain.values import RuntimeFailure
+from moonbox.languages.lua.explain.values import RuntimeFailure, last_name
 from moonbox.languages.lua.syntax.listing import Listing
 from moonbox.languages.lua.vocabulary import lua_vocabulary, tool_name
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.limits import Limits
 
+_CALLS = (p.Call, p.Method)
 _STRINGS = "build long strings with table.concat, not with .. in a loop"
 
 
@@ -121,7 +123,6 @@ def _runtime(report: _Report, tools: Collection[str]) -> ScriptError:
     )
     hint = column = None
     if error.data is None:  # of a table that the script raised, the script knows best what it means
-        failure = with_value(failure)
         hint, column = runtime_hint(failure), column_of(failure)
     code = name_in(error.data.get("code")) if isinstance(error.data, dict) else None
     return report.explained("runtime", report.message, column, hint=hint, data=error.data, code=code)
@@ -135,7 +136,7 @@ def _tool(report: _Report) -> ScriptError:
     hint = None
     if denied:
         hint = "do not repeat this call: continue without it, or ask for permission"
-    elif _called_at_once(words):
+    elif _called_at_once(report.listing, report.location.at):
         hint = str(lua_vocabulary().fact("called_too_early", function="pcall", tool=name, arguments="{…}"))
     elif failed["retryable"]:
         hint = f"a retry may succeed; to continue without it write: local ok, result = pcall({name}, {{…}})"
@@ -168,16 +169,10 @@ def _limit_hint(limit: str, limits: Limits, listing: Listing, line: int | None, 
 
 def _recursion(listing: Listing) -> str:
     """A function that calls itself, which uses up memory when it does not end."""
-    parsed, tokens = listing.parsed, listing.tokens
-    bodies = dict(parsed.pairs) if parsed else {}
-    for name in parsed.functions if parsed else ():
-        opener = next((index for index in range(name, max(-1, name - 8), -1) if tokens[index].text == "function"), name)
-        called = (
-            tokens[index].text == tokens[name].text and tokens[index + 1].text == "("
-            for index in range(name + 1, bodies.get(opener, name))
-        )
-        if any(called):
-            return f"; make sure that {tokens[name].text}, which calls itself, ends"
+    for node in listing.all(p.Define):
+        name = last_name(node.target)
+        if name and any(last_name(inner) == name for inner in p.inside(node.function) if type(inner) in _CALLS):
+            return f"; make sure that {name}, which calls itself, ends"
     return ""
 
 
@@ -204,14 +199,10 @@ def _tool_column(words: Sequence[Token], tool: str | None) -> int | None:
     return columns[0] if len(columns) == 1 else None
 
 
-def _called_at_once(words: Sequence[Token]) -> bool:
+def _called_at_once(listing: Listing, line: int | None) -> bool:
     """`pcall(tools.x{…})`, which calls the tool before pcall begins."""
-    for index, word in enumerate(words):
-        if word.text != "pcall" or [token.text for token in words[index + 1 : index + 3]] != ["(", "tools"]:
-            continue
-        end = index + 3
-        while end + 1 < len(words) and words[end].text == ".":
-            end += 2
-        if end < len(words) and words[end].text in ("{", "("):
-            return True
+    for node in listing.all(p.Call):
+        if last_name(node) == "pcall" and listing.place(node.at)[0] == line:
+            first = node.arguments[0] if node.arguments else None
+            return type(first) is p.Call and p.path(first.function)[:1] == ["tools"]
     return False

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+from moonbox.languages import program as p
 from moonbox.languages.lua.explain.slips import LONGEST_LINE, is_lua
-from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, operand_before
-from moonbox.languages.lua.syntax.parser import expression_end
 from moonbox.languages.lua.vocabulary import LIBRARIES, lua_vocabulary
+
+if TYPE_CHECKING:
+    from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue
 
 _ADDED = re.compile(r"attempt to add a '(?:string|number)' with a '(?:string|number)'")
 _COMPARE = re.compile(
@@ -90,12 +93,12 @@ def comparison_hint(failure: RuntimeFailure) -> str | None:
 
 def _compared_with_literal(failure: RuntimeFailure) -> str:
     """The value that the line's only comparison sets against a number."""
-    listing = failure.listing
-    signs = [index for index in failure.span if listing.tokens[index].text in ("<", "<=", ">", ">=")]
-    if len(signs) != 1 or listing.tokens[signs[0] + 1].kind != "number":
+    comparisons = [node for node in failure.operations if node.operator in ("<", "<=", ">", ">=")]
+    left, right = (comparisons[0].left, comparisons[0].right) if len(comparisons) == 1 else (None, None)
+    if not isinstance(left, p.Name | p.Field | p.Item) or type(right) is not p.Constant or right.value is None:
         return ""
-    what = operand_before(listing, signs[0])
-    return "" if what == "…" else what
+    text = failure.listing.text_of(left)
+    return "" if text == "…" else text
 
 
 _BAD = re.compile(r"bad argument #(?P<number>\d{1,3}) to '(?P<function>[\w ]{1,40})' \((?P<why>[^\n]{1,200})\)")
@@ -130,19 +133,15 @@ def _bad_argument(failure: RuntimeFailure, function: str, number: int, why: str)
 
 def _dot_for_colon(call: ScriptValue) -> str | None:
     """`name.upper()` for `name:upper()`."""
-    dotted = call.index > call.start and call.listing.tokens[call.index - 1].text == "."
-    if not dotted or call.root in LIBRARIES or call.token.text not in LIBRARIES["string"]:
+    if type(call.node) is not p.Field or call.root in LIBRARIES or call.name not in LIBRARIES["string"]:
         return None
-    return f"methods are called with a colon; write: {call.receiver}:{call.token.text}({', '.join(call.arguments())})"
+    return f"methods are called with a colon; write: {call.receiver}:{call.name}({', '.join(call.arguments())})"
 
 
 def _missing_argument(call: ScriptValue, number: int, got: str, wanted: str) -> str | None:
     arguments = call.arguments()
-    method = call.index > call.start and call.listing.tokens[call.index - 1].text == ":"
     # Functions that the sandbox wraps count the value before the colon, as Lua itself does not.
-    position = number - 1
-    if method and call.token.text in _WRAPPED:
-        position -= 1
+    position = number - 2 if type(call.node) is p.Method and call.name in _WRAPPED else number - 1
     if not 0 <= position < len(arguments) or arguments[position] in ("…", "nil", "null"):
         return None
     kind = "nil" if got == "nil" else "json.null"
@@ -162,34 +161,26 @@ def _bad_self(failure: RuntimeFailure, function: str) -> str | None:
 
 
 def _loop_bound(failure: RuntimeFailure, part: str) -> str:
-    words = failure.line_words()
-    for index, token in enumerate(words):
-        if token.text == "length" and index > 1 and words[index - 1].text == ".":
-            return f"write: {lua_vocabulary().form('length', value=words[index - 2].text)}"
+    lengths = failure.fields_of("length")
+    if lengths:
+        return f"write: {lua_vocabulary().form('length', value=lengths[0].receiver)}"
     return f"{_bound(failure, part) or 'one of the bounds of the loop'} is nil, but loop bounds must be numbers"
 
 
 def _bound(failure: RuntimeFailure, part: str) -> str:
     """The text of a bound in the loop's header."""
-    tokens = failure.listing.tokens
-    header = next((index for index in failure.span if tokens[index].text == "for"), None)
-    if header is None or tokens[header + 2].text != "=":
-        return ""
-    first = header + 3
-    for name in ("initial value", "limit", "step"):
-        stop = expression_end(tokens, first)
-        if stop is None or name == part:
-            text = failure.listing.text(first, stop) if stop else ""
+    listing = failure.listing
+    for node in listing.all(p.Count):
+        if listing.place(node.at)[0] == failure.line:
+            bound = dict(zip(("initial value", "limit", "step"), node.bounds, strict=False)).get(part)
+            text = listing.text_of(bound) if bound is not None else ""
             return text if text not in ("…", "nil") else ""
-        first = stop + 1
     return ""
 
 
 def _returned_name(failure: RuntimeFailure) -> str:
     """The name that the script returns, if it returns just that."""
-    parsed = failure.listing.parsed
-    tokens = failure.listing.tokens
-    for index in parsed.returns if parsed else ():
-        if tokens[index + 1].kind == "name" and tokens[index + 2].kind == "eof":
-            return tokens[index + 1].text
-    return ""
+    outline = failure.listing.outline
+    last = outline.body.statements[-1] if outline is not None and outline.body.statements else None
+    value = last.values[0] if type(last) is p.Return and len(last.values) == 1 else None
+    return value.name if type(value) is p.Name else ""

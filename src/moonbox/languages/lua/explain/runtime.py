@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING
 
 from moonbox.languages.facts import FACTS, LENGTHS
 from moonbox.languages.lua.explain import names
 from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
 from moonbox.languages.lua.explain.slips import with_line
-from moonbox.languages.lua.explain.values import RuntimeFailure, read_complaint
 from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
+from moonbox.languages.program import Method
+
+if TYPE_CHECKING:
+    from moonbox.languages.lua.explain.values import RuntimeFailure
 
 _BAD_ARGUMENT = re.compile(r"bad argument #\d{1,3} to '(\w{1,40})'")
 _NO_FIELD = re.compile(r"a (list|string) has no field '(\w{1,100})'")
@@ -42,20 +44,6 @@ def tidied(message: str) -> str:
     if message.startswith(("attempt to ", "invalid value (")):
         message = message.replace("userdata", "null")
     return message
-
-
-def with_value(failure: RuntimeFailure) -> RuntimeFailure:
-    """The case with the value that the message complains of, where it can be told."""
-    complaint = read_complaint(failure.message.replace(" (for iterator)", " (for iterator 'for iterator')"))
-    if complaint is None:
-        return failure
-    values = failure.values_meant(complaint)
-    if values is None:
-        return replace(failure, complaint=complaint)
-    if not values and complaint.type != "null":
-        return failure  # the line has nothing of that name: the script wrote the message itself, or the line is another
-    same = len({value.text for value in values}) == 1
-    return replace(failure, complaint=complaint, value=values[0] if same else None)
 
 
 def column_of(failure: RuntimeFailure) -> int | None:
@@ -168,7 +156,7 @@ def _not_indexable(failure: RuntimeFailure) -> str | None:
         case "string":
             return (
                 "strings cannot be changed: make a new one with .. or string.gsub"
-                if names.is_assigned(failure)
+                if failure.value and failure.value.part and failure.value.part.is_assigned
                 else None
             )
     return None
@@ -179,10 +167,9 @@ def _colon_call(failure: RuntimeFailure) -> str | None:
     match = _LIBRARY_VALUE.match(failure.message)
     if match is None:
         return None
-    name = match["call"]
-    if ":" + name.rpartition(".")[2] not in "".join(token.text for token in failure.line_words()):
-        return None
-    return str(lua_vocabulary().fact("colon_call", tool=name))
+    calls = failure.calls_of(match["call"].rpartition(".")[2])
+    with_colon = any(type(call.node) is Method for call in calls)
+    return str(lua_vocabulary().fact("colon_call", tool=match["call"])) if with_colon else None
 
 
 def _no_such_field(failure: RuntimeFailure) -> str | None:

@@ -51,13 +51,6 @@ class Parsed(Struct, frozen=True, kw_only=True):
     failure: Failure | None
     pairs: tuple[tuple[int, int], ...]
     """Each block's keyword and the `end` or `until` that closed it."""
-    locals: tuple[int, ...]
-    """Names declared by `local` or as loop variables."""
-    parameters: tuple[int, ...]
-    functions: tuple[int, ...]
-    """The (last) names of functions defined by `function name` and `local function name`."""
-    returns: tuple[int, ...]
-    """`return`s of the main chunk itself."""
 
 
 def parse(tokens: Sequence[Token], *, as_value: bool = False) -> Parsed | None:
@@ -74,10 +67,6 @@ def parse(tokens: Sequence[Token], *, as_value: bool = False) -> Parsed | None:
         outline=outline,
         failure=failure,
         pairs=tuple(parser.pairs),
-        locals=tuple(parser.locals),
-        parameters=tuple(parser.parameters),
-        functions=tuple(parser.functions),
-        returns=tuple(parser.returns),
     )
 
 
@@ -111,11 +100,6 @@ class _Parser(ExpressionParser):
         self.after_return = False
         self.blocks: list[OpenBlock] = []
         self.pairs: list[tuple[int, int]] = []
-        self.locals: list[int] = []
-        self.parameters: list[int] = []
-        self.functions: list[int] = []
-        self.returns: list[int] = []
-        self._function_depth = 0
         self._assigned: dict[str, int] = {}
         self._fields: set[str] = set()
         self._globals: set[str] = set()
@@ -155,8 +139,6 @@ class _Parser(ExpressionParser):
         while self.text != "<eof>" and self.text not in _BLOCK_END:
             self.statement_at = self.at
             if self.text == "return":
-                if self._function_depth == 0:
-                    self.returns.append(self.at)
                 self.next()
                 statements.append(p.Return(self.statement_at, self._return_values()))
                 self.after_return = True
@@ -253,7 +235,6 @@ class _Parser(ExpressionParser):
         opener = self.at
         self.next()
         names = [self.name()]
-        self.locals.append(names[0])
         if self.text == "=":
             self.next()
             bounds = [self.expression()]
@@ -266,7 +247,6 @@ class _Parser(ExpressionParser):
             raise NotLua("'=' or 'in' expected")
         while self.accept(","):
             names.append(self.name())
-            self.locals.append(names[-1])
         self.expect("in")
         values = self.expressions()
         return p.Each(opener, tuple(map(self._text_of, names)), values, self._do(opener))
@@ -283,7 +263,6 @@ class _Parser(ExpressionParser):
         if is_method:
             name = self.name()
             target = p.Field(opener, target, self._text_of(name), name)
-        self.functions.append(name)
         self._assign_to(target)
         return p.Define(opener, target, self._function(opener, ("self",) if is_method else ()), False)
 
@@ -295,8 +274,7 @@ class _Parser(ExpressionParser):
                 break
             if self.text != "name":
                 raise NotLua("<name> or '...' expected")
-            self.parameters.append(self.name())
-            parameters.append(self._text_of(self.parameters[-1]))
+            parameters.append(self._text_of(self.name()))
             if not self.accept(","):
                 break
             if self.text == ")":
@@ -304,10 +282,8 @@ class _Parser(ExpressionParser):
         self.expect(")")
         outer_brackets, self.brackets = self.brackets, []
         self.blocks.append(OpenBlock("function", opener))
-        self._function_depth += 1
         self.statement_at = self.at
         body = self._block()
-        self._function_depth -= 1
         self._finish_block("end", opener)
         self.brackets = outer_brackets
         return p.Function(opener, tuple(parameters), body)
@@ -317,16 +293,13 @@ class _Parser(ExpressionParser):
             opener = self.at
             self.next()
             name = self.name()
-            self.locals.append(name)
-            self.functions.append(name)
             target = p.Name(name, self._text_of(name))
             definition = p.Define(first, target, self._function(opener), True)
             self._declare((target.name,))
             return definition
         names: list[str] = []
         while True:
-            self.locals.append(self.name())
-            names.append(self._text_of(self.locals[-1]))
+            names.append(self._text_of(self.name()))
             if self.accept("<"):
                 self.name()
                 self.expect(">")
