@@ -15,11 +15,10 @@ from moonbox.languages.lua.syntax.listing import Listing
 from moonbox.languages.lua.vocabulary import lua_vocabulary, tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from moonbox.errors import LimitName
     from moonbox.languages.language import EngineError
-    from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.limits import Limits
 
 _CALLS = (p.Call, p.Method)
@@ -46,7 +45,9 @@ def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     message, prefix = split_prefix(raw, current)
     message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
     if error.kind == "syntax":
-        return _syntax(message, prefix, listings, current)
+        finding = explain_syntax(listings.get(current) or Listing(""), message, prefix[0][1] if prefix else None)
+        report = _Report(error, message, Location(current, finding.line, finding.line, ()), listings, current)
+        return report.explained("syntax", finding.message, finding.column, hint=finding.hint)
     if error.kind != "tool" and error.data is None:
         message = tidied(message)
     report = _Report(error, message, locate(error, message, prefix, listings, current), listings, current)
@@ -81,32 +82,17 @@ class _Report(NamedTuple):
         return self.listings.get(self.location.chunk) or Listing("")
 
     def explained(self, kind: ErrorKind, message: str, column: int | None = None, **more: Any) -> ScriptError:
-        location, current = self.location, self.current
+        location = self.location
         frames = frames_of(location.frames, self.listings)
         return ScriptError(
             kind,
             message,
             line=location.line,
-            column=column if location.chunk == current else None,
-            traceback=render(
-                frames, self.listings, chunk=location.chunk, current=current, line=location.at, column=column
-            ),
+            column=column if location.chunk == self.current else None,
+            traceback=render(frames, self.listings, location, self.current, column),
             frames=frames,
             **more,
         )
-
-
-def _syntax(message: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str) -> ScriptError:
-    line = prefix[0][1] if prefix else None
-    finding = explain_syntax(listings.get(current) or Listing(""), message, line)
-    return ScriptError(
-        "syntax",
-        finding.message,
-        line=finding.line,
-        column=finding.column,
-        hint=finding.hint,
-        traceback=render((), listings, chunk=current, current=current, line=finding.line, column=finding.column),
-    )
 
 
 def _runtime(report: _Report, tools: Collection[str]) -> ScriptError:
@@ -132,7 +118,6 @@ def _tool(report: _Report) -> ScriptError:
     failed = failed_call(report.error)
     tool, denied = failed["tool"], is_denial(failed["code"])
     name = tool_name(tool) if tool else "tools.name"
-    words = report.listing.words(report.location.at) if report.location.at is not None else ()
     hint = None
     if denied:
         hint = "do not repeat this call: continue without it, or ask for permission"
@@ -140,9 +125,12 @@ def _tool(report: _Report) -> ScriptError:
         hint = str(lua_vocabulary().fact("called_too_early", function="pcall", tool=name, arguments="{…}"))
     elif failed["retryable"]:
         hint = f"a retry may succeed; to continue without it write: local ok, result = pcall({name}, {{…}})"
-    return report.explained(
-        "denied" if denied else "tool", report.message, _tool_column(words, tool), hint=hint, **failed
-    )
+    # The column is where the line names the tool, if it does so once.
+    last = tool.rpartition(".")[2] if tool else ""
+    words = report.listing.words(report.location.at)
+    columns = [word.column for word in words if word.kind == "name" and word.text == last]
+    column = columns[0] if len(columns) == 1 else None
+    return report.explained("denied" if denied else "tool", report.message, column, hint=hint, **failed)
 
 
 def _stopped(report: _Report, limits: Limits) -> ScriptError:
@@ -190,13 +178,6 @@ def _time(listing: Listing, line: int | None) -> str:
         if endless and inside and not leaves:
             return f"the loop of line {tokens[opener].line} never ends: add a break or a condition"
     return ""
-
-
-def _tool_column(words: Sequence[Token], tool: str | None) -> int | None:
-    """Where the line names the tool, if it does so once."""
-    last = tool.rpartition(".")[2] if tool else ""
-    columns = [token.column for token in words if token.kind == "name" and token.text == last]
-    return columns[0] if len(columns) == 1 else None
 
 
 def _called_at_once(listing: Listing, line: int | None) -> bool:

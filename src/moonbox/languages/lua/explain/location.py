@@ -142,7 +142,7 @@ def frames_of(frames: Sequence[tuple[str, int, str]], listings: Mapping[str, Lis
     shown_frames = []
     for chunk, line, function in frames:
         listing = listings.get(chunk)
-        source = listing.line(line) if listing is not None and line > 0 else None
+        source = listing.line(line) if listing is not None else None
         shown = None if source is None else visible(source.strip())[:WIDEST]
         name = _NAMED.sub("function", function[:_LONGEST_NAME])
         shown_frames.append(Frame(line if line > 0 else None, name, shown, chunk[:_LONGEST_NAME]))
@@ -150,37 +150,24 @@ def frames_of(frames: Sequence[tuple[str, int, str]], listings: Mapping[str, Lis
 
 
 def render(
-    frames: Sequence[Frame],
-    listings: Mapping[str, Listing],
-    *,
-    chunk: str,
-    current: str,
-    line: int | None,
-    column: int | None,
+    frames: Sequence[Frame], listings: Mapping[str, Listing], location: Location, current: str, column: int | None
 ) -> str:
-    """The line where it happened (in `chunk`), then the calls, innermost first; `current` is the script of this run."""
-    parts = []
-    listing = listings.get(chunk)
-    if line is not None and listing is not None:
-        if chunk != current:
-            parts.append(f"in {run_name(chunk)}, an earlier one:")
-        parts.append(_source(listing, line, column))
-    calls = _calls(frames, current)
-    return "\n".join(filter(None, [*parts, *calls]))
+    """The line where it happened, then the calls, innermost first; `current` is the chunk of this run."""
+    parts: list[str] = []
+    listing = listings.get(location.chunk)
+    text = listing.line(location.at) if listing is not None else None
+    if listing is not None and location.at is not None:
+        if location.chunk != current:
+            parts.append(f"in {run_name(location.chunk)}, an earlier one:")
+        if text is not None and not text.strip():
+            text, column = "(end of the script)" if location.at >= len(listing.lines) else "", 1
+        parts.append(pointed_line(text, location.at, column) if text is not None else "")
+    return "\n".join(filter(None, [*parts, *_calls(frames, current)]))
 
 
 def run_name(chunk: str) -> str:
     """`run 4` for the chunk `script#4`."""
     return f"run {chunk.partition('#')[2] or 1}"
-
-
-def _source(listing: Listing, line: int, column: int | None) -> str:
-    text = listing.line(line)
-    if text is None:
-        return ""
-    if not text.strip():
-        text, column = "(end of the script)" if line >= listing.line_count else "", 1
-    return pointed_line(text, line, column)
 
 
 def _calls(frames: Sequence[Frame], current: str) -> list[str]:

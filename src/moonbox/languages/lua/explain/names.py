@@ -20,7 +20,6 @@ from moonbox.languages.lua.vocabulary import (
 from moonbox.suggest import did_you_mean, nearest
 
 _FEW = 12
-_UNDEFINED = re.compile(r"'(\w{1,40})' is not defined")
 
 
 def unknown_global(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
@@ -119,7 +118,9 @@ def concatenated(text: str) -> str | None:
 
 
 def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
-    counts = name == "range" or (name == "len" and any(word.text == "range" for word in failure.line_words()))
+    counts = name == "range" or (
+        name == "len" and any(word.text == "range" for word in failure.listing.words(failure.line))
+    )
     if counts and (loop := loop_of(failure)):
         return f"Lua counts in the loop's header; write: {loop}"
     if name == "enumerate" and (loop := loop_of(failure)):
@@ -144,7 +145,7 @@ def _behind_new(failure: RuntimeFailure) -> bool:
 
 def loop_of(failure: RuntimeFailure) -> str | None:
     """The loop header of the line, as Lua writes it."""
-    text = failure.listing.line(failure.line) if failure.line is not None else None
+    text = failure.listing.line(failure.line)
     header = re.search(r"\bfor\b.*?\bdo\b", text or "")
     return corrected(header[0]) if header else None
 
@@ -159,14 +160,13 @@ def _foreign_table(failure: RuntimeFailure, name: str) -> str | None:
     return f"there is no {name} here; {fill_form(forms.get(function, forms['']), arguments)}"
 
 
-def foreign_constant(failure: RuntimeFailure) -> str | None:
+def foreign_constant(failure: RuntimeFailure, name: str) -> str | None:
     """`True`, `None` and the like, which a script reads without having defined them."""
-    match = _UNDEFINED.fullmatch(failure.message)
-    if match is None or match[1] not in equivalents().constants:
+    if name not in equivalents().constants:
         return None
-    written = corrected(failure.listing.line(failure.line)) if failure.line is not None else None
-    texts = {"language": "Lua", "word": equivalents().constants[match[1]], "name": match[1]}
-    return with_line(lua_vocabulary().fact("alternative_constant", **texts).message, written)
+    written = corrected(failure.listing.line(failure.line))
+    fact = lua_vocabulary().fact("alternative_constant", language="Lua", word=equivalents().constants[name], name=name)
+    return with_line(fact.message, written)
 
 
 def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:

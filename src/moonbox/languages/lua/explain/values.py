@@ -211,9 +211,6 @@ class RuntimeFailure(Struct, frozen=True, dict=True):
         functions = (node for node in self.listing.all(p.Function) if name in node.parameters)
         return next((self.listing.place(function.at)[0] for function in functions), None)
 
-    def line_words(self) -> Sequence[Token]:
-        return self.listing.words(self.line) if self.line is not None else ()
-
 
 def declared_names(node: p.Node) -> tuple[str, ...]:
     """The locals that a statement declares."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from moonbox.languages.lua.syntax.lexer import Token, tokenize
@@ -36,20 +37,12 @@ class Listing:
         self._source = source
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *(match.end() for match in _NEWLINE.finditer(self._source))]
+    def lines(self) -> list[str]:
+        return _NEWLINE.split(self._source)
 
-    @property
-    def line_count(self) -> int:
-        return len(self._starts)
-
-    def line(self, number: int) -> str | None:
+    def line(self, number: int | None) -> str | None:
         """The text of a line, without its end."""
-        if not 1 <= number <= len(self._starts):
-            return None
-        start = self._starts[number - 1]
-        end = self._starts[number] if number < len(self._starts) else len(self._source)
-        return self._source[start:end].rstrip("\r\n")
+        return self.lines[number - 1] if number is not None and 1 <= number <= len(self.lines) else None
 
     @cached_property
     def tokens(self) -> list[Token]:
@@ -97,18 +90,15 @@ class Listing:
             yield user
             node = user
 
-    @cached_property
-    def _token_lines(self) -> list[int]:
-        return [token.line for token in self.tokens]
-
     def span(self, line: int) -> range:
         """Indexes of the words that begin on that line."""
-        lines = self._token_lines
-        words = range(bisect_left(lines, line), bisect_right(lines, line))
-        return range(words.start, words.stop - 1) if words and self.tokens[words[-1]].kind == "eof" else words
+        first, stop = (bisect_left(self.tokens, number, key=attrgetter("line")) for number in (line, line + 1))
+        return range(first, min(stop, len(self.tokens) - 1))
 
-    def words(self, line: int) -> Sequence[Token]:
+    def words(self, line: int | None) -> Sequence[Token]:
         """The words of one line, also of one that lies past what was read."""
+        if line is None:
+            return ()
         if self.whole or line < self.tokens[-1].line:
             span = self.span(line)
             return self.tokens[span.start : span.stop]
