@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from moonbox.languages.lua.syntax.lexer import tokenize
 from moonbox.languages.lua.syntax.listing import lua_program
-from moonbox.languages.lua.syntax.parser import expression_end, expressions_end, parse
+from moonbox.languages.lua.syntax.parser import expressions_end, parse
 from moonbox.languages.program import (
     Call,
     Constant,
@@ -101,7 +101,7 @@ def test_where_a_failure_stands() -> None:
     assert failure is not None
     assert tokens[failure.index].text == "!"
     assert [tokens[index].text for index in failure.brackets] == ["(", "{"]
-    assert [block.keyword for block in failure.blocks] == ["while"]
+    assert [tokens[block].text for block in failure.blocks] == ["while"]
     assert tokens[failure.statement].text == "f"
 
 
@@ -113,8 +113,8 @@ def test_nesting_too_deep_is_no_crash() -> None:
 
 def test_ends_of_expressions() -> None:
     tokens = tokenize("a + f(x).y[1] b")
-    assert tokens[expression_end(tokens, 0) or 0].text == "b"
-    assert expression_end(tokenize("+"), 0) is None
+    assert tokens[expressions_end(tokens, 0, only_one=True) or 0].text == "b"
+    assert expressions_end(tokenize("+"), 0) is None
     assert expressions_end(tokenize("1, 2 x"), 0) == 3
 
 

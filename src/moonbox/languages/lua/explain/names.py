@@ -118,9 +118,7 @@ def concatenated(text: str) -> str | None:
 
 
 def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
-    counts = name == "range" or (
-        name == "len" and any(word.text == "range" for word in failure.listing.words(failure.line))
-    )
+    counts = name == "range" or (name == "len" and failure.calls_of("range"))
     if counts and (loop := loop_of(failure)):
         return f"Lua counts in the loop's header; write: {loop}"
     if name == "enumerate" and (loop := loop_of(failure)):

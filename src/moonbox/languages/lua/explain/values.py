@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from moonbox.languages import program as p
-from moonbox.languages.lua.syntax.parser import expression_end
+from moonbox.languages.lua.syntax.parser import expressions_end
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -130,7 +130,7 @@ class ScriptValue(Struct, frozen=True):
         if tokens[at].text != "(":
             return [self.listing.text(at, call.stop)]
         texts: list[str] = []
-        while at < call.stop - 1 and (stop := expression_end(tokens, at + 1)) is not None:
+        while at < call.stop - 1 and (stop := expressions_end(tokens, at + 1, only_one=True)) is not None:
             texts.append(self.listing.text(at + 1, stop))
             at = stop
         return texts

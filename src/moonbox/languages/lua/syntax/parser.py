@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 _BLOCK_END = frozenset({"else", "elseif", "end", "until"})
 
 
-class OpenBlock(Struct, frozen=True):
-    """A block that is not closed yet: its keyword and where that stands."""
-
-    keyword: str
-    index: int
-
-
 class Failure(Struct, frozen=True, kw_only=True):
     """Where the script stops being Lua."""
 
@@ -36,7 +29,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     """What Lua says, without the "near" part."""
     statement: int
     """Where the innermost statement began."""
-    blocks: tuple[OpenBlock, ...]
+    blocks: tuple[int, ...]
+    """Keywords of open blocks, outermost first."""
     brackets: tuple[int, ...]
     """Open brackets of the innermost statement, outermost first."""
     after_return: bool
@@ -70,24 +64,15 @@ def parse(tokens: Sequence[Token], *, as_value: bool = False) -> Parsed | None:
     )
 
 
-def expression_end(tokens: Sequence[Token], index: int) -> int | None:
-    """Where the expression that begins at `index` ends; None when there is none."""
-    return _end_of(tokens, index, many=False)
-
-
-def expressions_end(tokens: Sequence[Token], index: int) -> int | None:
-    """Where the list of expressions that begins at `index` ends."""
-    return _end_of(tokens, index, many=True)
-
-
-def _end_of(tokens: Sequence[Token], index: int, *, many: bool) -> int | None:
+def expressions_end(tokens: Sequence[Token], index: int, *, only_one: bool = False) -> int | None:
+    """Where the list of expressions, or the only one, that begins at `index` ends; None when there is none."""
     parser = _Parser(tokens, index)
     try:
         parser.look()
-        if many:
-            parser.expressions()
-        else:
+        if only_one:
             parser.expression()
+        else:
+            parser.expressions()
     except (NotLua, TooDeep):
         return None
     return parser.at
@@ -98,7 +83,7 @@ class _Parser(ExpressionParser):
         super().__init__(tokens, at)
         self.statement_at = at
         self.after_return = False
-        self.blocks: list[OpenBlock] = []
+        self.blocks: list[int] = []
         self.pairs: list[tuple[int, int]] = []
         self._assigned: dict[str, int] = {}
         self._fields: set[str] = set()
@@ -196,7 +181,7 @@ class _Parser(ExpressionParser):
     def _block_until(self, end: str, opener: int | None = None) -> p.Block:
         """The block behind the current word, up to the `end` of the statement that began at `opener`."""
         opener = self.at if opener is None else opener
-        self.blocks.append(OpenBlock(self._text_of(opener), opener))
+        self.blocks.append(opener)
         self.next()
         block = self._block()
         self._finish_block(end, opener)
@@ -212,7 +197,7 @@ class _Parser(ExpressionParser):
     def _if(self) -> p.Branches:
         opener = self.at
         branches: list[tuple[p.Expression | None, p.Block]] = []
-        self.blocks.append(OpenBlock("if", opener))
+        self.blocks.append(opener)
         while True:
             self.statement_at, self.after_return = self.at, False
             self.next()
@@ -281,7 +266,7 @@ class _Parser(ExpressionParser):
                 raise NotLua("<name> or '...' expected")
         self.expect(")")
         outer_brackets, self.brackets = self.brackets, []
-        self.blocks.append(OpenBlock("function", opener))
+        self.blocks.append(opener)
         self.statement_at = self.at
         body = self._block()
         self._finish_block("end", opener)
