@@ -22,26 +22,21 @@ from moonbox.suggest import did_you_mean, nearest
 _FEW = 12
 
 
-def unknown_global(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
+def unknown_global(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """A global that is nil where its value was needed."""
-    called_value = failure.value if called else None
-    return (
-        _scoped(failure, name)
-        or (_try_block(called_value) or _prefixed_string(called_value) if called_value else None)
-        or (_foreign_call(failure, name) if called else _foreign_table(failure, name))
-        or _tool_name(failure, name, called=called)
-        or _nearest_name(failure, name, called=called)
+    foreign = (
+        _try_block(value) or _prefixed_string(value) or _foreign_call(failure, value)
+        if value.call is not None
+        else _foreign_table(value)
     )
+    return _scoped(failure, value) or foreign or _tool_name(failure, value) or _nearest_name(failure, value)
 
 
-def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
+def unknown_field(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """A field that is nil where a function (or a table) was needed."""
-    value = failure.value
-    if value is None:
-        return None
     if value.root == "tools" and failure.declared_at("tools") is None:
         return unknown_tool(_tool_path(value), failure.tools, tool_name, lua_vocabulary().form("search"))
-    library = _library(value)
+    called, library = value.call is not None, _library(value)
     hidden_at = failure.declared_at(library) if library else None
     if library and hidden_at is None:
         return _unknown_member(value, library) if called else None
@@ -52,11 +47,8 @@ def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
     return advice
 
 
-def unknown_method(failure: RuntimeFailure) -> str | None:
+def unknown_method(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """A method that is nil."""
-    value = failure.value
-    if value is None:
-        return None
     library = _library(value)
     return _unknown_member(value, library) if library and failure.declared_at(library) is None else _method(value)
 
@@ -67,14 +59,14 @@ def _library(value: ScriptValue) -> str:
     return owner.name if type(owner) is p.Name and owner.name in LIBRARIES else ""
 
 
-def _scoped(failure: RuntimeFailure, name: str) -> str | None:
+def _scoped(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """A name that is declared, but elsewhere: further down, in another block, in an earlier run."""
-    listing, line = failure.listing, failure.line or 0
+    listing, line, name = failure.listing, failure.line or 0, value.name
     for node in listing.all(p.Define):
         defined, _ = listing.place(node.at)
         if p.path(node.target) == [name] and defined > line:
             return f"{name} is defined on line {defined}, after this line runs: move its definition up"
-    around = [node for node in listing.around(failure.value.node) if type(node) is p.Function] if failure.value else []
+    around = [node for node in listing.around(value.node) if type(node) is p.Function]
     for declared, statement in islice(declarations(listing, name), _FEW):
         if isinstance(statement, p.Declare) and any(function in around for function in statement.values):
             return f"{name} is not visible yet inside its own function; write: local function {name}(…) … end"
@@ -117,28 +109,24 @@ def concatenated(text: str) -> str | None:
     return " .. ".join(parts)
 
 
-def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
+def _foreign_call(failure: RuntimeFailure, value: ScriptValue) -> str | None:
+    name = value.name
     counts = name == "range" or (name == "len" and failure.calls_of("range"))
     if counts and (loop := loop_of(failure)):
         return f"Lua counts in the loop's header; write: {loop}"
     if name == "enumerate" and (loop := loop_of(failure)):
         return f"ipairs gives index and value; write: {loop}"
-    if _behind_new(failure) and name not in equivalents().functions:
+    if value.word_before == "new" and name not in equivalents().functions:  # `new Date()`, read as two statements
         form = equivalents().modules.get(name, {"": "call the function that creates the value"})[""]
         return f"Lua has no new; {fill_form(form)}"
     if name not in equivalents().absent and _tools_called(failure, name):
         return None
-    return lua_vocabulary().advice(name, True, tuple(failure.value.arguments() if failure.value else ()))
+    return lua_vocabulary().advice(name, True, tuple(value.arguments()))
 
 
 def _tools_called(failure: RuntimeFailure, name: str) -> list[str]:
     """Paths of tools whose last part is that name."""
     return sorted(path for path in failure.tools if path.rpartition(".")[2] == name)
-
-
-def _behind_new(failure: RuntimeFailure) -> bool:
-    """`local d = new Date()`, which Lua reads as two statements."""
-    return failure.value is not None and failure.value.word_before == "new"
 
 
 def loop_of(failure: RuntimeFailure) -> str | None:
@@ -148,8 +136,9 @@ def loop_of(failure: RuntimeFailure) -> str | None:
     return corrected(header[0]) if header else None
 
 
-def _foreign_table(failure: RuntimeFailure, name: str) -> str | None:
-    forms, member = equivalents().modules.get(name), failure.value.part if failure.value else None
+def _foreign_table(value: ScriptValue) -> str | None:
+    name, member = value.name, value.part
+    forms = equivalents().modules.get(name)
     if forms is None or member is None or type(member.node) is not p.Field:
         return lua_vocabulary().advice(name, False, ())
     function, arguments = member.name, member.arguments()
@@ -167,22 +156,19 @@ def foreign_constant(failure: RuntimeFailure, name: str) -> str | None:
     return with_line(fact.message, written)
 
 
-def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
+def _tool_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """`get_weather{…}` and `github.create_issue{…}` without `tools.` in front."""
-    within = sorted(path for path in failure.tools if path.startswith(f"{name}."))
-    paths = _tools_called(failure, name) if called else within
-    return str(lua_vocabulary().fact("tool_name", name=name, tool=tool_name(paths[0]))) if paths else None
+    within = sorted(path for path in failure.tools if path.startswith(f"{value.name}."))
+    paths = within if value.call is None else _tools_called(failure, value.name)
+    return str(lua_vocabulary().fact("tool_name", name=value.name, tool=tool_name(paths[0]))) if paths else None
 
 
-def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
+def _nearest_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
+    name = value.name
     locals_ = {local for node in failure.listing.nodes for local in declared_names(node)}
-    close_names = nearest(
-        name, {*failure.names, *locals_, *(BASE if failure.names else ())} - {name, "_G", "_VERSION"}, count=2
-    )
-    if close_names:
-        return did_you_mean(close_names)
-    close = nearest_tools(name, failure.tools) if called and len(name) > 3 else []
-    return did_you_mean(list(map(tool_name, close)))
+    known = {*failure.names, *locals_, *(BASE if failure.names else ())} - {name, "_G", "_VERSION"}
+    tools = nearest_tools(name, failure.tools) if value.call is not None and len(name) > 3 else []
+    return did_you_mean(nearest(name, known, count=2) or list(map(tool_name, tools)))
 
 
 def _tool_path(value: ScriptValue) -> str:
@@ -209,28 +195,21 @@ def _method(value: ScriptValue) -> str | None:
 # Values that are nil or null
 
 
-def nil_name(failure: RuntimeFailure) -> str | None:
+def nil_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """Something named that is nil: unknown globals, tools, wrong ways to a length or to an element."""
-    complaint, value = failure.complaint, failure.value
-    if complaint.type != "nil":
-        return None
-    if complaint.role == "global":
-        return _comment_word(failure) or unknown_global(failure, complaint.name, called=False)
-    if complaint.role in ("local", "upvalue"):
-        return _uninitialised(failure, complaint.name)
-    if complaint.role != "field" or value is None:
-        return None
-    if value.name in ("length", "len", "Length"):
-        return f"write: {lua_vocabulary().form('length', value=value.receiver)}"
-    if complaint.action == "index" and (hint := unknown_field(failure, called=False)):
-        return hint
-    return _zero_based(value)
-
-
-def _comment_word(failure: RuntimeFailure) -> str | None:
-    """`x = 1 // comment`, read as a division."""
-    is_comment = failure.value is not None and failure.value.word_before == "//"
-    return "comments begin with -- in Lua; // divides" if is_comment else None
+    match failure.complaint.role:
+        case "global" if value.word_before == "//":  # `x = 1 // comment`, read as a division
+            return "comments begin with -- in Lua; // divides"
+        case "global":
+            return unknown_global(failure, value)
+        case "local" | "upvalue":
+            return _uninitialised(failure, value.name)
+        case "field" if value.name in ("length", "len", "Length"):
+            return f"write: {lua_vocabulary().form('length', value=value.receiver)}"
+        case "field":
+            is_indexed = failure.complaint.action == "index"
+            return (unknown_field(failure, value) if is_indexed else None) or _zero_based(value)
+    return None
 
 
 def _uninitialised(failure: RuntimeFailure, name: str) -> str | None:
@@ -274,10 +253,9 @@ def _zero_based(value: ScriptValue) -> str | None:
     return None
 
 
-def nil_parent(failure: RuntimeFailure) -> str | None:
+def nil_parent(value: ScriptValue) -> str | None:
     """`a.b.c` where `a.b` is nil."""
-    complaint, value = failure.complaint, failure.value
-    if complaint.role != "field" or value is None or value.text == "…":
+    if type(value.node) is p.Name or value.text == "…":
         return None
     if value.part is not None and value.part.is_assigned:
         return f"{value.text} is nil; make it a table first: {value.text} = {{}}"

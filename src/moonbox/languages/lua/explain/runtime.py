@@ -85,23 +85,27 @@ def runtime_hint(failure: RuntimeFailure) -> str | None:
         case "index":
             return _not_indexable(failure)
     unnamed = names.given_to_library(failure) if not failure.complaint.role else None
-    return names.nil_name(failure) or _refused(failure) or unnamed
+    return _nil(failure) or _refused(failure) or unnamed
+
+
+def _nil(failure: RuntimeFailure) -> str | None:
+    value = failure.value if failure.complaint.type == "nil" else None
+    return names.nil_name(failure, value) if value is not None else None
 
 
 def _not_callable(failure: RuntimeFailure) -> str | None:
-    complaint = failure.complaint
+    complaint, value = failure.complaint, failure.value
     match complaint.type, complaint.role:
         case "table", "for iterator":
             return with_line(FACTS["loop"], names.loop_of(failure) or "for _, item in ipairs(list) do")
         case _, "local" | "upvalue" if complaint.name in BASE or complaint.name in LIBRARIES:
             return f"the local '{complaint.name}' hides the function of that name: rename it"
-        case "nil", "global":
-            return names.unknown_global(failure, complaint.name, called=True)
-        case "nil", "field":
-            return names.unknown_field(failure, called=True)
-        case "nil", "method":
-            return names.unknown_method(failure)
+        case "nil", "global" | "field" | "method" as role if value is not None:
+            return _UNKNOWN_FUNCTIONS[role](failure, value)
     return _namespace(failure, complaint.type.removeprefix("library tools."))
+
+
+_UNKNOWN_FUNCTIONS = {"global": names.unknown_global, "field": names.unknown_field, "method": names.unknown_method}
 
 
 def _namespace(failure: RuntimeFailure, space: str) -> str | None:
@@ -115,8 +119,8 @@ def _namespace(failure: RuntimeFailure, space: str) -> str | None:
 def _not_indexable(failure: RuntimeFailure) -> str | None:
     complaint, value = failure.complaint, failure.value
     match complaint.type:
-        case "nil":
-            return names.nil_name(failure) or names.nil_parent(failure)
+        case "nil" if value is not None:
+            return _nil(failure) or names.nil_parent(value)
         case "null":
             return names.null_parent(failure)
         case "function" if value is not None:
