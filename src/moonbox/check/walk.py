@@ -126,7 +126,7 @@ class Walk(v.Scopes):
     def _declare(self, node: p.Declare) -> None:
         is_function = len(node.values) == 1 and type(node.values[0]) is p.Function
         self._within += node.names if is_function else ()
-        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        values = [slips.used(self, value) for value in node.values]
         if is_function:
             del self._within[-len(node.names) :]
         slips.declaration(self, node, values)
@@ -137,7 +137,7 @@ class Walk(v.Scopes):
             self.scopes[-1][name].starts_at = first.value if type(first) is p.Constant else None
 
     def _assign(self, node: p.Assign) -> None:
-        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        values = [slips.used(self, value) for value in node.values]
         for index, target in enumerate(node.targets):
             value = values[index] if index < len(values) else None
             if type(target) is p.Name:
@@ -172,7 +172,7 @@ class Walk(v.Scopes):
         self.value(node.value)
 
     def _return(self, node: p.Return) -> None:
-        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        values = [slips.used(self, value) for value in node.values]
         if self._returned:
             self._returned[-1].append(values[0] if len(values) == 1 else None)
 

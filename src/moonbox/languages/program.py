@@ -303,8 +303,8 @@ class Vocabulary(Struct, frozen=True, kw_only=True):
     """Methods of every value."""
     methods: Mapping[str, str] = {}
     """List methods that call a function with the elements: "map", "same", "one", "sort", "fold" or "each"."""
-    no_value: frozenset[str] = frozenset()
-    """Dotted names of functions that return nothing."""
+    no_value: Mapping[str, str] = {}
+    """Dotted names of functions that return nothing, and what they do to the list that they are given."""
     only_truth_values: bool = False
     """Conditions take nothing else."""
     nothing: str = "nil"
