@@ -183,7 +183,7 @@ def _time(listing: Listing, line: int | None) -> str:
 def _called_at_once(listing: Listing, line: int | None) -> bool:
     """`pcall(tools.x{…})`, which calls the tool before pcall begins."""
     for node in listing.all(p.Call):
-        if last_name(node) == "pcall" and listing.place(node.at)[0] == line:
-            first = node.arguments[0] if node.arguments else None
-            return type(first) is p.Call and p.path(first.function)[:1] == ["tools"]
+        match p.path(node.function), node.arguments:
+            case ["pcall"], (p.Call(function=function), *_) if listing.place(node.at)[0] == line:
+                return p.path(function)[:1] == ["tools"]
     return False

@@ -89,12 +89,11 @@ def _last_calls(listing: Listing, names: tuple[str, ...]) -> Iterator[int]:
     """Lines in functions with `return` and a call of one of these names, or of a field by a computed one."""
     outermost = set(map(id, _main_returns(listing)))  # those keep their frame
     for node in listing.all(p.Return):
-        value = node.values[0] if len(node.values) == 1 else None
-        if value is None or id(node) in outermost or value.at != node.at + 1:
-            continue  # a call in parentheses keeps its frame too
-        by_key = type(value) is p.Call and type(value.function) is p.Item
-        if by_key or (isinstance(value, p.Call | p.Method) and last_name(value) in names):
-            yield listing.place(node.at)[0]
+        match node.values:
+            case (p.Call() | p.Method() as call,) if id(node) not in outermost and call.at == node.at + 1:
+                # One in parentheses keeps its frame too.
+                if last_name(call) in names or (type(call) is p.Call and type(call.function) is p.Item):
+                    yield listing.place(node.at)[0]
 
 
 def _main_returns(listing: Listing) -> list[p.Return]:

@@ -61,12 +61,10 @@ def _compared(failure: RuntimeFailure, *kinds: str | None) -> str | None:
 
 def _compared_with_literal(failure: RuntimeFailure) -> str:
     """The value that the line's only comparison sets against a number."""
-    comparisons = [node for node in failure.operations if node.operator in ("<", "<=", ">", ">=")]
-    left, right = (comparisons[0].left, comparisons[0].right) if len(comparisons) == 1 else (None, None)
-    if not isinstance(left, p.Name | p.Field | p.Item) or type(right) is not p.Constant or right.value is None:
-        return ""
-    text = failure.listing.text_of(left)
-    return "" if text == "…" else text
+    match [node for node in failure.operations if node.operator in ("<", "<=", ">", ">=")]:
+        case [p.Operation(left=p.Name() | p.Field() | p.Item() as left, right=p.Constant(value=int() | float()))]:
+            return failure.listing.text_of(left).replace("…", "")
+    return ""
 
 
 # What functions are given
@@ -135,11 +133,10 @@ def _bound(failure: RuntimeFailure, part: str) -> str:
 def _returned_function(failure: RuntimeFailure) -> str | None:
     """`return f`, where that is all that the script returns."""
     outline = failure.listing.outline
-    last = outline.body.statements[-1] if outline is not None and outline.body.statements else None
-    value = last.values[0] if type(last) is p.Return and len(last.values) == 1 else None
-    if type(value) is not p.Name:
-        return None
-    return f"{value.name} is a function; to return its result write: return {value.name}()"
+    match outline.body.statements[-1:] if outline is not None else ():
+        case (p.Return(values=(p.Name(name=name),)),):
+            return f"{name} is a function; to return its result write: return {name}()"
+    return None
 
 
 # What lists and strings do not have

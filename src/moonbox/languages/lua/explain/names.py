@@ -88,11 +88,10 @@ def _try_block(value: ScriptValue) -> str | None:
 
 def _prefixed_string(value: ScriptValue) -> str | None:
     """`f"hello {name}"`."""
-    call = value.call
-    literal = call.arguments[0] if call is not None and len(call.arguments) == 1 else None
-    if value.name not in ("f", "rf", "fr") or type(literal) is not p.Constant or not isinstance(literal.value, str):
-        return None
-    return with_line(FACTS["f_string"], concatenated(literal.value))
+    match value.call:
+        case p.Call(arguments=(p.Constant(value=str(text)),)) if value.name in ("f", "rf", "fr"):
+            return with_line(FACTS["f_string"], concatenated(text))
+    return None
 
 
 _INSERTED = re.compile(r"\{([^{}]{1,80})\}")
@@ -214,16 +213,13 @@ def nil_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
 
 def _uninitialised(failure: RuntimeFailure, name: str) -> str | None:
     """A local that was declared without a value, or with a word that is none."""
-    found = list(declarations(failure.listing, name))
-    line, declared = found[0] if len(found) == 1 else (0, None)
-    if not isinstance(declared, p.Declare):
-        return None
-    if any(type(value) is p.Name and value.name == "await" for value in declared.values):
-        return equivalents().statements["await"]
-    value = _FIRST_VALUES.get(failure.complaint.action)
-    if value is None or declared.values or len(declared.names) > 1 or _is_assigned(failure, name):
-        return None
-    return f"{name} is declared without a value on line {line}; write: local {name} = {value}"
+    first = _FIRST_VALUES.get(failure.complaint.action)
+    match list(declarations(failure.listing, name)):
+        case [(_, p.Declare(values=(p.Name(name="await"), *_)))]:
+            return equivalents().statements["await"]
+        case [(line, p.Declare(names=(_,), values=()))] if first and not _is_assigned(failure, name):
+            return f"{name} is declared without a value on line {line}; write: local {name} = {first}"
+    return None
 
 
 _FIRST_VALUES = {"perform arithmetic on": "0", "concatenate": '""', "index": "{}", "get length of": "{}"}
@@ -241,15 +237,15 @@ def _is_assigned(failure: RuntimeFailure, name: str) -> bool:
 
 def _zero_based(value: ScriptValue) -> str | None:
     """`list[0]`, and `list[i]` in a loop that counts from 0."""
-    key = value.node.key if type(value.node) is p.Item else None
-    if type(key) is p.Constant and key.value in (0, -1):
-        which = "last_element" if key.value else "first_element"
-        return str(lua_vocabulary().fact(which, value=value.receiver))
-    loops = (node for node in value.listing.around(value.node) if isinstance(node, p.Count))
-    loop = next((node for node in loops if type(key) is p.Name and node.name == key.name), None)
-    first = loop.bounds[0] if loop is not None else None
-    if loop is not None and type(first) is p.Constant and first.value == 0:
-        return str(Fact(FACTS["first_element"], f"for {loop.name} = 1, #{value.receiver} do"))
+    match value.node:
+        case p.Item(key=p.Constant(value=0 | -1 as index)):
+            which = "last_element" if index else "first_element"
+            return str(lua_vocabulary().fact(which, value=value.receiver))
+        case p.Item(key=p.Name(name=name)):
+            loops = (node for node in value.listing.around(value.node) if isinstance(node, p.Count))
+            match [loop.bounds[0] for loop in loops if loop.name == name]:
+                case [p.Constant(value=0), *_]:
+                    return str(Fact(FACTS["first_element"], f"for {name} = 1, #{value.receiver} do"))
     return None
 
 
@@ -283,10 +279,10 @@ def null_parent(failure: RuntimeFailure) -> str:
 def pcall_result(failure: RuntimeFailure) -> str | None:
     """`local result = pcall(f)`, whose first value only says whether it went well."""
     name = failure.complaint.name
-    declared = [(node.names, node.values) for node in failure.listing.all(p.Declare)]
-    assigned = [(tuple(map(p.root, node.targets)), node.values) for node in failure.listing.all(p.Assign)]
-    for names, values in declared + assigned:
-        function = last_name(values[0]) if names == (name,) and values else ""
-        if function in ("pcall", "xpcall"):
-            return f"the first result of pcall is true or false; write: local ok, {name} = {function}(…)"
+    for call in failure.listing.all(p.Call):
+        function = last_name(call)
+        match next(failure.listing.around(call)):
+            case p.Declare(names=(result,)) | p.Assign(targets=(p.Name(name=result),)) if result == name:
+                if function in ("pcall", "xpcall"):
+                    return f"the first result of pcall is true or false; write: local ok, {name} = {function}(…)"
     return None
