@@ -24,7 +24,8 @@ def call(walk: Walk, node: p.Call) -> v.Value:
         handler = _LIBRARY.get(function.name)
         if handler is not None:
             return handler(walk, node)
-        arguments = [walk.value(argument) for argument in node.arguments]
+        is_shown = function.name == "print"
+        arguments = [walk.value(each) if is_shown else slips.used(walk, each) for each in node.arguments]
         slips.library_call(walk, function.name, node, arguments)
         if function.name == "table.insert" and len(arguments) == 2:
             walk.fill(node.arguments[0], v.NUMBERS, arguments[1])
@@ -34,7 +35,7 @@ def call(walk: Walk, node: p.Call) -> v.Value:
         kind = _RETURNS.get(function.name)
         return v.Scalar(kind) if kind else None
     for argument in node.arguments:
-        slips.used(walk, argument, walk.value(argument))
+        slips.used(walk, argument)
         if not isinstance(function, v.ToolValue):
             walk.hand_over(argument)
     if isinstance(function, v.ToolValue):
@@ -83,12 +84,9 @@ def _has_tools_prefix(walk: Walk, path: list[str]) -> bool:
 
 def tool_path(walk: Walk, node: p.Expression) -> list[str] | None:
     """The names behind `tools`; None for anything else."""
-    names: list[str] = []
-    while type(node) is p.Field:
-        names.append(node.name)
-        node = node.value
-    is_tools = type(node) is p.Name and node.name == "tools" and isinstance(walk.value(node), v.ToolSpace)
-    return names[::-1] if is_tools else None
+    path = p.path(node)
+    is_tools = path[:1] == ["tools"] and isinstance(walk.name(p.Name(node.at, "tools")), v.ToolSpace)
+    return path[1:] if is_tools else None
 
 
 def _named(walk: Walk, target: p.Name, node: p.Call) -> v.Value:
@@ -121,13 +119,8 @@ def _unknown_function(walk: Walk, name: str) -> tuple[str, str | None]:
 
 
 def _arguments(walk: Walk, tool: v.ToolValue, at: int, arguments: tuple[p.Expression, ...]) -> None:
-    binder = tool.tool.binder
-    if binder is None:
-        return
-    given = [literal(argument) for argument in arguments]
-    problems = binder.certain_problems(given, tool.tool.path, walk.language.first_index)
-    if problems:
-        error = binder.error(problems, tool.tool.path)  # word for word what the call itself would say
+    error = walk.view.problem_with(tool.tool, list(map(literal, arguments)))
+    if error is not None:  # word for word what the call itself would say
         walk.error(at, error.message, code=error.code, tool=tool.tool.path)
 
 
@@ -307,7 +300,7 @@ def _pages(walk: Walk, node: p.Call) -> v.Value:
 
 def _sort(walk: Walk, node: p.Call) -> v.Value:
     arguments = node.arguments
-    items = walk.value(arguments[0]) if arguments else None
+    items = slips.used(walk, arguments[0]) if arguments else None
     for argument in arguments[1:]:
         if type(argument) is p.Function:
             inner = v.element(items)

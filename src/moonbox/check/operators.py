@@ -10,6 +10,7 @@ from moonbox.check import reads, slips
 from moonbox.check import values as v
 from moonbox.languages import program as p
 from moonbox.suggest import nearest
+from moonbox.tools.document import kind_of
 
 if TYPE_CHECKING:
     from moonbox.check.walk import Walk
@@ -75,10 +76,7 @@ def _either(walk: Walk, node: p.Operation) -> v.Value:
 def _explicit_null(walk: Walk, node: p.Operation) -> None:
     """`r.manager == json.null`: what came in as null reads as nil."""
     for side, other in ((node.left, node.right), (node.right, node.left)):
-        is_null = (
-            type(side) is p.Field and side.name == "null" and type(side.value) is p.Name and side.value.name == "json"
-        )
-        if is_null and type(other) in (p.Name, p.Field, p.Item):
+        if p.path(side) == ["json", "null"] and type(other) in (p.Name, p.Field, p.Item):
             always = "always false" if node.operator == "==" else "always true"
             walk.note(
                 node.at,
@@ -133,7 +131,7 @@ def _equality(walk: Walk, node: p.Operation, left: v.Value, right: v.Value) -> N
         if type(other) is not p.Constant or other.value is None:
             continue
         if type(side) is p.Other and side.what == "not" and not isinstance(other.value, bool):
-            inner = walk.text(part) if isinstance(part := side.parts[0], _QUOTABLE) else "a"
+            inner = walk.text(part) if isinstance(part := side.parts[0], slips.QUOTABLE) else "a"
             walk.error(
                 node.at,
                 f"'not' applies to {inner} alone: the comparison with {_quoted(other.value)} is always false",
@@ -164,7 +162,8 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, 
         hint = f"did you mean {_quoted(close[0])}? it is one of: {listed}" if close else f"it is one of: {listed}"
         walk.about_result(value, side, node.at, f"is never {_quoted(constant)}: the comparison is {fate}", hint)
         return
-    if not kinds or _kind(constant) in kinds or (_kind(constant) == "number" and kinds & v.NUMBERS):
+    kind = kind_of(constant)
+    if not kinds or kind in kinds or (kind in v.NUMBERS and kinds & v.NUMBERS):
         return
     wanted = " or ".join(sorted(kinds))
     problem = f"is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}"
@@ -172,24 +171,10 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, 
 
 
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:
-    is_call = type(node) is p.Call and type(node.function) is p.Name and node.function.name == "type"
-    return (
-        is_call
-        and walk.language.runtime is None
-        and walk.lookup("type") is None
-        and "type" not in walk.outline.assigned
-    )
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    return "string" if isinstance(value, str) else "number"
+    is_call = type(node) is p.Call and p.path(node.function) == ["type"] and walk.language.runtime is None
+    return is_call and walk.quiet(node.function) == v.Library("type")  # type: ignore[union-attr]  # a Call
 
 
 def _quoted(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-_QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)

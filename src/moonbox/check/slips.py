@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from moonbox.check import reads
 from moonbox.check import values as v
@@ -14,22 +15,19 @@ if TYPE_CHECKING:
     from moonbox.check.walk import Walk
 
 _LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
-_QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
+QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
 _MOST_LOOKED = 2_000
 _PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
 
 
-def used(walk: Walk, node: p.Expression, value: v.Value) -> v.Value:
-    """A value that is used: functions that return nothing have none."""
-    if type(node) is p.Call and type(node.function) in (p.Name, p.Field):
-        name = _dotted(walk, node.function)
-        if name in walk.words.no_value:
-            what = {"table.sort": "it sorts the list itself", "table.insert": "it changes the list itself"}.get(
-                name, ""
-            )
-            list_ = walk.text(node.arguments[0]) if node.arguments else "the list"
-            hint = f"{what}: call it alone, then use {list_}" if what else None
-            walk.error(node.at, f"{name} returns nothing", hint)
+def used(walk: Walk, node: p.Expression) -> v.Value:
+    """The value of what is used: functions that return nothing have none."""
+    value = walk.value(node)
+    name = _dotted(walk, node.function) if type(node) is p.Call else ""
+    if name in walk.words.no_value:
+        list_ = walk.text(node.arguments[0]) if node.arguments else "the list"  # type: ignore[union-attr]  # a Call
+        does = walk.words.no_value[name]
+        walk.error(node.at, f"{name} returns nothing", f"it {does} the list itself: call it alone, then use {list_}")
     return value
 
 
@@ -74,7 +72,7 @@ def condition(walk: Walk, node: p.Expression | p.Statement, value: v.Value) -> N
     """A condition that is always true: 0 counts as true in Lua. In Rhai only truth values are conditions."""
     if walk.words.only_truth_values:
         kinds = v.kinds_of(value) if isinstance(value, v.Data | v.Scalar) else None
-        if kinds and "boolean" not in kinds and isinstance(node, _QUOTABLE):
+        if kinds and "boolean" not in kinds and isinstance(node, QUOTABLE):
             text = walk.text(node)
             empty = "> 0" if kinds <= v.NUMBERS else "!= ()"
             walk.about(value, node.at, f"'{text}' is not a truth value", f"write: {text} {empty}")
@@ -87,7 +85,7 @@ def condition(walk: Walk, node: p.Expression | p.Statement, value: v.Value) -> N
 
 def negation(walk: Walk, at: int, node: p.Expression | p.Statement, value: v.Value) -> None:
     """`not x.approved` and `x.approved ~= true`, where null is possible beside false."""
-    if not isinstance(value, v.Data) or value.facts.kinds != v.TRUTH or not isinstance(node, _QUOTABLE):
+    if not isinstance(value, v.Data) or value.facts.kinds != v.TRUTH or not isinstance(node, QUOTABLE):
         return
     kinds = value.document.kinds(value.schema)
     if kinds is not None and "null" in kinds:
@@ -105,27 +103,14 @@ def filled_from_zero(walk: Walk, block: p.Block) -> None:
         for target in statement.targets:
             if type(target) is p.Item and type(target.key) is p.Name:
                 keys.setdefault(target.key.name, target)
-        counter = statement.targets[0]
-        if type(counter) is not p.Name or counter.name not in keys or walk.outline.assigned.get(counter.name) != 1:
-            continue
-        variable, filled = walk.lookup(counter.name), keys[counter.name].value
-        if variable is not None and variable.starts_at == 0 and _adds_one(statement.values[0], counter.name):
-            text = walk.text(filled)
-            walk.note(
-                keys[counter.name].at,
-                f"{FACTS['first_element']}: the first element goes to {text}[0], which # and ipairs do not see",
-                f"write: {text}[#{text} + 1] = …",
-            )
-
-
-def _adds_one(value: p.Expression, name: str) -> bool:
-    return (
-        type(value) is p.Operation
-        and value.operator == "+"
-        and _is_name(value.left, name)
-        and type(value.right) is p.Constant
-        and value.right.value == 1
-    )
+        match statement.targets[0], statement.values[0]:
+            case p.Name(name=name), p.Operation(operator="+", left=p.Name(name=added), right=p.Constant(value=1)):
+                variable = walk.lookup(name)
+                counts = name == added and name in keys and walk.outline.assigned.get(name) == 1
+                if counts and variable is not None and variable.starts_at == 0:
+                    text = walk.text(keys[name].value)
+                    problem = f"the first element goes to {text}[0], which # and ipairs do not see"
+                    walk.note(keys[name].at, f"{FACTS['first_element']}: {problem}", f"write: {text}[#{text} + 1] = …")
 
 
 def lost_variable(walk: Walk, name: str, at: int) -> None:
@@ -135,47 +120,27 @@ def lost_variable(walk: Walk, name: str, at: int) -> None:
 
 def count_from_zero(walk: Walk, node: p.Count) -> None:
     """`for i = 0, #list - 1 do … list[i]`, which reads list[0] and never the last element."""
-    if walk.language.first_index != 1 or len(node.bounds) != 2:
-        return
-    first, last = node.bounds
-    is_zero = type(first) is p.Constant and first.value == 0
-    if not is_zero or type(last) is not p.Operation or last.operator != "-" or type(last.left) is not p.Length:
-        return
-    counted = last.left.value
-    if type(counted) is not p.Name or not _reads_at(node.body, counted.name, node.name):
-        return
-    name = counted.name
-    message = f"{FACTS['first_element']}: this loop reads {name}[0], which is nil, and not {name}[#{name}]"
-    report = walk.error if isinstance(walk.quiet(counted), v.Data | v.Results) else walk.note
-    report(node.at, message, f"write: for {node.name} = 1, #{name} do")
+    match node.bounds:
+        case (
+            p.Constant(value=0),
+            p.Operation(operator="-", left=p.Length(value=p.Name(name=name) as counted)),
+        ) if walk.language.first_index == 1 and _reads_at(node.body, name, node.name):
+            message = f"{FACTS['first_element']}: this loop reads {name}[0], which is nil, and not {name}[#{name}]"
+            report = walk.error if isinstance(walk.quiet(counted), v.Data | v.Results) else walk.note
+            report(node.at, message, f"write: for {node.name} = 1, #{name} do")
 
 
-def _reads_at(node: Any, list_: str, index: str) -> bool:
-    """Whether `list[index]` is read anywhere in a part of the program."""
-    waiting, looked = [node], 0
-    while waiting and looked < _MOST_LOOKED:
-        part = waiting.pop()
-        looked += 1
-        if type(part) is p.Item and _is_name(part.value, list_) and _is_name(part.key, index):
-            return True
-        if isinstance(part, tuple):
-            waiting.extend(part)
-        elif isinstance(part, p.Node):
-            waiting.extend(p.parts(part))
-    return False
-
-
-def _is_name(node: p.Expression, name: str) -> bool:
-    return type(node) is p.Name and node.name == name
+def _reads_at(body: p.Block, list_: str, index: str) -> bool:
+    """Whether `list[index]` is read anywhere in a block."""
+    items = (part for part in islice(p.inside(body), _MOST_LOOKED) if type(part) is p.Item)
+    return any((p.path(item.value), p.path(item.key)) == ([list_], [index]) for item in items)
 
 
 def comparator(walk: Walk, function: p.Function) -> None:
     """A comparison for table.sort that says of equal elements that each comes first."""
-    last = function.body.statements[-1] if function.body.statements else None
-    if type(last) is p.Return and len(last.values) == 1 and type(last.values[0]) is p.Operation:
-        operation = last.values[0]
-        if operation.operator in ("<=", ">="):
-            walk.fact(operation.at, "comparator", certain=False, sign=operation.operator[0])
+    match function.body.statements[-1:]:
+        case (p.Return(values=(p.Operation(operator="<=" | ">=" as operator, at=at),)),):
+            walk.fact(at, "comparator", certain=False, sign=operator[0])
 
 
 def sort_key(walk: Walk, node: p.Expression) -> None:
@@ -191,20 +156,15 @@ def sort_key(walk: Walk, node: p.Expression) -> None:
 
 def f_string(walk: Walk, target: p.Name, node: p.Call) -> bool:
     """`f"total: {x}"`; whether it is one."""
-    if len(node.arguments) != 1 or type(node.arguments[0]) is not p.Constant:
-        return False
-    text = node.arguments[0].value
-    if not isinstance(text, str) or "{" not in text:
-        return False
-    walk.fact(target.at, "f_string")
-    return True
+    match node.arguments:
+        case (p.Constant(value=str(text)),) if "{" in text:
+            walk.fact(target.at, "f_string")
+            return True
+    return False
 
 
 def library_call(walk: Walk, name: str, node: p.Call, arguments: list[v.Value]) -> None:
     """What library functions are given."""
-    for argument, value in zip(node.arguments, arguments, strict=False):
-        if name != "print":
-            used(walk, argument, value)
     if not node.arguments:
         return
     _first_argument(walk, name, node, arguments[0] if arguments else None)

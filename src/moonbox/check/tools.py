@@ -122,25 +122,21 @@ def _known(value: Any) -> Any:
 
 
 def literal(value: Expression, depth: int = 0) -> Any:
-    """A written value as data, UNKNOWN where only the run knows it."""
+    """A written value as data, `...` where only the run knows it."""
     if type(value) is Constant:
         return value.value
     if type(value) is not Record or depth > _DEEPEST:
-        return UNKNOWN
-    if not value.entries:
-        return {} if value.exact else UNKNOWN
+        return ...
     if value.is_list and value.exact:
         return [literal(item, depth + 1) for _, item in value.entries]
     table: dict[Any, Any] = {}
     position = 0
     for name, item in value.entries:
-        if name is None:
-            position += 1
-            table[position] = literal(item, depth + 1)
-        elif name:
-            table[name] = literal(item, depth + 1)
+        position += name is None
+        if name != "":
+            table[position if name is None else name] = literal(item, depth + 1)
     if not value.exact:
-        if position:
-            return UNKNOWN
-        table[REST] = UNKNOWN
+        if position or not value.entries:
+            return ...
+        table[...] = ...
     return {name: item for name, item in table.items() if item is not None or type(name) is not str}

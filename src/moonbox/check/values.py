@@ -24,7 +24,7 @@ LIST, OBJECT, TEXT, TRUTH, NULL = (frozenset({kind}) for kind in ("array", "obje
 TABLES = LIST | OBJECT
 NUMBERS = frozenset({"integer", "number"})
 _KINDS = {"string": TEXT, "boolean": TRUTH, "number": frozenset({"number"})}
-_CATCHING = frozenset({"pcall", "xpcall"})
+_CATCHING = (["pcall"], ["xpcall"])
 
 
 class Data(NamedTuple):
@@ -303,23 +303,18 @@ def caught_functions(body: p.Block) -> frozenset[str]:
     """The script's own functions that it calls where errors are caught, and those that they call."""
     caught: set[str] = set()
     mentions: dict[str, set[str]] = {}
-    waiting: list[tuple[Any, set[str]]] = [(body, set())]
+    waiting: list[tuple[p.Node, set[str]]] = [(body, set())]
     while waiting:
         node, names = waiting.pop()
-        if isinstance(node, tuple):
-            waiting.extend((part, names) for part in node)
-        elif type(node) is p.Name:
+        if type(node) is p.Name:
             names.add(node.name)
-        elif type(node) is p.Guarded:
-            waiting.append((node.body, caught))
-        elif type(node) is p.Call and type(node.function) is p.Name and node.function.name in _CATCHING:
-            waiting.append((node.arguments, caught))
+        elif type(node) is p.Guarded or (type(node) is p.Call and p.path(node.function) in _CATCHING):
+            names = caught
         elif type(node) is p.Define and type(node.target) is p.Name:
-            waiting.append((node.function, mentions.setdefault(node.target.name, set())))
+            names = mentions.setdefault(node.target.name, set())
         elif type(node) is p.Declare and len(node.names) == 1:
-            waiting.append((node.values, mentions.setdefault(node.names[0], set())))
-        elif isinstance(node, p.Node):
-            waiting.extend((part, names) for part in p.parts(node))
+            names = mentions.setdefault(node.names[0], set())
+        waiting.extend((part, names) for part in p.children(node))
     reached = list(caught)
     while reached:
         for name in mentions.get(reached.pop(), ()):
@@ -329,9 +324,7 @@ def caught_functions(body: p.Block) -> frozenset[str]:
     return frozenset(caught)
 
 
-def _mentions(value: Any, name: str) -> bool:
-    if type(value) is p.Name:
-        return bool(value.name == name)
+def _mentions(value: p.Expression, name: str) -> bool:
     if type(value) is p.Operation:
         return _mentions(value.left, name) or _mentions(value.right, name)
-    return False
+    return type(value) is p.Name and value.name == name

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from moonbox.languages.language import Language
 
 _MOST_FINDINGS = 20
-_LONGEST_CHAIN = 8
 _MOST_TESTED = 1_000
 
 
@@ -127,7 +126,7 @@ class Walk(v.Scopes):
     def _declare(self, node: p.Declare) -> None:
         is_function = len(node.values) == 1 and type(node.values[0]) is p.Function
         self._within += node.names if is_function else ()
-        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        values = [slips.used(self, value) for value in node.values]
         if is_function:
             del self._within[-len(node.names) :]
         slips.declaration(self, node, values)
@@ -138,7 +137,7 @@ class Walk(v.Scopes):
             self.scopes[-1][name].starts_at = first.value if type(first) is p.Constant else None
 
     def _assign(self, node: p.Assign) -> None:
-        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        values = [slips.used(self, value) for value in node.values]
         for index, target in enumerate(node.targets):
             value = values[index] if index < len(values) else None
             if type(target) is p.Name:
@@ -173,7 +172,7 @@ class Walk(v.Scopes):
         self.value(node.value)
 
     def _return(self, node: p.Return) -> None:
-        values = [slips.used(self, value, self.value(value)) for value in node.values]
+        values = [slips.used(self, value) for value in node.values]
         if self._returned:
             self._returned[-1].append(values[0] if len(values) == 1 else None)
 
@@ -280,18 +279,15 @@ class Walk(v.Scopes):
 
     def quiet(self, node: p.Expression) -> v.Value:
         """What a name or a chain of fields is, without a finding; None for anything else."""
-        path: list[str] = []
-        while type(node) is p.Field and len(path) < _LONGEST_CHAIN:
-            path.append(node.name)
-            node = node.value
-        if type(node) is not p.Name:
+        path = p.path(node)
+        if not path:
             return None
-        if not path and self.language.texts.separator == "::" and self.is_unset(node.name):
-            return self.view.named(node.name)
+        if len(path) == 1 and self.language.texts.separator == "::" and self.is_unset(path[0]):
+            return self.view.named(path[0])
         outer, self.quietly = self.quietly, True
-        value = self.name(node)
+        value = self.name(p.Name(node.at, path[0]))
         self.quietly = outer
-        for name in reversed(path):
+        for name in path[1:]:
             if isinstance(value, v.ToolSpace):
                 value = self.view.member(value, name)
             elif isinstance(value, v.Library) and name in self.words.libraries.get(value.name, ()):
@@ -303,10 +299,11 @@ class Walk(v.Scopes):
     def test(self, node: p.Expression | p.Statement | None) -> None:
         """The script asks whether a global or a tool exists: it may use it from here on."""
         if isinstance(node, p.Name | p.Field) and len(self._tested) < _MOST_TESTED:
-            self._tested.add(dotted(node))
+            self._tested.add(".".join(p.path(node)))
 
     def is_tested(self, node: p.Expression) -> bool:
-        return bool(self._tested) and dotted(node) in self._tested
+        path = p.path(node)
+        return bool(path) and ".".join(path) in self._tested
 
     def is_unset(self, name: str) -> bool:
         """Whether nothing gives a global of that name a value."""
@@ -372,13 +369,3 @@ _STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {
     p.Count: Walk._count,
     p.Each: Walk._each,
 }
-
-
-def dotted(node: p.Expression) -> str:
-    """`a.b.c` of a chain of fields."""
-    names: list[str] = []
-    while type(node) is p.Field and len(names) < _LONGEST_CHAIN:
-        names.append(node.name)
-        node = node.value
-    names.append(node.name if type(node) is p.Name else "")
-    return ".".join(reversed(names))

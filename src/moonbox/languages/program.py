@@ -15,7 +15,9 @@ from msgspec import Struct
 from moonbox.languages.facts import FACTS, Fact, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+_LONGEST_PATH = 50
 
 
 class Node(Struct, array_like=True, tag=str.lower, eq=False):
@@ -223,9 +225,36 @@ def root(value: Expression) -> str:
     return value.name if type(value) is Name else ""
 
 
-def parts(node: Node) -> list[Any]:
-    """What a node is made of."""
-    return [getattr(node, name) for name in node.__struct_fields__]
+def path(value: Node) -> list[str]:
+    """The names of a variable and of the fields that follow it; none where there is something else, or too many."""
+    names: list[str] = []
+    while type(value) is Field and len(names) < _LONGEST_PATH:
+        names.append(value.name)
+        value = value.value
+    return [value.name, *reversed(names)] if type(value) is Name else []
+
+
+def children(node: Node) -> list[Node]:
+    """The nodes that a node is made of, in the order of the source."""
+    found: list[Node] = []
+    waiting: list[Any] = [getattr(node, name) for name in reversed(node.__struct_fields__)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Node):
+            found.append(part)
+        elif isinstance(part, tuple):
+            waiting.extend(reversed(part))
+    return found
+
+
+def inside(node: Node, *, functions: bool = True) -> Iterator[Node]:
+    """A node and all nodes in it, in the order of the source; without `functions`, not those in functions."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if functions or type(part) is not Function:
+            waiting.extend(reversed(children(part)))
 
 
 class Outline(Struct, frozen=True):
@@ -274,8 +303,8 @@ class Vocabulary(Struct, frozen=True, kw_only=True):
     """Methods of every value."""
     methods: Mapping[str, str] = {}
     """List methods that call a function with the elements: "map", "same", "one", "sort", "fold" or "each"."""
-    no_value: frozenset[str] = frozenset()
-    """Dotted names of functions that return nothing."""
+    no_value: Mapping[str, str] = {}
+    """Dotted names of functions that return nothing, and what they do to the list that they are given."""
     only_truth_values: bool = False
     """Conditions take nothing else."""
     nothing: str = "nil"

@@ -156,7 +156,7 @@ def lua_vocabulary() -> Vocabulary:
         method_advice=_method_advice,
         member_advice=_member_advice,
         string_methods=LIBRARIES["string"],
-        no_value=frozenset({"table.sort", "table.insert"}),
+        no_value={"table.sort": "sorts", "table.insert": "changes"},
         forms={
             "call": "{tool}{…}",
             "called_too_early": "{function}({tool}, {arguments})",

@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, ErrorKind, ScriptError, is_denial
+from moonbox.languages import program as p
 from moonbox.languages.explanations import LONGEST_MESSAGE, failed_call, limit_hint, limit_message, name_in
 from moonbox.languages.lua.explain.location import Location, frames_of, locate, render, split_prefix
-from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied, with_value
+from moonbox.languages.lua.explain.runtime import column_of, runtime_hint, tidied
 from moonbox.languages.lua.explain.syntax_errors import explain_syntax
-from moonbox.languages.lua.explain.values import RuntimeFailure
+from moonbox.languages.lua.explain.values import RuntimeFailure, last_name
 from moonbox.languages.lua.syntax.listing import Listing
 from moonbox.languages.lua.vocabulary import lua_vocabulary, tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from moonbox.errors import LimitName
     from moonbox.languages.language import EngineError
-    from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.limits import Limits
 
+_CALLS = (p.Call, p.Method)
 _STRINGS = "build long strings with table.concat, not with .. in a loop"
 
 
@@ -44,7 +45,9 @@ def compose(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     message, prefix = split_prefix(raw, current)
     message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
     if error.kind == "syntax":
-        return _syntax(message, prefix, listings, current)
+        finding = explain_syntax(listings.get(current) or Listing(""), message, prefix[0][1] if prefix else None)
+        report = _Report(error, message, Location(current, finding.line, finding.line, ()), listings, current)
+        return report.explained("syntax", finding.message, finding.column, hint=finding.hint)
     if error.kind != "tool" and error.data is None:
         message = tidied(message)
     report = _Report(error, message, locate(error, message, prefix, listings, current), listings, current)
@@ -79,32 +82,17 @@ class _Report(NamedTuple):
         return self.listings.get(self.location.chunk) or Listing("")
 
     def explained(self, kind: ErrorKind, message: str, column: int | None = None, **more: Any) -> ScriptError:
-        location, current = self.location, self.current
+        location = self.location
         frames = frames_of(location.frames, self.listings)
         return ScriptError(
             kind,
             message,
             line=location.line,
-            column=column if location.chunk == current else None,
-            traceback=render(
-                frames, self.listings, chunk=location.chunk, current=current, line=location.at, column=column
-            ),
+            column=column if location.chunk == self.current else None,
+            traceback=render(frames, self.listings, location, self.current, column),
             frames=frames,
             **more,
         )
-
-
-def _syntax(message: str, prefix: list[tuple[str, int]], listings: Mapping[str, Listing], current: str) -> ScriptError:
-    line = prefix[0][1] if prefix else None
-    finding = explain_syntax(listings.get(current) or Listing(""), message, line)
-    return ScriptError(
-        "syntax",
-        finding.message,
-        line=finding.line,
-        column=finding.column,
-        hint=finding.hint,
-        traceback=render((), listings, chunk=current, current=current, line=finding.line, column=finding.column),
-    )
 
 
 def _runtime(report: _Report, tools: Collection[str]) -> ScriptError:
@@ -121,7 +109,6 @@ def _runtime(report: _Report, tools: Collection[str]) -> ScriptError:
     )
     hint = column = None
     if error.data is None:  # of a table that the script raised, the script knows best what it means
-        failure = with_value(failure)
         hint, column = runtime_hint(failure), column_of(failure)
     code = name_in(error.data.get("code")) if isinstance(error.data, dict) else None
     return report.explained("runtime", report.message, column, hint=hint, data=error.data, code=code)
@@ -131,17 +118,19 @@ def _tool(report: _Report) -> ScriptError:
     failed = failed_call(report.error)
     tool, denied = failed["tool"], is_denial(failed["code"])
     name = tool_name(tool) if tool else "tools.name"
-    words = report.listing.words(report.location.at) if report.location.at is not None else ()
     hint = None
     if denied:
         hint = "do not repeat this call: continue without it, or ask for permission"
-    elif _called_at_once(words):
+    elif _called_at_once(report.listing, report.location.at):
         hint = str(lua_vocabulary().fact("called_too_early", function="pcall", tool=name, arguments="{…}"))
     elif failed["retryable"]:
         hint = f"a retry may succeed; to continue without it write: local ok, result = pcall({name}, {{…}})"
-    return report.explained(
-        "denied" if denied else "tool", report.message, _tool_column(words, tool), hint=hint, **failed
-    )
+    # The column is where the line names the tool, if it does so once.
+    last = tool.rpartition(".")[2] if tool else ""
+    words = report.listing.words(report.location.at)
+    columns = [word.column for word in words if word.kind == "name" and word.text == last]
+    column = columns[0] if len(columns) == 1 else None
+    return report.explained("denied" if denied else "tool", report.message, column, hint=hint, **failed)
 
 
 def _stopped(report: _Report, limits: Limits) -> ScriptError:
@@ -168,16 +157,10 @@ def _limit_hint(limit: str, limits: Limits, listing: Listing, line: int | None, 
 
 def _recursion(listing: Listing) -> str:
     """A function that calls itself, which uses up memory when it does not end."""
-    parsed, tokens = listing.parsed, listing.tokens
-    bodies = dict(parsed.pairs) if parsed else {}
-    for name in parsed.functions if parsed else ():
-        opener = next((index for index in range(name, max(-1, name - 8), -1) if tokens[index].text == "function"), name)
-        called = (
-            tokens[index].text == tokens[name].text and tokens[index + 1].text == "("
-            for index in range(name + 1, bodies.get(opener, name))
-        )
-        if any(called):
-            return f"; make sure that {tokens[name].text}, which calls itself, ends"
+    for node in listing.all(p.Define):
+        name = last_name(node.target)
+        if name and any(last_name(inner) == name for inner in p.inside(node.function) if type(inner) in _CALLS):
+            return f"; make sure that {name}, which calls itself, ends"
     return ""
 
 
@@ -197,21 +180,10 @@ def _time(listing: Listing, line: int | None) -> str:
     return ""
 
 
-def _tool_column(words: Sequence[Token], tool: str | None) -> int | None:
-    """Where the line names the tool, if it does so once."""
-    last = tool.rpartition(".")[2] if tool else ""
-    columns = [token.column for token in words if token.kind == "name" and token.text == last]
-    return columns[0] if len(columns) == 1 else None
-
-
-def _called_at_once(words: Sequence[Token]) -> bool:
+def _called_at_once(listing: Listing, line: int | None) -> bool:
     """`pcall(tools.x{…})`, which calls the tool before pcall begins."""
-    for index, word in enumerate(words):
-        if word.text != "pcall" or [token.text for token in words[index + 1 : index + 3]] != ["(", "tools"]:
-            continue
-        end = index + 3
-        while end + 1 < len(words) and words[end].text == ".":
-            end += 2
-        if end < len(words) and words[end].text in ("{", "("):
-            return True
+    for node in listing.all(p.Call):
+        match p.path(node.function), node.arguments:
+            case ["pcall"], (p.Call(function=function), *_) if listing.place(node.at)[0] == line:
+                return p.path(function)[:1] == ["tools"]
     return False

@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from moonbox.errors import Frame
+from moonbox.languages import program as p
 from moonbox.languages.explanations import WIDEST, pointed_line, visible
-from moonbox.languages.lua.syntax.parser import expression_end
+from moonbox.languages.lua.explain.values import last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +23,6 @@ _FUNCTION = re.compile(
     r"|(?P<named>[\w.]{1,120})(?:: | expects)"
 )
 _GONE = "gone"  # in the place of a chunk: the frame that was here is not there any more
-_BRACKETS = frozenset({"(", "[", "{"})
-_LITERALS = frozenset({"nil", "true", "false"})
-_ENDS = frozenset({"end", "else", "elseif", "until", ";", "<eof>"})
 _ALIASES = {"json.decode": ("decode", "parse"), "json.encode": ("encode", "stringify")}
 
 
@@ -89,30 +87,19 @@ def _returned(error: EngineError, message_text: str, listings: Mapping[str, List
 
 def _last_calls(listing: Listing, names: tuple[str, ...]) -> Iterator[int]:
     """Lines in functions with `return` and a call of one of these names, or of a field by a computed one."""
-    parsed, tokens = listing.parsed, listing.tokens
-    outermost = frozenset(parsed.returns if parsed else ())  # those keep their frame
-    for index, token in enumerate(tokens[:-1]):
-        if token.text != "return" or token.kind != "keyword" or index in outermost:
-            continue
-        stop = expression_end(tokens, index + 1)
-        if stop is not None and tokens[stop].text != "," and _is_call(listing, index + 1, stop, names):
-            yield token.line
+    outermost = set(map(id, _main_returns(listing)))  # those keep their frame
+    for node in listing.all(p.Return):
+        match node.values:
+            case (p.Call() | p.Method() as call,) if id(node) not in outermost and call.at == node.at + 1:
+                # One in parentheses keeps its frame too.
+                if last_name(call) in names or (type(call) is p.Call and type(call.function) is p.Item):
+                    yield listing.place(node.at)[0]
 
 
-def _is_call(listing: Listing, start: int, stop: int, names: tuple[str, ...]) -> bool:
-    tokens = listing.tokens
-    at = start
-    while at < stop:
-        if tokens[at].text in ("(", "{") or tokens[at].kind == "string":
-            end = at if tokens[at].kind == "string" else listing.closing(at)
-            if end == stop - 1:
-                return at > start and (tokens[at - 1].text in names or tokens[at - 1].text == "]")
-        if tokens[at].text in _BRACKETS:
-            at = listing.closing(at) or stop
-        elif tokens[at].kind not in ("name", "string") and tokens[at].text not in (".", ":"):
-            return False
-        at += 1
-    return False
+def _main_returns(listing: Listing) -> list[p.Return]:
+    """The `return`s of the main chunk itself."""
+    nodes = p.inside(listing.outline.body, functions=False) if listing.outline is not None else ()
+    return [node for node in nodes if type(node) is p.Return]
 
 
 def _guess(listing: Listing | None, error: EngineError, message_text: str) -> int | None:
@@ -138,12 +125,9 @@ def _names(error: EngineError, message_text: str) -> tuple[str, ...]:
 
 def _returns(listing: Listing) -> Iterator[int]:
     """Lines where the script returns a value that may be one that cannot leave it."""
-    parsed, tokens = listing.parsed, listing.tokens
-    for index in parsed.returns if parsed else ():
-        first, after = tokens[index + 1], tokens[index + 2] if index + 2 < len(tokens) else tokens[-1]
-        literal = first.kind in ("number", "string") or first.text in _LITERALS
-        if first.text not in _ENDS and not (literal and after.text in _ENDS):
-            yield tokens[index].line
+    for node in _main_returns(listing):
+        if node.values and not (len(node.values) == 1 and type(node.values[0]) is p.Constant):
+            yield listing.place(node.at)[0]
 
 
 _MOST_SHOWN = 10
@@ -157,7 +141,7 @@ def frames_of(frames: Sequence[tuple[str, int, str]], listings: Mapping[str, Lis
     shown_frames = []
     for chunk, line, function in frames:
         listing = listings.get(chunk)
-        source = listing.line(line) if listing is not None and line > 0 else None
+        source = listing.line(line) if listing is not None else None
         shown = None if source is None else visible(source.strip())[:WIDEST]
         name = _NAMED.sub("function", function[:_LONGEST_NAME])
         shown_frames.append(Frame(line if line > 0 else None, name, shown, chunk[:_LONGEST_NAME]))
@@ -165,37 +149,24 @@ def frames_of(frames: Sequence[tuple[str, int, str]], listings: Mapping[str, Lis
 
 
 def render(
-    frames: Sequence[Frame],
-    listings: Mapping[str, Listing],
-    *,
-    chunk: str,
-    current: str,
-    line: int | None,
-    column: int | None,
+    frames: Sequence[Frame], listings: Mapping[str, Listing], location: Location, current: str, column: int | None
 ) -> str:
-    """The line where it happened (in `chunk`), then the calls, innermost first; `current` is the script of this run."""
-    parts = []
-    listing = listings.get(chunk)
-    if line is not None and listing is not None:
-        if chunk != current:
-            parts.append(f"in {run_name(chunk)}, an earlier one:")
-        parts.append(_source(listing, line, column))
-    calls = _calls(frames, current)
-    return "\n".join(filter(None, [*parts, *calls]))
+    """The line where it happened, then the calls, innermost first; `current` is the chunk of this run."""
+    parts: list[str] = []
+    listing = listings.get(location.chunk)
+    text = listing.line(location.at) if listing is not None else None
+    if listing is not None and location.at is not None:
+        if location.chunk != current:
+            parts.append(f"in {run_name(location.chunk)}, an earlier one:")
+        if text is not None and not text.strip():
+            text, column = "(end of the script)" if location.at >= len(listing.lines) else "", 1
+        parts.append(pointed_line(text, location.at, column) if text is not None else "")
+    return "\n".join(filter(None, [*parts, *_calls(frames, current)]))
 
 
 def run_name(chunk: str) -> str:
     """`run 4` for the chunk `script#4`."""
     return f"run {chunk.partition('#')[2] or 1}"
-
-
-def _source(listing: Listing, line: int, column: int | None) -> str:
-    text = listing.line(line)
-    if text is None:
-        return ""
-    if not text.strip():
-        text, column = "(end of the script)" if line >= listing.line_count else "", 1
-    return pointed_line(text, line, column)
 
 
 def _calls(frames: Sequence[Frame], current: str) -> list[str]:

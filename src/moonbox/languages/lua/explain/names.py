@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from moonbox.languages import program as p
 from moonbox.languages.facts import FACTS, Fact, nearest_tools, unknown_tool
 from moonbox.languages.lua.explain.slips import corrected, with_line
-from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declared
+from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declarations, declared_names, last_name
 from moonbox.languages.lua.vocabulary import (
     BASE,
     LIBRARIES,
@@ -19,111 +19,79 @@ from moonbox.languages.lua.vocabulary import (
 )
 from moonbox.suggest import did_you_mean, nearest
 
-if TYPE_CHECKING:
-    from moonbox.languages.lua.syntax.lexer import Token
-
 _FEW = 12
-_UNDEFINED = re.compile(r"'(\w{1,40})' is not defined")
 
 
-def unknown_global(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
+def unknown_global(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """A global that is nil where its value was needed."""
-    return (
-        _scoped(failure, name)
-        or _try_block(failure, called=called)
-        or (_prefixed_string(failure, name) if called else None)
-        or (_foreign_call(failure, name) if called else _foreign_table(failure, name))
-        or _tool_name(failure, name, called=called)
-        or _nearest_name(failure, name, called=called)
+    foreign = (
+        _try_block(value) or _prefixed_string(value) or _foreign_call(failure, value)
+        if value.call is not None
+        else _foreign_table(value)
     )
+    return _scoped(failure, value) or foreign or _tool_name(failure, value) or _nearest_name(failure, value)
 
 
-def unknown_field(failure: RuntimeFailure, *, called: bool) -> str | None:
+def unknown_field(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """A field that is nil where a function (or a table) was needed."""
-    value = failure.value
-    if value is None:
-        return None
-    root, path = value.root, value.path
-    name = value.token.text
-    if root == "tools" and not value.is_of_result and not failure.is_local("tools"):
-        return unknown_tool(_full_path(value), failure.tools, tool_name, lua_vocabulary().form("search"))
-    if root in LIBRARIES and len(path) == 2:
-        hiding = next(failure.declarations(root), None) or failure.parameter(root)
-        if hiding is not None:
-            if root == "list" and called and (advice := _method(failure, value)) is not None:
-                return advice  # a usual name for a list of the script's own
-            return f"the local '{root}' of line {hiding.line} hides the library of that name: rename it"
-        return _unknown_member(value, root, name) if called else None
-    if called and value.index > value.start:
-        return _method(failure, value)
-    return None
+    if value.root == "tools" and failure.declared_at("tools") is None:
+        return unknown_tool(_tool_path(value), failure.tools, tool_name, lua_vocabulary().form("search"))
+    called, library = value.call is not None, _library(value)
+    hidden_at = failure.declared_at(library) if library else None
+    if library and hidden_at is None:
+        return _unknown_member(value, library) if called else None
+    # "list" is a usual name for a list of the script's own.
+    advice = _method(value) if called and library in ("", "list") else None
+    if library and advice is None:
+        return f"the local '{library}' of line {hidden_at} hides the library of that name: rename it"
+    return advice
 
 
-def unknown_method(failure: RuntimeFailure) -> str | None:
+def unknown_method(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """A method that is nil."""
-    value = failure.value
-    if value is None:
-        return None
-    if value.root in LIBRARIES and value.index == value.start + 2 and not failure.is_local(value.root):
-        return _unknown_member(value, value.root, value.token.text)
-    return _method(failure, value)
+    library = _library(value)
+    return _unknown_member(value, library) if library and failure.declared_at(library) is None else _method(value)
 
 
-def _scoped(failure: RuntimeFailure, name: str) -> str | None:
+def _library(value: ScriptValue) -> str:
+    """The library's name, if the value is a member of one."""
+    owner = value.node.value if isinstance(value.node, p.Field | p.Method) else None
+    return owner.name if type(owner) is p.Name and owner.name in LIBRARIES else ""
+
+
+def _scoped(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """A name that is declared, but elsewhere: further down, in another block, in an earlier run."""
-    line = failure.line or 0
-    parsed = failure.listing.parsed
-    tokens = failure.listing.tokens
-    for index in parsed.functions if parsed else ():
-        plain = tokens[index - 1].text == "function"
-        if tokens[index].text == name and plain and tokens[index].line > line:
-            return f"{name} is defined on line {tokens[index].line}, after this line runs: move its definition up"
-    for token in islice(failure.declarations(name), _FEW):
-        if _is_inside_itself(failure, token):
+    listing, line, name = failure.listing, failure.line or 0, value.name
+    for node in listing.all(p.Define):
+        defined, _ = listing.place(node.at)
+        if p.path(node.target) == [name] and defined > line:
+            return f"{name} is defined on line {defined}, after this line runs: move its definition up"
+    around = [node for node in listing.around(value.node) if type(node) is p.Function]
+    for declared, statement in islice(declarations(listing, name), _FEW):
+        if isinstance(statement, p.Declare) and any(function in around for function in statement.values):
             return f"{name} is not visible yet inside its own function; write: local function {name}(…) … end"
-        if token.line < line:
-            return f"the local {name} of line {token.line} exists only inside its block: declare it before the block"
-    if (parameter := failure.parameter(name)) is not None:
-        return f"{name} is a parameter of the function on line {parameter.line} and exists only inside it"
-    for listing in failure.earlier:
-        if next(declared(listing, name), None) is not None:
-            return f"{name} was a local of an earlier run, and locals do not persist: assign it there without local"
+        if declared < line:
+            return f"the local {name} of line {declared} exists only inside its block: declare it before the block"
+    if (parameter := failure.parameter_at(name)) is not None:
+        return f"{name} is a parameter of the function on line {parameter} and exists only inside it"
+    if any(next(declarations(earlier, name), None) for earlier in failure.earlier):
+        return f"{name} was a local of an earlier run, and locals do not persist: assign it there without local"
     return None
 
 
-def _is_inside_itself(failure: RuntimeFailure, name: Token) -> bool:
-    """`local f = function(n) return f(n - 1) end`."""
-    parsed, tokens = failure.listing.parsed, failure.listing.tokens
-    opener = tokens.index(name) + 2
-    if [token.text for token in tokens[opener - 1 : opener + 1]] != ["=", "function"]:
-        return False
-    closing = next((close for begin, close in parsed.pairs if begin == opener), None) if parsed else None
-    return closing is not None and name.line <= (failure.line or 0) <= tokens[closing].line
-
-
-def _try_block(failure: RuntimeFailure, *, called: bool) -> str | None:
+def _try_block(value: ScriptValue) -> str | None:
     """`try { f() } catch (e) { }`, which Lua reads as a call of `try` with a table."""
-    value = failure.value
-    if not called or value is None:
-        return None
-    tokens, listing = failure.listing.tokens, failure.listing
-    for index in range(max(0, value.start - 200), value.start):
-        if tokens[index].text in ("try", "finally") and tokens[index + 1].text == "{":
-            close = listing.closing(index + 1)
-            if close is not None and close > value.start:
-                return equivalents().statements["try"]
-    return None
+    calls = (node for node in value.listing.around(value.node) if type(node) is p.Call)
+    is_inside = any(p.path(call.function) in (["try"], ["finally"]) for call in calls)
+    return equivalents().statements["try"] if is_inside else None
 
 
-def _prefixed_string(failure: RuntimeFailure, name: str) -> str | None:
+def _prefixed_string(value: ScriptValue) -> str | None:
     """`f"hello {name}"`."""
-    value = failure.value
-    if name not in ("f", "rf", "fr") or value is None or value.following().kind != "string":
-        return None
-    literal = value.following()
-    if literal.start != value.token.end:
-        return None
-    return with_line(FACTS["f_string"], concatenated(literal.text[1:-1]))
+    match value.call:
+        case p.Call(arguments=(p.Constant(value=str(text)),)) if value.name in ("f", "rf", "fr"):
+            return with_line(FACTS["f_string"], concatenated(text))
+    return None
 
 
 _INSERTED = re.compile(r"\{([^{}]{1,80})\}")
@@ -140,18 +108,19 @@ def concatenated(text: str) -> str | None:
     return " .. ".join(parts)
 
 
-def _foreign_call(failure: RuntimeFailure, name: str) -> str | None:
-    counts = name == "range" or (name == "len" and any(word.text == "range" for word in failure.line_words()))
+def _foreign_call(failure: RuntimeFailure, value: ScriptValue) -> str | None:
+    name = value.name
+    counts = name == "range" or (name == "len" and failure.calls_of("range"))
     if counts and (loop := loop_of(failure)):
         return f"Lua counts in the loop's header; write: {loop}"
     if name == "enumerate" and (loop := loop_of(failure)):
         return f"ipairs gives index and value; write: {loop}"
-    if _behind_new(failure) and name not in equivalents().functions:
+    if value.word_before == "new" and name not in equivalents().functions:  # `new Date()`, read as two statements
         form = equivalents().modules.get(name, {"": "call the function that creates the value"})[""]
         return f"Lua has no new; {fill_form(form)}"
     if name not in equivalents().absent and _tools_called(failure, name):
         return None
-    return lua_vocabulary().advice(name, True, tuple(failure.value.arguments() if failure.value else ()))
+    return lua_vocabulary().advice(name, True, tuple(value.arguments()))
 
 
 def _tools_called(failure: RuntimeFailure, name: str) -> list[str]:
@@ -159,219 +128,161 @@ def _tools_called(failure: RuntimeFailure, name: str) -> list[str]:
     return sorted(path for path in failure.tools if path.rpartition(".")[2] == name)
 
 
-def _behind_new(failure: RuntimeFailure) -> bool:
-    """`local d = new Date()`, which Lua reads as two statements."""
-    value = failure.value
-    return value is not None and value.start > 0 and failure.listing.tokens[value.start - 1].text == "new"
-
-
 def loop_of(failure: RuntimeFailure) -> str | None:
     """The loop header of the line, as Lua writes it."""
-    text = failure.listing.line(failure.line) if failure.line is not None else None
+    text = failure.listing.line(failure.line)
     header = re.search(r"\bfor\b.*?\bdo\b", text or "")
     return corrected(header[0]) if header else None
 
 
-def _foreign_table(failure: RuntimeFailure, name: str) -> str | None:
-    forms, value = equivalents().modules.get(name), failure.value
-    if forms is None or value is None or value.following().text != ".":
+def _foreign_table(value: ScriptValue) -> str | None:
+    name, member = value.name, value.part
+    forms = equivalents().modules.get(name)
+    if forms is None or member is None or type(member.node) is not p.Field:
         return lua_vocabulary().advice(name, False, ())
-    member = failure.listing.tokens[value.stop + 1].text
-    call = type(value)(failure.listing, value.start, value.stop + 1, value.stop + 2)
-    if name == "Math" and member not in forms and member.lower() in LIBRARIES["math"]:
-        return f"the library is called math; write: math.{member.lower()}({', '.join(call.arguments()) or '…'})"
-    return f"there is no {name} here; {fill_form(forms.get(member, forms['']), call.arguments())}"
+    function, arguments = member.name, member.arguments()
+    if name == "Math" and function not in forms and function.lower() in LIBRARIES["math"]:
+        return f"the library is called math; write: math.{function.lower()}({', '.join(arguments) or '…'})"
+    return f"there is no {name} here; {fill_form(forms.get(function, forms['']), arguments)}"
 
 
-def foreign_constant(failure: RuntimeFailure) -> str | None:
+def foreign_constant(failure: RuntimeFailure, name: str) -> str | None:
     """`True`, `None` and the like, which a script reads without having defined them."""
-    match = _UNDEFINED.fullmatch(failure.message)
-    if match is None or match[1] not in equivalents().constants:
+    if name not in equivalents().constants:
         return None
-    written = corrected(failure.listing.line(failure.line)) if failure.line is not None else None
-    texts = {"language": "Lua", "word": equivalents().constants[match[1]], "name": match[1]}
-    return with_line(lua_vocabulary().fact("alternative_constant", **texts).message, written)
+    written = corrected(failure.listing.line(failure.line))
+    fact = lua_vocabulary().fact("alternative_constant", language="Lua", word=equivalents().constants[name], name=name)
+    return with_line(fact.message, written)
 
 
-def _tool_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
+def _tool_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """`get_weather{…}` and `github.create_issue{…}` without `tools.` in front."""
-    within = sorted(path for path in failure.tools if path.startswith(f"{name}."))
-    paths = _tools_called(failure, name) if called else within
-    return str(lua_vocabulary().fact("tool_name", name=name, tool=tool_name(paths[0]))) if paths else None
+    within = sorted(path for path in failure.tools if path.startswith(f"{value.name}."))
+    paths = within if value.call is None else _tools_called(failure, value.name)
+    return str(lua_vocabulary().fact("tool_name", name=value.name, tool=tool_name(paths[0]))) if paths else None
 
 
-def _nearest_name(failure: RuntimeFailure, name: str, *, called: bool) -> str | None:
-    parsed = failure.listing.parsed
-    locals_ = {failure.listing.tokens[index].text for index in parsed.locals} if parsed else set[str]()
-    close_names = nearest(
-        name, {*failure.names, *locals_, *(BASE if failure.names else ())} - {name, "_G", "_VERSION"}, count=2
-    )
-    if close_names:
-        return did_you_mean(close_names)
-    close = nearest_tools(name, failure.tools) if called and len(name) > 3 else []
-    return did_you_mean(list(map(tool_name, close)))
+def _nearest_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
+    name = value.name
+    locals_ = {local for node in failure.listing.nodes for local in declared_names(node)}
+    known = {*failure.names, *locals_, *(BASE if failure.names else ())} - {name, "_G", "_VERSION"}
+    tools = nearest_tools(name, failure.tools) if value.call is not None and len(name) > 3 else []
+    return did_you_mean(nearest(name, known, count=2) or list(map(tool_name, tools)))
 
 
-def _full_path(value: ScriptValue) -> str:
+def _tool_path(value: ScriptValue) -> str:
     """The whole dotted name that follows `tools.`, also behind the part that is nil: `tools.githb.create_issue`."""
-    tokens = value.listing.tokens
-    stop = value.stop
-    while tokens[stop].text == "." and tokens[stop + 1].kind == "name":
-        stop += 2
-    path = type(value)(value.listing, value.start, value.index, stop).path[1:]
-    if path:
-        return ".".join(path)
-    return value.token.text[1:-1] if value.token.kind == "string" else ""
+    while (part := value.part) is not None and type(part.node) is p.Field:
+        value = part
+    return ".".join(p.path(value.node)[1:])
 
 
-def _unknown_member(value: ScriptValue, library: str, name: str) -> str | None:
-    advice = lua_vocabulary().member_advice(library, name, tuple(value.arguments()))
-    return advice if advice is None or advice.startswith("did you mean") else f"there is no {library}.{name}; {advice}"
+def _unknown_member(value: ScriptValue, library: str) -> str | None:
+    advice = lua_vocabulary().member_advice(library, value.name, tuple(value.arguments()))
+    is_name = advice is None or advice.startswith("did you mean")
+    return advice if is_name else f"there is no {library}.{value.name}; {advice}"
 
 
-def _method(failure: RuntimeFailure, value: ScriptValue) -> str | None:
+def _method(value: ScriptValue) -> str | None:
     """`list.push(x)`, `text:split(",")`: methods of other languages."""
     if value.receiver == "…":
         return None
-    advice = lua_vocabulary().method_advice(value.token.text, value.receiver, tuple(value.arguments()))
-    return f"there is no method {value.token.text}; {advice}" if advice else None
+    advice = lua_vocabulary().method_advice(value.name, value.receiver, tuple(value.arguments()))
+    return f"there is no method {value.name}; {advice}" if advice else None
 
 
 # Values that are nil or null
 
 
-def nil_name(failure: RuntimeFailure) -> str | None:
+def nil_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     """Something named that is nil: unknown globals, tools, wrong ways to a length or to an element."""
-    complaint, value = failure.complaint, failure.value
-    if complaint.type != "nil":
-        return None
-    if complaint.role == "global":
-        return _comment_word(failure) or unknown_global(failure, complaint.name, called=False)
-    if complaint.role in ("local", "upvalue"):
-        return _uninitialised(failure, complaint.name)
-    if complaint.role != "field" or value is None:
-        return None
-    if value.token.text in ("length", "len", "Length") and value.index > value.start:
-        return f"write: {lua_vocabulary().form('length', value=value.receiver)}"
-    if complaint.action == "index" and (hint := unknown_field(failure, called=False)):
-        return hint
-    return _zero_based(value)
-
-
-def _comment_word(failure: RuntimeFailure) -> str | None:
-    """`x = 1 // comment`, read as a division."""
-    value = failure.value
-    if value is None or value.start == 0 or value.listing.tokens[value.start - 1].text != "//":
-        return None
-    return "comments begin with -- in Lua; // divides"
+    match failure.complaint.role:
+        case "global" if value.word_before == "//":  # `x = 1 // comment`, read as a division
+            return "comments begin with -- in Lua; // divides"
+        case "global":
+            return unknown_global(failure, value)
+        case "local" | "upvalue":
+            return _uninitialised(failure, value.name)
+        case "field" if value.name in ("length", "len", "Length"):
+            return f"write: {lua_vocabulary().form('length', value=value.receiver)}"
+        case "field":
+            is_indexed = failure.complaint.action == "index"
+            return (unknown_field(failure, value) if is_indexed else None) or _zero_based(value)
+    return None
 
 
 def _uninitialised(failure: RuntimeFailure, name: str) -> str | None:
     """A local that was declared without a value, or with a word that is none."""
-    tokens = failure.listing.tokens
-    declarations = list(failure.declarations(name))
-    if len(declarations) != 1:
-        return None
-    index = tokens.index(declarations[0])
-    following = tokens[index + 1 : index + 3]
-    if [token.text for token in following] == ["=", "await"]:
-        return equivalents().statements["await"]
-    alone = tokens[index - 1].text == "local" and following[0].text not in ("=", ",", "<")
-    if alone and not _is_assigned_again(failure, index, name):
-        value = {"perform arithmetic on": "0", "concatenate": '""', "index": "{}", "get length of": "{}"}.get(
-            failure.complaint.action
-        )
-        return (
-            f"{name} is declared without a value on line {declarations[0].line}; write: local {name} = {value}"
-            if value
-            else None
-        )
+    first = _FIRST_VALUES.get(failure.complaint.action)
+    match list(declarations(failure.listing, name)):
+        case [(_, p.Declare(values=(p.Name(name="await"), *_)))]:
+            return equivalents().statements["await"]
+        case [(line, p.Declare(names=(_,), values=()))] if first and not _is_assigned(failure, name):
+            return f"{name} is declared without a value on line {line}; write: local {name} = {first}"
     return None
 
 
-def _is_assigned_again(failure: RuntimeFailure, declared: int, name: str) -> bool:
+_FIRST_VALUES = {"perform arithmetic on": "0", "concatenate": '""', "index": "{}", "get length of": "{}"}
+
+
+def _is_assigned(failure: RuntimeFailure, name: str) -> bool:
     """Whether it gets a value elsewhere that does not need its own: `n = n + 1` gives it none."""
-    tokens = failure.listing.tokens
-    for index, token in enumerate(tokens[:-1]):
-        if token.text != name or token.kind != "name" or tokens[index + 1].text not in ("=", ",") or index == declared:
-            continue
-        own = any(word.text == name for word in tokens[index + 1 : failure.listing.span(token.line).stop])
-        if not own:
-            return True
-    return False
+
+    def reads(value: p.Node) -> bool:
+        return any(type(node) is p.Name and node.name == name for node in p.inside(value))
+
+    assignments = failure.listing.all(p.Assign)
+    return any(any(map(reads, node.targets)) and not any(map(reads, node.values)) for node in assignments)
 
 
 def _zero_based(value: ScriptValue) -> str | None:
     """`list[0]`, and `list[i]` in a loop that counts from 0."""
-    tokens = value.listing.tokens
-    if value.index == value.start or tokens[value.index - 1].text != "[":
-        return None
-    if [token.text for token in tokens[value.index : value.stop]] == ["-", "1", "]"]:
-        return str(lua_vocabulary().fact("last_element", value=value.receiver))
-    if value.stop != value.index + 2:
-        return None
-    key = value.token.text
-    if key == "0":
-        return str(lua_vocabulary().fact("first_element", value=value.receiver))
-    for index in range(value.index - 1, 2, -1):
-        words = [token.text for token in tokens[index - 3 : index + 2]]
-        if words[:4] == ["for", key, "=", "0"] and words[4] == ",":
-            return str(Fact(FACTS["first_element"], f"for {key} = 1, #{value.receiver} do"))
+    match value.node:
+        case p.Item(key=p.Constant(value=0 | -1 as index)):
+            which = "last_element" if index else "first_element"
+            return str(lua_vocabulary().fact(which, value=value.receiver))
+        case p.Item(key=p.Name(name=name)):
+            loops = (node for node in value.listing.around(value.node) if isinstance(node, p.Count))
+            match [loop.bounds[0] for loop in loops if loop.name == name]:
+                case [p.Constant(value=0), *_]:
+                    return str(Fact(FACTS["first_element"], f"for {name} = 1, #{value.receiver} do"))
     return None
 
 
-def nil_parent(failure: RuntimeFailure) -> str | None:
+def nil_parent(value: ScriptValue) -> str | None:
     """`a.b.c` where `a.b` is nil."""
-    complaint, value = failure.complaint, failure.value
-    if complaint.role != "field" or value is None or value.text == "…":
+    if type(value.node) is p.Name or value.text == "…":
         return None
-    if is_assigned(failure):
+    if value.part is not None and value.part.is_assigned:
         return f"{value.text} is nil; make it a table first: {value.text} = {{}}"
     return f"{value.text} is nil; check it before using its fields: if {value.text} then … end"
 
 
 def given_to_library(failure: RuntimeFailure) -> str | None:
     """ipairs(nil) and table.unpack(nil), which Lua reports without naming them."""
-    complaint = failure.complaint
     for function in ("ipairs", "unpack"):
         calls = failure.calls_of(function)
         arguments = calls[0].arguments() if len(calls) == 1 else []
         if arguments and arguments[0] not in ("…", "nil", "null"):
-            what = "nil" if complaint.type == "nil" else f"a {complaint.type}"
+            what = "nil" if failure.complaint.type == "nil" else f"a {failure.complaint.type}"
             return f"{calls[0].text} needs a list, but {arguments[0]} is {what}"
     return None
 
 
-def null_parent(failure: RuntimeFailure) -> str | None:
+def null_parent(failure: RuntimeFailure) -> str:
     """`x.y` where `x` is json.null; the message names `y`."""
-    complaint = failure.complaint
-    receivers = {value.receiver for value in failure.fields_of(complaint.name)} - {"…", "null"}
-    if len(receivers) != 1:
-        return "json.null has no fields: it is only for sending a null"
-    what = receivers.pop()
-    return f"{what} is json.null, which has no fields: it is only for sending a null"
+    receivers = {value.receiver for value in failure.fields_of(failure.complaint.name)} - {"…", "null"}
+    what = f"{receivers.pop()} is json.null, which" if len(receivers) == 1 else "json.null"
+    return f"{what} has no fields: it is only for sending a null"
 
 
 def pcall_result(failure: RuntimeFailure) -> str | None:
     """`local result = pcall(f)`, whose first value only says whether it went well."""
-    complaint = failure.complaint
-    tokens = failure.listing.tokens
-    for index, token in enumerate(tokens[:-2]):
-        named = token.text == complaint.name and token.kind == "name"
-        if named and tokens[index + 1].text == "=" and tokens[index + 2].text in ("pcall", "xpcall"):
-            written = f"local ok, {complaint.name} = {tokens[index + 2].text}(…)"
-            return f"the first result of pcall is true or false; write: {written}"
+    name = failure.complaint.name
+    for call in failure.listing.all(p.Call):
+        function = last_name(call)
+        match next(failure.listing.around(call)):
+            case p.Declare(names=(result,)) | p.Assign(targets=(p.Name(name=result),)) if result == name:
+                if function in ("pcall", "xpcall"):
+                    return f"the first result of pcall is true or false; write: local ok, {name} = {function}(…)"
     return None
-
-
-def is_assigned(failure: RuntimeFailure) -> bool:
-    """Whether the line assigns to a field of the value."""
-    value = failure.value
-    if value is None:
-        return False
-    tokens = value.listing.tokens
-    stop = value.stop + 2
-    if tokens[value.stop].text == "[":
-        close = value.listing.closing(value.stop)
-        stop = close + 1 if close is not None else stop
-    return tokens[min(stop, len(tokens) - 1)].text == "="

@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from moonbox.languages.facts import FACTS, LENGTHS
+from moonbox.languages.facts import FACTS
 from moonbox.languages.lua.explain import names
-from moonbox.languages.lua.explain.operands import argument_hint, comparison_hint, operation_hint, text_arithmetic_hint
+from moonbox.languages.lua.explain.messages import hint_for_message
 from moonbox.languages.lua.explain.slips import with_line
-from moonbox.languages.lua.explain.values import RuntimeFailure, read_complaint
-from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, lua_vocabulary, message_hint, tool_name
+from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, tool_name
 
-_BAD_ARGUMENT = re.compile(r"bad argument #\d{1,3} to '(\w{1,40})'")
-_NO_FIELD = re.compile(r"a (list|string) has no field '(\w{1,100})'")
-_NO_ELEMENT = re.compile(r"a string has no element (-?[\w.]{1,30})")
-_PATH = re.compile(r"[A-Za-z_][\w.\[\]]{0,60}")
-_WRAPPERS = frozenset(
-    {"content", "data", "entries", "items", "list", "records", "result", "results", "rows", "value", "values"}
-)
+if TYPE_CHECKING:
+    from moonbox.languages.lua.explain.values import RuntimeFailure
 
-_SIGNS = {
-    "compare": frozenset({"<", "<=", ">", ">="}),
-    "add": frozenset({"+"}),
-    "sub": frozenset({"-"}),
-    "mul": frozenset({"*"}),
-    "div": frozenset({"/"}),
-    "mod": frozenset({"%"}),
-    "concatenate": frozenset({".."}),
-    "divide": frozenset({"//"}),
+_FEW = 8
+_BAD_ARGUMENT = r"bad argument #\d{1,3} to '(\w{1,40})'"
+_OPERATORS = {
+    "compare": ("<", "<=", ">", ">="),
+    "add": ("+",),
+    "sub": ("-",),
+    "mul": ("*",),
+    "div": ("/",),
+    "mod": ("%",),
+    "concatenate": ("..",),
+    "divide": ("//",),
 }
-_LIBRARY_VALUE = re.compile(r"(?P<call>[\w.]{1,120}): argument(?:\[1\])? is a library")
+"""What stands behind "attempt to" in messages, and the operators that it is about."""
+
+_REFUSED = {
+    ("concatenate", "nil"): '{value} is nil; where it may be missing write: ({value} or "")',
+    ("concatenate", "boolean"): "{value} must be converted to a string first: tostring({value})",
+    ("concatenate", "table"): (
+        'convert a table to a string with json.encode({value}), a list with table.concat({value}, ", ")'
+    ),
+    ("perform arithmetic on", "nil"): "{value} is nil; where it may be missing write: ({value} or 0)",
+    ("get length of", "nil"): "{value} is nil, so it has no length: check it first",
+}
+_ALWAYS_REFUSED = {
+    "null": "{value} is json.null, which is only for sending a null: write nil for a missing value",
+    "function": "{value} is a function: call it with {value}(…)",
+}
+"""Hints for values that an operator refuses: one, and any."""
+_UNKNOWN = {"boolean": "x", "table": "x", "null": "the value"}
+"""How to call a value that cannot be told; where there is no word for it, there is no hint."""
 
 
 def tidied(message: str) -> str:
@@ -44,187 +56,90 @@ def tidied(message: str) -> str:
     return message
 
 
-def with_value(failure: RuntimeFailure) -> RuntimeFailure:
-    """The case with the value that the message complains of, where it can be told."""
-    complaint = read_complaint(failure.message.replace(" (for iterator)", " (for iterator 'for iterator')"))
-    if complaint is None:
-        return failure
-    values = failure.values_meant(complaint)
-    if values is None:
-        return replace(failure, complaint=complaint)
-    if not values and complaint.type != "null":
-        return failure  # the line has nothing of that name: the script wrote the message itself, or the line is another
-    same = len({value.text for value in values}) == 1
-    return replace(failure, complaint=complaint, value=values[0] if same else None)
-
-
 def column_of(failure: RuntimeFailure) -> int | None:
     """The column of the word that the error is about, where there is only one that it can be."""
-    named_key = (failure.complaint.action, failure.complaint.type) == ("index", "null")
-    if failure.value is not None and not named_key:
-        return failure.value.token.column
-    if named_key:
-        fields = failure.fields_of(failure.complaint.name)
-        return failure.listing.tokens[fields[0].index - 2].column if len(fields) == 1 else None
-    if match := _BAD_ARGUMENT.match(failure.message):
-        calls = failure.calls_of(match[1])
-        return calls[0].token.column if len(calls) == 1 else None
-    signs = _SIGNS.get(failure.message.split(" ", 3)[2]) if failure.message.startswith("attempt to ") else None
-    if signs is None and "for iterator" in failure.message:
-        signs = frozenset({"in"})
-    columns = [
-        token.column for token in failure.line_words() if token.kind != "string" and signs and token.text in signs
-    ]
-    return columns[0] if len(columns) == 1 else None
+    listing, message, complaint = failure.listing, failure.message, failure.complaint
+    if failure.line is None:
+        return None
+    if (complaint.action, complaint.type) == ("index", "null"):  # the message names the key
+        found = [field.index - 2 for field in failure.fields_of(complaint.name)]
+    elif failure.value is not None:
+        found = [failure.value.index]
+    elif match := re.match(_BAD_ARGUMENT, message):
+        found = [call.index for call in failure.calls_of(match[1])]
+    elif "for iterator" in message:
+        found = [index for index in listing.span(failure.line) if listing.tokens[index].text == "in"]
+    else:
+        operators = _OPERATORS.get(message.split(" ", 3)[2], ()) if message.startswith("attempt to ") else ()
+        found = [node.at for node in failure.operations if node.operator in operators]
+    return listing.place(found[0])[1] if len(found) == 1 else None
 
 
 def runtime_hint(failure: RuntimeFailure) -> str | None:
     """What to write instead; None where nothing is known for sure."""
-    if not failure.complaint.action:
-        return (
-            text_arithmetic_hint(failure)
-            or comparison_hint(failure)
-            or argument_hint(failure)
-            or names.foreign_constant(failure)
-            or _colon_call(failure)
-            or _no_such_field(failure)
-            or _no_character(failure)
-            or _other(failure)
-        )
     match failure.complaint.action:
+        case "":
+            return hint_for_message(failure)
         case "call":
             return _not_callable(failure)
         case "index":
             return _not_indexable(failure)
-        case _:
-            return (
-                names.nil_name(failure)
-                or operation_hint(failure)
-                or (None if failure.complaint.role else names.given_to_library(failure))
-            )
+    unnamed = names.given_to_library(failure) if not failure.complaint.role else None
+    return _nil(failure) or _refused(failure) or unnamed
+
+
+def _nil(failure: RuntimeFailure) -> str | None:
+    value = failure.value if failure.complaint.type == "nil" else None
+    return names.nil_name(failure, value) if value is not None else None
 
 
 def _not_callable(failure: RuntimeFailure) -> str | None:
-    complaint = failure.complaint
-    if complaint.role == "for iterator":
-        return _loop_over(failure)
-    if complaint.type.startswith("library tools."):
-        return _namespace(failure, complaint.type.removeprefix("library tools."))
-    shadowed = _shadowed(failure)
-    if shadowed:
-        return shadowed
-    if complaint.type != "nil":
-        return None
-    match complaint.role:
-        case "global":
-            return names.unknown_global(failure, complaint.name, called=True)
-        case "field":
-            return names.unknown_field(failure, called=True)
-        case "method":
-            return names.unknown_method(failure)
-    return None
+    complaint, value = failure.complaint, failure.value
+    match complaint.type, complaint.role:
+        case "table", "for iterator":
+            return with_line(FACTS["loop"], names.loop_of(failure) or "for _, item in ipairs(list) do")
+        case _, "local" | "upvalue" if complaint.name in BASE or complaint.name in LIBRARIES:
+            return f"the local '{complaint.name}' hides the function of that name: rename it"
+        case "nil", "global" | "field" | "method" as role if value is not None:
+            return _UNKNOWN_FUNCTIONS[role](failure, value)
+    return _namespace(failure, complaint.type.removeprefix("library tools."))
 
 
-def _loop_over(failure: RuntimeFailure) -> str | None:
-    """`for x in list do`."""
-    if failure.complaint.type != "table":
-        return None
-    return with_line(FACTS["loop"], names.loop_of(failure) or "for _, item in ipairs(list) do")
+_UNKNOWN_FUNCTIONS = {"global": names.unknown_global, "field": names.unknown_field, "method": names.unknown_method}
 
 
 def _namespace(failure: RuntimeFailure, space: str) -> str | None:
     members = sorted(path for path in failure.tools if path.startswith(f"{space}."))
     if not members:
         return None
-    shown = [tool_name(path) for path in members[:8]]
-    more = f" and {len(members) - 8} more" if len(members) > 8 else ""
-    return f"tools.{space} holds several tools; call one of them: {', '.join(shown)}{more}"
-
-
-def _shadowed(failure: RuntimeFailure) -> str | None:
-    """A local with the name of a function."""
-    complaint = failure.complaint
-    if complaint.name not in BASE and complaint.name not in LIBRARIES:
-        return None
-    if complaint.role in ("local", "upvalue"):
-        return f"the local '{complaint.name}' hides the function of that name: rename it"
-    return None
+    more = f" and {len(members) - _FEW} more" if len(members) > _FEW else ""
+    return f"tools.{space} holds several tools; call one of them: {', '.join(map(tool_name, members[:_FEW]))}{more}"
 
 
 def _not_indexable(failure: RuntimeFailure) -> str | None:
-    complaint = failure.complaint
+    complaint, value = failure.complaint, failure.value
     match complaint.type:
-        case "nil":
-            return names.nil_name(failure) or names.nil_parent(failure)
+        case "nil" if value is not None:
+            return _nil(failure) or names.nil_parent(value)
         case "null":
             return names.null_parent(failure)
-        case "function":
-            value = failure.value
-            return f"{value.text} is a function: call it before reading fields" if value else None
+        case "function" if value is not None:
+            return f"{value.text} is a function: call it before reading fields"
         case "boolean":
             return names.pcall_result(failure)
         case "number" if not complaint.role:
             return names.given_to_library(failure)
-        case "string":
-            return (
-                "strings cannot be changed: make a new one with .. or string.gsub"
-                if names.is_assigned(failure)
-                else None
-            )
+        case "string" if value is not None and value.part is not None and value.part.is_assigned:
+            return "strings cannot be changed: make a new one with .. or string.gsub"
     return None
 
 
-def _colon_call(failure: RuntimeFailure) -> str | None:
-    """`tools:echo{…}`, `json:encode(x)`."""
-    match = _LIBRARY_VALUE.match(failure.message)
-    if match is None:
-        return None
-    name = match["call"]
-    if ":" + name.rpartition(".")[2] not in "".join(token.text for token in failure.line_words()):
-        return None
-    return str(lua_vocabulary().fact("colon_call", tool=name))
-
-
-def _no_such_field(failure: RuntimeFailure) -> str | None:
-    """`list.length`, `list.items`, `text.value`."""
-    match = _NO_FIELD.fullmatch(failure.message)
-    if match is None:
-        return None
-    kind, name = match.groups()
-    receivers = {value.receiver for value in failure.fields_of(name)}
-    receiver = receivers.pop() if len(receivers) == 1 else ""
-    written = receiver if _PATH.fullmatch(receiver) else "list" if kind == "list" else "text"
-    if name in LENGTHS:
-        return f"write: {lua_vocabulary().form('length', value=written)}"
-    if kind == "string":
-        return f"{written} is text; if it is JSON, write: json.decode({written}).{name}"
-    if name in _WRAPPERS:
-        return f"{written} is the list itself: for _, item in ipairs({written}) do … end"
-    loop = f"for _, item in ipairs({written}) do … item.{name} … end"
-    return f"read it from an element, such as {written}[1].{name}, or loop: {loop}"
-
-
-def _no_character(failure: RuntimeFailure) -> str | None:
-    """`text[1]`, and `text[0]` as other languages count."""
-    match = _NO_ELEMENT.fullmatch(failure.message)
-    if match is None:
-        return None
-    reads = {(value.receiver, value.text) for value in failure.fields_of("?")}
-    receiver, text = reads.pop() if len(reads) == 1 else ("", "")
-    key = text[len(receiver) + 1 : -1]
-    if not _PATH.fullmatch(receiver) or not _PATH.fullmatch(key):
-        receiver, key = receiver if _PATH.fullmatch(receiver) else "text", match[1]
-    if key == "0":
-        return f"characters are counted from 1; write: {receiver}:sub(1, 1)"
-    return f"strings cannot be indexed; write: {receiver}:sub({key}, {key})"
-
-
-def _other(failure: RuntimeFailure) -> str | None:
-    message = failure.message
-    if "stack overflow" in message:
-        name = next((function for function in failure.functions if function != "main chunk"), "")
-        who = f"the {name}" if name else "a function"
-        return f"{who} calls itself endlessly: add a case that returns without another call"
-    if message == "json.decode expects a string, got table":
-        return lua_vocabulary().fact("decoded", what="the value", function="json.decode").message
-    return message_hint(message)
+def _refused(failure: RuntimeFailure) -> str | None:
+    """Arithmetic, .. and # on a value of the wrong type."""
+    complaint, value = failure.complaint, failure.value
+    if complaint.action == "perform arithmetic on" and complaint.type == "nil" and complaint.role != "field":
+        is_number = not complaint.role and len(failure.calls_of("tonumber")) == 1
+        return "tonumber returned nil: its argument is not a number" if is_number else None
+    text = value.text if value is not None and value.text != "…" else _UNKNOWN.get(complaint.type)
+    hint = _REFUSED.get((complaint.action, complaint.type)) or _ALWAYS_REFUSED.get(complaint.type)
+    return hint.format(value=text) if hint is not None and text is not None else None

@@ -156,7 +156,7 @@ def _statement(code: str) -> str | None:
 
 def _is_within(listing: Listing, failure: Failure, what: str) -> bool:
     if what == "loop":
-        return any(block.keyword in ("for", "while", "repeat") for block in failure.blocks)
+        return any(listing.tokens[block].text in ("for", "while", "repeat") for block in failure.blocks)
     return bool(failure.brackets) and listing.tokens[failure.brackets[-1]].text == what
 
 

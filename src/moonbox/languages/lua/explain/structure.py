@@ -83,9 +83,9 @@ def _missing_end(listing: Listing, failure: Failure) -> str | None:
             return f"the {first.text} of line {first.line} seems to have no end: the end of line {last.line} closes it"
     if not failure.blocks:
         return None
-    block = failure.blocks[-1]
-    word = "until" if block.keyword == "repeat" else "end"
-    return f"the {block.keyword} of line {tokens[block.index].line} is never closed: add {word}"
+    block = tokens[failure.blocks[-1]]
+    word = "until" if block.text == "repeat" else "end"
+    return f"the {block.text} of line {block.line} is never closed: add {word}"
 
 
 def _unclosed(listing: Listing, failure: Failure) -> str | None:

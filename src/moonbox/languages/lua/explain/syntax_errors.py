@@ -33,17 +33,14 @@ class Finding(NamedTuple):
 def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
     """A syntax error that Lua reported for that line (its "near" part still in the message)."""
     what, _, near = message.rpartition(" near ")
-    if not what:
-        named = _AT_LINE.search(message)
-        return Finding(message, int(named[1]) if named else line, hint=message_hint(message))
-    failure = _located(listing, line, near)
+    failure = _failure(listing) if what else None
     if failure is None:
-        return Finding(_shortened(what, near), line, _column_of(listing, line, near), message_hint(message))
+        named = _AT_LINE.search(message)
+        text = _shortened(what, near) if what else message
+        return Finding(text, int(named[1]) if named else line, hint=message_hint(message))
     token = listing.tokens[failure.index]
-    if token.last_line != line or failure is not _plain(listing):
-        what, near, line = failure.text, _near(listing, failure), token.last_line
-    elif token.kind == "foreign":
-        near = _near(listing, failure)  # Lua names the first byte only
+    if token.kind != "bad" and token.text.isprintable():  # of others Lua says more
+        what, near, line = failure.text, token.text if token.kind == "eof" else f"'{token.text}'", token.last_line
     advice = find_slip(listing, failure, near) or find_structure(listing, failure)
     # The line of a token that spans several is where it ends; its column, where it begins.
     column = token.column if token.line == line else None
@@ -53,6 +50,19 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
     if hint and (others := _elsewhere(listing, failure)) and _trusted(listing, failure):
         hint = f"{hint} (also {others})"
     return Finding(_shortened(what, near), line, column, hint)
+
+
+def _failure(listing: Listing) -> Failure | None:
+    """Where the script stops being Lua; one that begins as an expression is read as one."""
+    failure = listing.parsed.failure if listing.parsed else None
+    first = listing.tokens[0]
+    if failure is None or failure.index > 1:
+        return failure
+    if first.kind in ("string", "number") or first.text in _EXPRESSION_STARTS:
+        value = listing.parsed_as_value.failure if listing.parsed_as_value else None
+        if value is not None and value.index > failure.index and value.text != "<eof> expected":
+            return value
+    return failure
 
 
 def _elsewhere(listing: Listing, failure: Failure) -> str:
@@ -69,49 +79,12 @@ def _elsewhere(listing: Listing, failure: Failure) -> str:
     )
 
 
-def _plain(listing: Listing) -> Failure | None:
-    return listing.parsed.failure if listing.parsed else None
-
-
-def _located(listing: Listing, line: int | None, near: str) -> Failure | None:
-    """Where our grammar fails, if that is where Lua did. A script that is an expression is read as one."""
-    plain = _plain(listing)
-    if plain is None or not _agrees(listing, plain, line, near):
-        return None
-    first = listing.tokens[0]
-    if plain.index <= 1 and (first.kind in ("string", "number") or first.text in _EXPRESSION_STARTS):
-        value = listing.parsed_as_value.failure if listing.parsed_as_value else None
-        if value is not None and value.index > plain.index and value.text != "<eof> expected":
-            return value
-    return plain
-
-
 _EXPRESSION_STARTS = frozenset({"{", "#", "-", "~", "not", "nil", "true", "false", "function", "("})
-
-
-def _agrees(listing: Listing, failure: Failure, line: int | None, near: str) -> bool:
-    token = listing.tokens[failure.index]
-    if token.kind in ("bad", "string"):
-        return line in (token.line, token.last_line, listing.tokens[-1].line)
-    if token.kind == "foreign" and not token.text.isascii():
-        return line == token.line
-    return token.last_line == line and (near == f"'{token.text}'" or near == token.text)
-
-
-def _near(listing: Listing, failure: Failure) -> str:
-    token = listing.tokens[failure.index]
-    return token.text if token.kind == "eof" else f"'{token.text}'"
 
 
 def _shortened(what: str, near: str) -> str:
     near = near if len(near) <= _LONGEST_NEAR else f"{near[: _LONGEST_NEAR - 2]}…'"
     return f"{what} near {near}"
-
-
-def _column_of(listing: Listing, line: int | None, near: str) -> int | None:
-    """The column of the only word on the line that the message can mean."""
-    columns = [token.column for token in listing.words(line) if f"'{token.text}'" == near] if line else []
-    return columns[0] if len(columns) == 1 else None
 
 
 def _trusted(listing: Listing, failure: Failure) -> bool:

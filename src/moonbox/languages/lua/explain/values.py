@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
+
+from moonbox.languages import program as p
+from moonbox.languages.lua.syntax.parser import expressions_end
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -14,177 +17,141 @@ if TYPE_CHECKING:
     from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
 
+Named: TypeAlias = p.Name | p.Field | p.Item | p.Method
+_NAMED = (p.Name, p.Field, p.Item, p.Method)
 _COMPLAINT = re.compile(
     r"attempt to (?P<action>call|index|perform arithmetic on|perform bitwise operation on|concatenate|get length of)"
     r" an? (?P<type>[^()\n]{1,80}?) value"
-    r"(?: \((?P<role>global|local|method|field|upvalue|constant|for iterator) '(?P<name>[^'\n]{1,80})'\))?"
+    r"(?: \((?:(?P<loop>for iterator)|(?P<role>global|local|method|field|upvalue|constant)"
+    r" '(?P<name>[^'\n]{1,80})')\))?"
 )
-_CALL_STARTS = frozenset({"(", "{"})
-_CLOSING = frozenset({")", "]", "}"})
-_INDEX_STARTS = frozenset({".", "[", ":"})
-_FARTHEST = 200
-_LONGEST_CHAIN = 50
-_MOST_VALUES = 50
-_ROLES = frozenset({"global", "local", "upvalue", "field", "method"})
+_ROLES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("global", "local", "upvalue"), (p.Name,)),
+    "method": (p.Method,),
+    "field": (p.Field, p.Item),
+}
 
 
 class Complaint(Struct, frozen=True):
-    """What Lua says about a value that cannot do what was asked of it."""
+    """What Lua says about a value that cannot do what was asked of it; without an action where it says other things."""
 
-    action: str
-    type: str
+    action: str = ""
+    type: str = ""
     role: str = ""
     name: str = ""
 
+    @classmethod
+    def read(cls, message: str) -> Complaint:
+        match = _COMPLAINT.fullmatch(message)
+        if match is None:
+            return cls()
+        return cls(match["action"], match["type"], match["loop"] or match["role"] or "", match["name"] or "")
+
 
 class ScriptValue(Struct, frozen=True):
-    """A value in the script: its words from `start` up to before `stop`; `index` is the word that names it."""
+    """A variable, a field, an element or a method of the script."""
 
     listing: Listing
-    start: int
-    index: int
-    stop: int
+    node: Named
+
+    @property
+    def index(self) -> int:
+        """The word that names it; of an element, the first word of its key."""
+        node = self.node
+        if not isinstance(node, p.Item):
+            return node.at if isinstance(node, p.Name) else node.key
+        key = node.key
+        while type(key) is p.Operation:
+            key = key.left
+        first = key.at
+        while self.listing.tokens[first - 1].text == "(":
+            first -= 1
+        return first
 
     @property
     def token(self) -> Token:
         return self.listing.tokens[self.index]
 
     @property
+    def name(self) -> str:
+        """Its last name; "" where only the run knows it, and "?" is what Lua calls it."""
+        return "" if isinstance(self.node, p.Item) else self.node.name
+
+    @property
     def text(self) -> str:
         """The value as the script writes it, such as `order.items[1]`."""
-        return self.listing.text(self.start, self.stop)
+        return self.listing.text(self.node.at, self.node.key + 1 if type(self.node) is p.Method else self.node.stop)
 
     @property
     def receiver(self) -> str:
         """What stands before the last dot, colon or bracket."""
-        return self.listing.text(self.start, self.index - 1) if self.index > self.start else ""
+        return "" if type(self.node) is p.Name else self.listing.text(self.node.at, self.index - 1)
 
     @property
     def root(self) -> str:
-        return self.listing.tokens[self.start].text
+        return p.root(self.node)
 
     @property
-    def path(self) -> list[str]:
-        """The names of a plain dotted chain; empty when there are other things in it."""
-        tokens = self.listing.tokens[self.start : self.stop]
-        names, dots = tokens[::2], tokens[1::2]
-        plain = all(token.kind == "name" for token in names) and all(token.text in (".", ":") for token in dots)
-        return [token.text for token in names] if plain and len(tokens) % 2 else []
+    def word_before(self) -> str:
+        return self.listing.tokens[self.node.at - 1].text if self.node.at else ""
 
     @property
-    def is_of_result(self) -> bool:
-        """Whether it is read from what a call returned: `tools.list{}.items`, `f()[1]`."""
-        return any(token.text in ("(", "{") for token in self.listing.tokens[self.start : self.index])
+    def user(self) -> p.Node | None:
+        """What uses the value: a call, a field of it, an operation, an assignment, …"""
+        return next(self.listing.around(self.node), None)
 
-    def following(self) -> Token:
-        return self.listing.tokens[self.stop]
+    @property
+    def call(self) -> p.Call | p.Method | None:
+        """The call of this value."""
+        user = self.user
+        if type(self.node) is p.Method:
+            return self.node
+        return user if type(user) is p.Call and user.function is self.node else None
+
+    @property
+    def part(self) -> ScriptValue | None:
+        """The field, element or method that is read from this value."""
+        user = self.user
+        return ScriptValue(self.listing, user) if isinstance(user, _NAMED[1:]) and user.value is self.node else None
+
+    @property
+    def is_assigned(self) -> bool:
+        user = self.user
+        return type(user) is p.Assign and self.node in user.targets
 
     def arguments(self) -> list[str]:
         """The texts of the call's arguments; empty when it is not a call or they cannot be told."""
-        following = self.following()
-        if following.kind == "string":
-            return [following.text]
-        parts = self.listing.parts(self.stop) if following.text == "(" else None
-        if following.text == "{":
-            close = self.listing.closing(self.stop)
-            return [self.listing.text(self.stop, close + 1)] if close is not None else []
-        return [self.listing.text(*part) for part in parts or []]
+        call, tokens = self.call, self.listing.tokens
+        if call is None:
+            return []
+        at = self.index + 1 if call is self.node else self.node.stop
+        while tokens[at].text == ")":
+            at += 1
+        if tokens[at].text != "(":
+            return [self.listing.text(at, call.stop)]
+        texts: list[str] = []
+        while at < call.stop - 1 and (stop := expressions_end(tokens, at + 1, only_one=True)) is not None:
+            texts.append(self.listing.text(at + 1, stop))
+            at = stop
+        return texts
+
+    def fits(self, complaint: Complaint) -> bool:
+        """Whether Lua can mean this value."""
+        if type(self.node) not in _ROLES[complaint.role] or not self.is_called(complaint.name):
+            return False
+        match complaint.action:
+            case "call":
+                return self.call is not None
+            case "index":
+                return self.part is not None
+        return not self.is_assigned
+
+    def is_called(self, name: str) -> bool:
+        """Whether Lua's messages have that name for it: "?" is what stands in brackets."""
+        return self.name == name if name != "?" else self.listing.tokens[self.index - 1].text == "["
 
 
-def read_complaint(message: str) -> Complaint | None:
-    match = _COMPLAINT.fullmatch(message)
-    if match is None:
-        return None
-    return Complaint(match["action"], match["type"], match["role"] or "", match["name"] or "")
-
-
-def operand_before(listing: Listing, index: int) -> str:
-    """The text of the plain value (names, fields, indexes) that ends before that word."""
-    last = index - 1
-    if last < 0 or not (listing.tokens[last].kind == "name" or listing.tokens[last].text == "]"):
-        return ""
-    start = _start_of(listing.tokens, last)
-    return listing.text(start, index) if listing.tokens[start].kind == "name" else ""
-
-
-def _named(listing: Listing, span: range, complaint: Complaint) -> Iterator[ScriptValue]:
-    tokens = listing.tokens
-    for index in span:
-        token, before = tokens[index], tokens[index - 1].text if index else ""
-        match complaint.role:
-            case "global" | "local" | "upvalue":
-                if token.kind == "name" and token.text == complaint.name and before not in (".", ":"):
-                    yield ScriptValue(listing, index, index, index + 1)
-            case "method":
-                if token.kind == "name" and token.text == complaint.name and before == ":":
-                    yield ScriptValue(listing, _start_of(tokens, index), index, index + 1)
-            case "field":
-                yield from _fields(listing, index, complaint.name)
-
-
-def _fields(listing: Listing, index: int, name: str) -> Iterator[ScriptValue]:
-    tokens = listing.tokens
-    token, before = tokens[index], tokens[index - 1].text if index else ""
-    if token.kind == "name" and token.text == name and before == ".":
-        yield ScriptValue(listing, _start_of(tokens, index), index, index + 1)
-    elif before == "[" and index > 1 and _is_value_end(tokens[index - 2]):
-        close = listing.closing(index - 1)
-        if close is None:
-            return
-        literal = token.kind == "string" and token.text[1:-1] == name
-        number = name == "integer index" and token.kind == "number" and close == index + 1
-        unknown = name == "?"
-        if literal or number or unknown:
-            yield ScriptValue(listing, _start_of(tokens, index - 2), index, close + 1)
-
-
-def _fits(value: ScriptValue, action: str) -> bool:
-    following = value.following()
-    if action == "call":
-        return _is_called(following)
-    if action == "index":
-        return following.text in _INDEX_STARTS and following.kind == "op"
-    return not (following.text == "=" and following.kind == "op")
-
-
-def _is_called(token: Token) -> bool:
-    return token.kind == "string" or (token.kind == "op" and token.text in _CALL_STARTS)
-
-
-def _is_value_end(token: Token) -> bool:
-    return token.kind in ("name", "string") or token.text in _CLOSING
-
-
-def _start_of(tokens: Sequence[Token], last: int) -> int:
-    """Where the value begins (`a.b[1]:c{}`) whose last word stands at `last`."""
-    at = last
-    for _ in range(_LONGEST_CHAIN):
-        while tokens[at].text in _CLOSING:
-            opener = _opener(tokens, at)
-            if opener is None:
-                return last
-            if opener == 0 or not _is_value_end(tokens[opener - 1]):
-                return opener
-            at = opener - 1
-        if at < 2 or tokens[at - 1].text not in (".", ":"):
-            return at
-        at -= 2
-    return last
-
-
-def _opener(tokens: Sequence[Token], close: int) -> int | None:
-    depth = 0
-    for index in range(close, max(-1, close - _FARTHEST), -1):
-        if tokens[index].text in _CLOSING:
-            depth += 1
-        elif tokens[index].text in ("(", "[", "{"):
-            depth -= 1
-            if depth == 0:
-                return index
-    return None
-
-
-class RuntimeFailure(Struct, frozen=True):
+class RuntimeFailure(Struct, frozen=True, dict=True):
     """Where a runtime error happened and what is known there."""
 
     listing: Listing
@@ -199,56 +166,72 @@ class RuntimeFailure(Struct, frozen=True):
     """Scripts of earlier runs."""
     functions: tuple[str, ...] = ()
     """The functions that were under way, innermost first."""
-    complaint: Complaint = Complaint("", "")
-    """Without an action where the message is another."""
-    value: ScriptValue | None = None
 
-    @property
-    def span(self) -> range:
-        """Indexes of the words of its line; empty where they are not known."""
-        return self.listing.span(self.line) if self.line is not None and self.listing.whole else range(0)
+    @cached_property
+    def complaint(self) -> Complaint:
+        """What Lua says; nothing where no value on the line fits, as in a message that the script wrote itself."""
+        complaint = Complaint.read(self.message)
+        is_known = self.line is not None and self.listing.outline is not None and complaint.role in _ROLES
+        return Complaint() if is_known and complaint.type != "null" and not self._meant(complaint) else complaint
 
-    def values_meant(self, complaint: Complaint) -> list[ScriptValue] | None:
-        """The values on the line that the complaint can mean; None when that cannot be told."""
-        if self.line is None or not self.listing.whole or complaint.role not in _ROLES:
-            return None
-        named = _named(self.listing, self.span, complaint)
-        return list(islice((value for value in named if _fits(value, complaint.action)), _MOST_VALUES))
+    @cached_property
+    def value(self) -> ScriptValue | None:
+        """The value that the complaint is about, where it can be told."""
+        values = self._meant(self.complaint) if self.complaint.role in _ROLES else []
+        return values[0] if len({value.text for value in values}) == 1 else None
+
+    def _meant(self, complaint: Complaint) -> list[ScriptValue]:
+        return [value for value in self.values if value.fits(complaint)]
+
+    @cached_property
+    def values(self) -> list[ScriptValue]:
+        """What the line names, from left to right."""
+        named = [ScriptValue(self.listing, node) for node in self.listing.nodes if isinstance(node, _NAMED)]
+        return sorted((value for value in named if value.token.line == self.line), key=lambda value: value.index)
+
+    @cached_property
+    def operations(self) -> list[p.Operation]:
+        """Those whose operator stands on the line."""
+        return [node for node in self.listing.all(p.Operation) if self.listing.place(node.at)[0] == self.line]
 
     def calls_of(self, name: str) -> list[ScriptValue]:
-        """Calls on the line of a function whose last name is `name`."""
-        listing, tokens = self.listing, self.listing.tokens
-        return [
-            ScriptValue(listing, _start_of(tokens, index), index, index + 1)
-            for index in self.span
-            if tokens[index].text == name and tokens[index].kind == "name" and _is_called(tokens[index + 1])
-        ]
+        """Functions of that name, whatever they belong to, that the line calls."""
+        return [value for value in self.values if value.name == name and value.call is not None]
 
     def fields_of(self, name: str) -> list[ScriptValue]:
         """Fields (and methods) of that name on the line."""
-        complaints = Complaint("index", "", "field", name), Complaint("index", "", "method", name)
-        return [value for each in complaints for value in _named(self.listing, self.span, each)]
+        return [value for value in self.values if type(value.node) is not p.Name and value.is_called(name)]
 
-    def declarations(self, name: str) -> Iterator[Token]:
-        yield from declared(self.listing, name)
+    def declared_at(self, name: str) -> int | None:
+        """The line where the script declares a local or a parameter of that name."""
+        return next((line for line, _ in declarations(self.listing, name)), self.parameter_at(name))
 
-    def is_local(self, name: str) -> bool:
-        return next(self.declarations(name), None) is not None or self.parameter(name) is not None
-
-    def parameter(self, name: str) -> Token | None:
-        """Where a function of the script has a parameter of that name."""
-        parsed, tokens = self.listing.parsed, self.listing.tokens
-        return (
-            next((tokens[index] for index in parsed.parameters if tokens[index].text == name), None) if parsed else None
-        )
-
-    def line_words(self) -> Sequence[Token]:
-        return self.listing.words(self.line) if self.line is not None else ()
+    def parameter_at(self, name: str) -> int | None:
+        """The line of the first function that has a parameter of that name."""
+        functions = (node for node in self.listing.all(p.Function) if name in node.parameters)
+        return next((self.listing.place(function.at)[0] for function in functions), None)
 
 
-def declared(listing: Listing, name: str) -> Iterator[Token]:
-    """Where a script declares a local of that name."""
-    parsed = listing.parsed
-    for index in parsed.locals if parsed else ():
-        if listing.tokens[index].text == name:
-            yield listing.tokens[index]
+def declared_names(node: p.Node) -> tuple[str, ...]:
+    """The locals that a statement declares."""
+    match node:
+        case p.Declare() | p.Each():
+            return node.names
+        case p.Count():
+            return (node.name,)
+        case p.Define(target=p.Name(name=name), is_local=True):
+            return (name,)
+    return ()
+
+
+def declarations(listing: Listing, name: str) -> Iterator[tuple[int, p.Node]]:
+    """Where a script declares a local of that name: the line and the statement."""
+    for node in listing.nodes:
+        if name in declared_names(node):
+            yield listing.place(node.at)[0], node  # type: ignore[attr-defined]  # a statement
+
+
+def last_name(node: p.Node) -> str:
+    """The last name of a value, or of the function that a call calls; "" where there is none."""
+    value = node.function if isinstance(node, p.Call) else node
+    return value.name if isinstance(value, p.Name | p.Field | p.Method) else ""

@@ -41,19 +41,16 @@ def tokenize(source: str, line: int = 1, most: int = 1_000_000) -> list[Token]:
         start, at = match.span(group)
         if group == "newline":
             line, line_start = line + 1, at
-        elif group == "long":
-            token = _long(source, match, line, start - line_start + 1)
+        elif group not in _SKIPPED:
+            read = _long if group == "long" else _word
+            token = read(source, match, line, start - line_start + 1)
             if token.kind != "comment":
                 append(token)
             if token.last_line != line:
                 line, line_start = token.last_line, _start_of_line(source, token.end)
-            at = token.end
-            words = _WORD.finditer(source, at)
-        elif group not in _SKIPPED:
-            token = _word(group, match, line, start - line_start + 1)
-            append(token)
-            if token.last_line != line:
-                line, line_start = token.last_line, _start_of_line(source, token.end)
+            if token.end != at:  # a long one, whose end the pattern does not look for
+                at = token.end
+                words = _WORD.finditer(source, at)
     append(Token("eof", "<eof>", line, at - line_start + 1, at, at, line))
     return tokens
 
@@ -113,7 +110,8 @@ def _hexadecimal_float(text: str) -> float:
         return float("inf")
 
 
-def _word(group: str, match: re.Match[str], line: int, column: int) -> Token:
+def _word(source: str, match: re.Match[str], line: int, column: int) -> Token:
+    group = match.lastgroup or ""
     text, (start, end) = match[group], match.span(group)
     kind, problem, last = group, "", line
     if group == "number":

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from functools import cached_property
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
 
 from moonbox.languages.lua.syntax.lexer import Token, tokenize
 from moonbox.languages.lua.syntax.parser import Parsed, parse
-from moonbox.languages.program import Expression, Program
+from moonbox.languages.program import Expression, Node, Outline, Program, children, inside
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 MOST_READ = 64_000
 MOST_WORDS = 12_000
 """Characters and words that are read; of what comes later only the line in question is looked at."""
 LONGEST_QUOTE = 100
 _NEWLINE = re.compile(r"\r\n|\n\r|\n|\r")
+_Kind = TypeVar("_Kind", bound=Node)
 _BLANK = re.compile(r"\s+")
-_OPENERS = {"(": ")", "[": "]", "{": "}"}
-_CLOSERS = frozenset(_OPENERS.values())
-_DEEPER = frozenset({*_OPENERS, "function", "if", "do", "repeat"})
-_HIGHER = frozenset({*_CLOSERS, "end", "until"})
 
 
 def lua_program(source: str) -> Program | None:
     """The script's program; None where it is not Lua, or too long or too deep to follow."""
     listing = Listing(source)
-    parsed = listing.parsed
-    if parsed is not None and parsed.outline is None:
-        parsed = listing.parsed_as_value
-    if parsed is None or parsed.outline is None:
-        return None
-    return Program(parsed.outline, listing.place, listing.text_of)
+    return Program(listing.outline, listing.place, listing.text_of) if listing.outline is not None else None
 
 
 class Listing:
@@ -44,20 +37,12 @@ class Listing:
         self._source = source
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *(match.end() for match in _NEWLINE.finditer(self._source))]
+    def lines(self) -> list[str]:
+        return _NEWLINE.split(self._source)
 
-    @property
-    def line_count(self) -> int:
-        return len(self._starts)
-
-    def line(self, number: int) -> str | None:
+    def line(self, number: int | None) -> str | None:
         """The text of a line, without its end."""
-        if not 1 <= number <= len(self._starts):
-            return None
-        start = self._starts[number - 1]
-        end = self._starts[number] if number < len(self._starts) else len(self._source)
-        return self._source[start:end].rstrip("\r\n")
+        return self.lines[number - 1] if number is not None and 1 <= number <= len(self.lines) else None
 
     @cached_property
     def tokens(self) -> list[Token]:
@@ -79,17 +64,41 @@ class Listing:
         return parse(self.tokens, as_value=True) if self.whole else None
 
     @cached_property
-    def _token_lines(self) -> list[int]:
-        return [token.line for token in self.tokens]
+    def outline(self) -> Outline | None:
+        """What the script is made of; None where it is not Lua, or too long or too deep to follow."""
+        parsed = self.parsed
+        if parsed is not None and parsed.outline is None:
+            parsed = self.parsed_as_value
+        return parsed.outline if parsed is not None else None
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """Everything in it, in the order of the source."""
+        return list(inside(self.outline.body)) if self.outline is not None else []
+
+    def all(self, kind: type[_Kind]) -> Iterator[_Kind]:
+        """The nodes of one kind."""
+        return (node for node in self.nodes if isinstance(node, kind))
+
+    @cached_property
+    def _users(self) -> dict[int, Node]:
+        return {id(child): node for node in self.nodes for child in children(node)}
+
+    def around(self, node: Node) -> Iterator[Node]:
+        """What a node is a part of, from the inside out."""
+        while (user := self._users.get(id(node))) is not None:
+            yield user
+            node = user
 
     def span(self, line: int) -> range:
         """Indexes of the words that begin on that line."""
-        lines = self._token_lines
-        words = range(bisect_left(lines, line), bisect_right(lines, line))
-        return range(words.start, words.stop - 1) if words and self.tokens[words[-1]].kind == "eof" else words
+        first, stop = (bisect_left(self.tokens, number, key=attrgetter("line")) for number in (line, line + 1))
+        return range(first, min(stop, len(self.tokens) - 1))
 
-    def words(self, line: int) -> Sequence[Token]:
+    def words(self, line: int | None) -> Sequence[Token]:
         """The words of one line, also of one that lies past what was read."""
+        if line is None:
+            return ()
         if self.whole or line < self.tokens[-1].line:
             span = self.span(line)
             return self.tokens[span.start : span.stop]
@@ -116,43 +125,3 @@ class Listing:
             return "…"
         text = _BLANK.sub(" ", self._source[start:end]).strip()
         return text if len(text) <= LONGEST_QUOTE else "…"
-
-    @cached_property
-    def _closing(self) -> dict[int, int]:
-        pairs: dict[int, int] = {}
-        open_: list[int] = []
-        for index, token in enumerate(self.tokens):
-            if token.kind != "op":
-                continue
-            if token.text in _OPENERS:
-                open_.append(index)
-            elif token.text in _CLOSERS and open_:
-                opener = open_.pop()
-                if _OPENERS[self.tokens[opener].text] == token.text:
-                    pairs[opener] = index
-                else:
-                    open_.clear()
-        return pairs
-
-    def closing(self, opener: int) -> int | None:
-        """The bracket that closes the one at `opener`; None when there is none or they do not match."""
-        return self._closing.get(opener)
-
-    def parts(self, opener: int) -> list[tuple[int, int]] | None:
-        """What stands between commas inside a pair of brackets, as (first, stop) of each part."""
-        close = self.closing(opener)
-        if close is None:
-            return None
-        parts, first, depth = [], opener + 1, 0
-        for index in range(opener + 1, close):
-            text = self.tokens[index].text if self.tokens[index].kind in ("op", "keyword") else ""
-            if text in _DEEPER:
-                depth += 1
-            elif text in _HIGHER:
-                depth -= 1
-            elif text in (",", ";") and depth == 0:
-                parts.append((first, index))
-                first = index + 1
-        if first < close or parts:
-            parts.append((first, close))
-        return [(begin, stop) for begin, stop in parts if begin < stop]

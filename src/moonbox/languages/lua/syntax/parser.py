@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 _BLOCK_END = frozenset({"else", "elseif", "end", "until"})
 
 
-class OpenBlock(Struct, frozen=True):
-    """A block that is not closed yet: its keyword and where that stands."""
-
-    keyword: str
-    index: int
-
-
 class Failure(Struct, frozen=True, kw_only=True):
     """Where the script stops being Lua."""
 
@@ -36,7 +29,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     """What Lua says, without the "near" part."""
     statement: int
     """Where the innermost statement began."""
-    blocks: tuple[OpenBlock, ...]
+    blocks: tuple[int, ...]
+    """Keywords of open blocks, outermost first."""
     brackets: tuple[int, ...]
     """Open brackets of the innermost statement, outermost first."""
     after_return: bool
@@ -51,13 +45,6 @@ class Parsed(Struct, frozen=True, kw_only=True):
     failure: Failure | None
     pairs: tuple[tuple[int, int], ...]
     """Each block's keyword and the `end` or `until` that closed it."""
-    locals: tuple[int, ...]
-    """Names declared by `local` or as loop variables."""
-    parameters: tuple[int, ...]
-    functions: tuple[int, ...]
-    """The (last) names of functions defined by `function name` and `local function name`."""
-    returns: tuple[int, ...]
-    """`return`s of the main chunk itself."""
 
 
 def parse(tokens: Sequence[Token], *, as_value: bool = False) -> Parsed | None:
@@ -74,31 +61,18 @@ def parse(tokens: Sequence[Token], *, as_value: bool = False) -> Parsed | None:
         outline=outline,
         failure=failure,
         pairs=tuple(parser.pairs),
-        locals=tuple(parser.locals),
-        parameters=tuple(parser.parameters),
-        functions=tuple(parser.functions),
-        returns=tuple(parser.returns),
     )
 
 
-def expression_end(tokens: Sequence[Token], index: int) -> int | None:
-    """Where the expression that begins at `index` ends; None when there is none."""
-    return _end_of(tokens, index, many=False)
-
-
-def expressions_end(tokens: Sequence[Token], index: int) -> int | None:
-    """Where the list of expressions that begins at `index` ends."""
-    return _end_of(tokens, index, many=True)
-
-
-def _end_of(tokens: Sequence[Token], index: int, *, many: bool) -> int | None:
+def expressions_end(tokens: Sequence[Token], index: int, *, only_one: bool = False) -> int | None:
+    """Where the list of expressions, or the only one, that begins at `index` ends; None when there is none."""
     parser = _Parser(tokens, index)
     try:
         parser.look()
-        if many:
-            parser.expressions()
-        else:
+        if only_one:
             parser.expression()
+        else:
+            parser.expressions()
     except (NotLua, TooDeep):
         return None
     return parser.at
@@ -109,13 +83,8 @@ class _Parser(ExpressionParser):
         super().__init__(tokens, at)
         self.statement_at = at
         self.after_return = False
-        self.blocks: list[OpenBlock] = []
+        self.blocks: list[int] = []
         self.pairs: list[tuple[int, int]] = []
-        self.locals: list[int] = []
-        self.parameters: list[int] = []
-        self.functions: list[int] = []
-        self.returns: list[int] = []
-        self._function_depth = 0
         self._assigned: dict[str, int] = {}
         self._fields: set[str] = set()
         self._globals: set[str] = set()
@@ -155,8 +124,6 @@ class _Parser(ExpressionParser):
         while self.text != "<eof>" and self.text not in _BLOCK_END:
             self.statement_at = self.at
             if self.text == "return":
-                if self._function_depth == 0:
-                    self.returns.append(self.at)
                 self.next()
                 statements.append(p.Return(self.statement_at, self._return_values()))
                 self.after_return = True
@@ -214,7 +181,7 @@ class _Parser(ExpressionParser):
     def _block_until(self, end: str, opener: int | None = None) -> p.Block:
         """The block behind the current word, up to the `end` of the statement that began at `opener`."""
         opener = self.at if opener is None else opener
-        self.blocks.append(OpenBlock(self._text_of(opener), opener))
+        self.blocks.append(opener)
         self.next()
         block = self._block()
         self._finish_block(end, opener)
@@ -230,7 +197,7 @@ class _Parser(ExpressionParser):
     def _if(self) -> p.Branches:
         opener = self.at
         branches: list[tuple[p.Expression | None, p.Block]] = []
-        self.blocks.append(OpenBlock("if", opener))
+        self.blocks.append(opener)
         while True:
             self.statement_at, self.after_return = self.at, False
             self.next()
@@ -253,7 +220,6 @@ class _Parser(ExpressionParser):
         opener = self.at
         self.next()
         names = [self.name()]
-        self.locals.append(names[0])
         if self.text == "=":
             self.next()
             bounds = [self.expression()]
@@ -266,7 +232,6 @@ class _Parser(ExpressionParser):
             raise NotLua("'=' or 'in' expected")
         while self.accept(","):
             names.append(self.name())
-            self.locals.append(names[-1])
         self.expect("in")
         values = self.expressions()
         return p.Each(opener, tuple(map(self._text_of, names)), values, self._do(opener))
@@ -283,7 +248,6 @@ class _Parser(ExpressionParser):
         if is_method:
             name = self.name()
             target = p.Field(opener, target, self._text_of(name), name)
-        self.functions.append(name)
         self._assign_to(target)
         return p.Define(opener, target, self._function(opener, ("self",) if is_method else ()), False)
 
@@ -295,19 +259,16 @@ class _Parser(ExpressionParser):
                 break
             if self.text != "name":
                 raise NotLua("<name> or '...' expected")
-            self.parameters.append(self.name())
-            parameters.append(self._text_of(self.parameters[-1]))
+            parameters.append(self._text_of(self.name()))
             if not self.accept(","):
                 break
             if self.text == ")":
                 raise NotLua("<name> or '...' expected")
         self.expect(")")
         outer_brackets, self.brackets = self.brackets, []
-        self.blocks.append(OpenBlock("function", opener))
-        self._function_depth += 1
+        self.blocks.append(opener)
         self.statement_at = self.at
         body = self._block()
-        self._function_depth -= 1
         self._finish_block("end", opener)
         self.brackets = outer_brackets
         return p.Function(opener, tuple(parameters), body)
@@ -317,16 +278,13 @@ class _Parser(ExpressionParser):
             opener = self.at
             self.next()
             name = self.name()
-            self.locals.append(name)
-            self.functions.append(name)
             target = p.Name(name, self._text_of(name))
             definition = p.Define(first, target, self._function(opener), True)
             self._declare((target.name,))
             return definition
         names: list[str] = []
         while True:
-            self.locals.append(self.name())
-            names.append(self._text_of(self.locals[-1]))
+            names.append(self._text_of(self.name()))
             if self.accept("<"):
                 self.name()
                 self.expect(">")
