@@ -77,6 +77,8 @@ FINE = [
     "global_total = sum(x for x in range(3))\nglobal_total",
     "if __name__ == '__main__':\n    print('x')",
     "f'{get(id=1)[\"id\"]:>5}'",
+    "class A:\n    __top = 3\n    def f(self, n=__top):\n        return n\nA().f()",
+    "def f(tools):\n    return tools.whatever() if tools else 1\nf(None)",
 ]
 
 
