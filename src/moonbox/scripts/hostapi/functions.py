@@ -198,7 +198,7 @@ def _bound(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]:
         most = f"at most {len(parameters)} argument{'s' * (len(parameters) != 1)}" if parameters else "no arguments"
         raise Wrong(f"takes {most}, not {len(args)}")
     given = [*args, *[None] * (len(parameters) - len(args))]
-    return [_checked(parameter, value, parameter.name) for parameter, value in zip(parameters, given, strict=True)]
+    return [checked(parameter, value, parameter.name) for parameter, value in zip(parameters, given, strict=True)]
 
 
 def text_or_bytes(data: bytes) -> str | bytes:
@@ -224,7 +224,8 @@ def type_word(value: Any) -> str:
     return words.get(type(value)) or ("array" if isinstance(value, list) else "table")
 
 
-def _checked(parameter: Parameter, value: Any, path: str) -> Any:
+def checked(parameter: Parameter, value: Any, path: str) -> Any:
+    """The value as the parameter takes it, or its default. Raises Wrong, whose message names the path."""
     if value is None:
         if parameter.required:
             raise Wrong(f"{path} is missing")
@@ -272,13 +273,13 @@ def _options(parameter: Parameter, given: dict[Any, Any], path: str) -> dict[str
     known = {option.name: option for option in parameter.options}
     for key in given:
         if key not in known:
-            raise Wrong(unknown("option", str(key), known))
-    return {name: _checked(option, given.get(name), f"{path}.{name}") for name, option in known.items()}
+            raise Wrong(unknown("option" if path == "options" else "key", str(key), known))
+    return {name: checked(option, given.get(name), f"{path}.{name}".lstrip(".")) for name, option in known.items()}
 
 
 def _in_range(parameter: Parameter, value: float | str | bytes, path: str) -> None:
     if isinstance(value, str | bytes):
-        size = len(value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value)
+        size = len(value.encode("utf-8", "surrogatepass") if isinstance(value, str) and parameter.most else value)
         if parameter.most is not None and size > parameter.most:
             raise Wrong(f"{path} must have at most {parameter.most:,} bytes, not {size:,}", code="too_large")
     elif parameter.least is not None and value < parameter.least:
