@@ -15,6 +15,7 @@ import pytest
 
 from moonbox.errors import ArgumentError, ToolError
 from moonbox.scripts.hostapi import HostApi, HostLimits
+from tests.hostapi.conftest import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +32,6 @@ def peak(call: Callable[[], Any]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-def refused(api: HostApi, name: str, *args: Any) -> ToolError:
-    with pytest.raises(ToolError) as caught:
-        api.call(name, args)
-    return caught.value
 
 
 def short_rows(count: int) -> str:
