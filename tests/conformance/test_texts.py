@@ -423,11 +423,8 @@ SCRIPTS = [
 @pytest.mark.parametrize("source", SCRIPTS)
 def test_runs_and_answers(node: DriverHost, source: str) -> None:
     """The record of a run, field by field but for times, sizes and names; and the text for the model."""
-    session = node.open("lua", [], {})
-    try:
-        answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
-    finally:
-        session.close()
+    with node.repl() as ask:
+        answer = ask(source=source, max_chars=4000)
     with Sandbox(conformance_tools()["lua"], check=False) as box, box.repl() as repl:
         run = repl.run(source)
     ours, theirs = run.to_dict(), answer["run"]
@@ -482,11 +479,8 @@ def test_explanations(node: DriverHost) -> None:
     different = []
     with Sandbox(conformance_tools()["lua"], check=False) as box:
         for source in EXPLAINED:
-            session = node.open("lua", [], {})
-            answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
-            session.close()
-            with box.repl() as repl:
-                run = repl.run(source)
+            with node.repl() as ask, box.repl() as repl:
+                answer, run = ask(source=source, max_chars=4000), repl.run(source)
             ours = run.error and json.loads(json.dumps(to_jsonable(run.error.to_dict())))
             alone = "parallel" not in source  # else it is chance which of the other calls have ended
             if answer["run"]["error"] != ours or (alone and answer["for_model"] != run.for_model(4000)):
