@@ -15,7 +15,7 @@ from tests.attacks.test_attacks import AFTERWARDS
 from tests.script_cases import Case, Step, case_tools, read_case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from moonbox import Limits, Run
     from tests.conformance.hosts import Host, Session
@@ -83,11 +83,8 @@ class NullCase(SharedCase):
     sent: list[Any]
 
     def play(self, host: Host, reference: Host) -> list[str]:
-        session = host.open(self.language, [], {}, check=False, tools="nulls")
-        try:
-            run = session.run(self.source)
-        finally:
-            session.close()
+        with host.open(self.language, [], {}, check=False, tools="nulls") as session:
+            run = session(self.source)
         if run.error is not None:
             return [str(run.error)]
         sent = [to_jsonable(call.arguments["value"]) for call in run.calls if call.tool == "sent"]
@@ -143,41 +140,33 @@ def conformance_tools() -> dict[str, Toolbox]:
 def _rhai_tools() -> Toolbox:
     """Those of Lua's cases, and those that Rhai's cases call beside them."""
 
-    tools = case_tools()
     value = {"type": "object", "properties": {"value": {}}}
-    tools.add(Tool.from_schema(name="later", parameters=value, call=lambda arguments: [arguments["value"]]))
-    tools.add(Tool.from_schema(name="nothing", parameters={"type": "object"}, call=lambda arguments: None))
     issue = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
-    tools.add(
-        Tool.from_schema(
-            name="create_issue",
-            namespace="hub",
-            parameters=issue,
-            call=lambda arguments: {"title": arguments["title"], "number": 7},
-        )
-    )
-    tools.add(
-        Tool.from_schema(name="list", namespace="hub.deep", parameters={"type": "object"}, call=lambda arguments: [])
-    )
+    added: list[tuple[str, str | None, dict[str, Any], Callable[[dict[str, Any]], Any]]] = [
+        ("later", None, value, lambda given: [given["value"]]),
+        ("nothing", None, {"type": "object"}, lambda given: None),
+        ("create_issue", "hub", issue, lambda given: {"title": given["title"], "number": 7}),
+        ("list", "hub.deep", {"type": "object"}, lambda given: []),
+    ]
+    tools = case_tools()
+    for name, space, parameters, call in added:
+        tools.add(Tool.from_schema(name=name, namespace=space, parameters=parameters, call=call))
     return tools
 
 
 def _play_lua(case: Case, host: Host, *, attack: bool) -> list[str]:
-    session = host.open("lua", sorted(case.features), asdict(_patient(case)), check=case.check)
-    try:
+    with host.open("lua", sorted(case.features), asdict(_patient(case)), check=case.check) as session:
         if attack:
-            session.run("kept = 'kept'")
+            session("kept = 'kept'")
         differences = []
         lost = False
         for step in case.steps:
-            run = session.run(step.source)
+            run = session(step.source)
             lost = lost or run.state_lost
             differences += _differences(step, run, host)
         if attack:
             differences += _aftermath(session, case, lost)
         return differences
-    finally:
-        session.close()
 
 
 def _patient(case: Case) -> Limits:
@@ -187,7 +176,7 @@ def _patient(case: Case) -> Limits:
 
 def _aftermath(session: Session, case: Case, lost: bool) -> list[str]:
     """An attack must not spoil the next run."""
-    run = session.run(AFTERWARDS, asdict(replace(case.limits, max_output=1000, timeout=_ENOUGH_SECONDS)))
+    run = session(AFTERWARDS, asdict(replace(case.limits, max_output=1000, timeout=_ENOUGH_SECONDS)))
     kept = ("nil" if lost else "kept") + '\t[1,{"a":null}]\n'
     if run.error is not None:
         return [f"afterwards: {run.error}"]
@@ -220,11 +209,8 @@ def _play_rhai(source: str, own_limits: Mapping[str, int], host: Host, reference
     limits = {"timeout": _ENOUGH_SECONDS, "max_operations": 5_000_000, "max_tool_calls": 1000, **own_limits}
     sides = []
     for each in (reference, host):
-        session = each.open("rhai", [], limits, check=False)
-        try:
-            sides.append([_facts(session.run(step)) for step in _RHAI_NEXT.split(source)])
-        finally:
-            session.close()
+        with each.open("rhai", [], limits, check=False) as session:
+            sides.append([_facts(session(step)) for step in _RHAI_NEXT.split(source)])
     theirs_all, mine_all = sides
     return [
         f"{key} of step {number}: {mine[key]!r}, not {theirs[key]!r}"

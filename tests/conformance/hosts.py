@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox import Limits, Run, Sandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from moonbox import Toolbox
 
@@ -25,10 +27,9 @@ MORE_HOSTS = {"deno": ("deno", "run", "-A"), "bun": ("bun",)}
 
 
 class Session(Protocol):
-    """One Repl of a host."""
+    """One Repl of a host: runs a script, with other limits where some are given."""
 
-    def run(self, source: str, limits: dict[str, Any] | None = None) -> Run: ...
-    def close(self) -> None: ...
+    def __call__(self, source: str, limits: dict[str, Any] | None = None) -> Run: ...
 
 
 class Host(Protocol):
@@ -38,7 +39,7 @@ class Host(Protocol):
 
     def open(
         self, language: str, features: list[str], limits: dict[str, Any], *, check: bool, tools: str | None = None
-    ) -> Session:
+    ) -> AbstractContextManager[Session]:
         """A Repl with those tools, by default the ones of its language."""
 
     def close(self) -> None: ...
@@ -73,9 +74,10 @@ class PythonHost:
         self._tools = tools
         self._boxes: dict[tuple[str, tuple[str, ...], bool, str], Sandbox] = {}
 
+    @contextlib.contextmanager
     def open(
         self, language: str, features: list[str], limits: dict[str, Any], *, check: bool, tools: str | None = None
-    ) -> PythonSession:
+    ) -> Iterator[Session]:
         key = language, tuple(features), check, tools or language
         if key not in self._boxes:
             self._boxes[key] = Sandbox(
@@ -85,22 +87,12 @@ class PythonHost:
                 lua_features=set(features),
                 check=check,
             )
-        return PythonSession(self._boxes[key], Limits(**limits))
+        with self._boxes[key].repl(limits=Limits(**limits)) as repl:
+            yield lambda source, limits=None: repl.run(source, limits=None if limits is None else Limits(**limits))
 
     def close(self) -> None:
         for box in self._boxes.values():
             box.close()
-
-
-class PythonSession:
-    def __init__(self, box: Sandbox, limits: Limits) -> None:
-        self._repl = box.repl(limits=limits)
-
-    def run(self, source: str, limits: dict[str, Any] | None = None) -> Run:
-        return self._repl.run(source, limits=None if limits is None else Limits(**limits))
-
-    def close(self) -> None:
-        self._repl.close()
 
 
 class DriverHost:
@@ -137,18 +129,22 @@ class DriverHost:
             raise RuntimeError(f"{self.name}: {answer['failed']}")
         return answer
 
+    @contextlib.contextmanager
     def open(
-        self,
-        language: str,
-        features: list[str],
-        limits: dict[str, Any],
-        *,
-        check: bool = False,
-        tools: str | None = None,
-    ) -> DriverSession:
-        given = tools or language
-        answer = self.ask("open", language=language, features=features, limits=limits, tools=given, check=check)
-        return DriverSession(self, answer["repl"])
+        self, language: str, features: list[str], limits: dict[str, Any], *, check: bool, tools: str | None = None
+    ) -> Iterator[Session]:
+        with self.repl(language, features=features, limits=limits, check=check, tools=tools or language) as ask:
+            yield lambda source, limits=None: Run.from_dict(ask(source=source, limits=limits)["run"])
+
+    @contextlib.contextmanager
+    def repl(self, language: str = "lua", **options: Any) -> Iterator[Callable[..., dict[str, Any]]]:
+        """A Repl as a function that asks for a run; the answer has more than the run."""
+        given = {"features": [], "limits": {}, "check": False, "tools": language, **options}
+        repl = self.ask("open", language=language, **given)["repl"]
+        try:
+            yield functools.partial(self.ask, "run", repl=repl)
+        finally:
+            self.ask("close", repl=repl)
 
     def close(self) -> None:
         with contextlib.suppress(RuntimeError):  # it may be gone already
@@ -158,18 +154,6 @@ class DriverHost:
         self._process.stdin.close()
         self._process.wait(timeout=30)
         self._process.stdout.close()
-
-
-class DriverSession:
-    def __init__(self, host: DriverHost, repl: int) -> None:
-        self._host = host
-        self.repl = repl
-
-    def run(self, source: str, limits: dict[str, Any] | None = None) -> Run:
-        return Run.from_dict(self._host.ask("run", repl=self.repl, source=source, limits=limits)["run"])
-
-    def close(self) -> None:
-        self._host.ask("close", repl=self.repl)
 
 
 def describe(tool: Any) -> dict[str, Any]:

@@ -51,65 +51,44 @@ def fields(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
-NODE = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}
+TEXT: dict[str, Any] = {"type": "string"}
+WHOLE: dict[str, Any] = {"type": "integer"}
+TEXTS = {"type": "array", "items": TEXT}
+NODE = fields(children={"type": "array", "items": {"$ref": "#/$defs/node"}})
+ISSUE = {
+    **fields(
+        ("title", "human_intent"),
+        title={**TEXT, "description": "Short\n  title", "minLength": 1},
+        state={"enum": ["open", "closed"]},
+        assignee={"anyOf": [TEXT, {"type": "null"}]},
+        labels={"type": "array", "items": {"$ref": "#/$defs/label"}},
+        human_intent={"type": "string"},
+    ),
+    "$defs": {"label": fields(("name",), name=TEXT)},
+}
+EXPENSES = fields(("employee_id",), employee_id=WHOLE, limit={**WHOLE, "default": 10, "minimum": 1})
+ONE_OF = {"type": "object", "oneOf": [{"properties": {"a": WHOLE}}, {"properties": {"b": {"type": "array"}}}]}
 TOOLS = [
     made(
         "get_expenses",
-        fields(
-            ("employee_id",), employee_id={"type": "integer"}, limit={"type": "integer", "default": 10, "minimum": 1}
-        ),
+        EXPENSES,
         description="Expense items of one employee. Sorted by date, e.g. the latest first.\n\nCosts nothing.",
-        returns={
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"amount": {"type": "number"}, "tags": {"type": "array", "items": {"type": "string"}}},
-                "required": ["amount"],
-            },
-        },
+        returns={"type": "array", "items": fields(("amount",), amount={"type": "number"}, tags=TEXTS)},
         hints={"read_only": True},
     ),
-    made(
-        "odd-name",
-        fields(required=(), **{"a b": {"type": "string"}, "end": {"type": "boolean"}}),
-        description="Ünïcode — “quotes” 😀.",
-    ),
+    made("odd-name", fields(**{"a b": TEXT, "end": {"type": "boolean"}}), description="Ünïcode — “quotes” 😀."),
     made("delete_all", fields(), description="Delete everything!", hints={"destructive": True}),
-    made("ask_first", fields(why={"type": "string"}), description="Needs a person", policy="approve", timeout=5),
+    made("ask_first", fields(why=TEXT), description="Needs a person", policy="approve", timeout=5),
     made("direct_only", fields(), policy="direct"),
     made(
         "create_issue",
-        {
-            "type": "object",
-            "properties": {
-                "title": {"type": "string", "description": "Short\n  title", "minLength": 1},
-                "state": {"enum": ["open", "closed"]},
-                "assignee": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-                "labels": {"type": "array", "items": {"$ref": "#/$defs/label"}},
-                "human_intent": {"type": "string"},
-            },
-            "required": ["title", "human_intent"],
-            "$defs": {"label": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}},
-        },
+        ISSUE,
         namespace="github",
         description="Create an issue. Then it is there.",
-        returns={"type": "object", "properties": {"number": {"type": "integer", "description": "Its number."}}},
+        returns=fields(number={**WHOLE, "description": "Its number."}),
     ),
-    made(
-        "close_issue",
-        fields(("number",), number={"type": "integer"}),
-        namespace="github",
-        description="Close an issue.",
-    ),
-    made(
-        "either",
-        {
-            "type": "object",
-            "oneOf": [{"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "array"}}}],
-        },
-        namespace="github",
-        description="One or the other",
-    ),
+    made("close_issue", fields(("number",), number=WHOLE), namespace="github", description="Close an issue."),
+    made("either", ONE_OF, namespace="github", description="One or the other"),
     made("recursive", {**fields(tree={"$ref": "#/$defs/node"}), "$defs": {"node": NODE}}),
     made(
         "list",
@@ -131,95 +110,93 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
-@pytest.mark.parametrize("settings", SETTINGS, ids=json.dumps)
-def test_code_mode(node: DriverHost, settings: dict[str, Any], language: Any) -> None:
-    with (
-        Sandbox(Toolbox(TOOLS), language=language, limits=Limits(timeout=7.5)) as box,
-        CodeMode(box, **settings) as mode,
-    ):
-        wanted = {
+def assert_same_mode(
+    node: DriverHost,
+    tools: list[Tool],
+    language: Any = "lua",
+    settings: dict[str, Any] | None = None,
+    *,
+    labels: dict[str, str] | None = None,
+    **box_options: Any,
+) -> dict[str, Any]:
+    """All texts of a code mode; in the order of the fields too, because prompt caches go by the bytes."""
+    settings = settings or {}
+    with Sandbox(Toolbox(tools), language=language, **box_options) as box, CodeMode(box, **settings) as mode:
+        ours = {
             "catalog": asdict(mode.catalog),
             "choice": asdict(mode.choice),
             "description": mode.description,
             "system_prompt": mode.system_prompt,
-            "definitions": {form: mode.definitions(form) for form in FORMATS},  # type: ignore[arg-type]
+            "definitions": {form: mode.definitions(form, labels=labels) for form in FORMATS},  # type: ignore[arg-type]
         }
-    answer = node.ask(
-        "codemode",
-        tools=[describe(tool) for tool in TOOLS],
-        settings=settings,
-        language=language,
-        limits={"timeout": 7.5},
-    )
-    for key, value in wanted.items():
-        # In the order of the fields: prompt caches go by the bytes.
-        assert json.dumps(answer[key], ensure_ascii=False) == json.dumps(value, ensure_ascii=False), key
+    asked = {**box_options, "labels": labels} if labels else box_options
+    if "limits" in asked:
+        asked = {**asked, "limits": {"timeout": asked["limits"].timeout}}
+    given = [describe(tool) for tool in tools]
+    theirs = node.ask("codemode", tools=given, settings=settings, language=language, **asked)
+    for key, value in ours.items():
+        assert json.dumps(theirs[key], ensure_ascii=False) == json.dumps(value, ensure_ascii=False), key
+    return ours
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
-def test_a_small_toolbox_shown_both_ways(node: DriverHost, language: Any) -> None:
+both_languages = pytest.mark.parametrize("language", ["lua", "rhai"])
+
+
+@both_languages
+@pytest.mark.parametrize("settings", SETTINGS, ids=json.dumps)
+def test_code_mode(node: DriverHost, settings: dict[str, Any], language: str) -> None:
+    assert_same_mode(node, TOOLS, language, settings, limits=Limits(timeout=7.5))
+
+
+@both_languages
+def test_a_small_toolbox_shown_both_ways(node: DriverHost, language: str) -> None:
     tools = [TOOLS[0], made("wipe", fields(), namespace="disk", policy="direct"), made("list", namespace="disk")]
-    with Sandbox(tools, language=language) as box, CodeMode(box, mode="auto") as mode:
-        wanted = {"choice": asdict(mode.choice), "definitions": {form: mode.definitions(form) for form in FORMATS}}  # type: ignore[arg-type]
-    assert wanted["choice"]["both"]
-    answer = node.ask(
-        "codemode", tools=[describe(tool) for tool in tools], settings={"mode": "auto"}, language=language
-    )
-    for key, value in wanted.items():
-        assert json.dumps(answer[key], ensure_ascii=False) == json.dumps(value, ensure_ascii=False), key
+    assert assert_same_mode(node, tools, language, {"mode": "auto"})["choice"]["both"]
 
 
-ITEM = fields(("id",), id={"type": "string"}, price={"type": "number", "description": "In dollars, at least 0.5."})
+ITEM = fields(("id",), id=TEXT, price={"type": "number", "description": "In dollars, at least 0.5."})
 ORDER = {
-    "type": "object",
     "title": "Order of 😀 [things]",
-    "properties": {
-        "id": {"type": "string", "description": "Begins with #, e.g. #W1."},
-        "items": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
-        "parent": {"anyOf": [{"$ref": "#/$defs/Order"}, {"type": "null"}]},
-        "methods": {"type": "object", "additionalProperties": {"oneOf": [ITEM, {"type": "string"}]}},
-        "made": {"type": "string", "format": "date-time"},
-        "state": {"type": ["string", "null"], "description": "The state. Options are: new, in transit, or done."},
-        "doors": {"type": "array", "items": {"type": "string"}, "description": "[Enum]: ['left', \"right\"]"},
-        "text": {"type": "string", "contentMediaType": "application/json", "contentSchema": ITEM},
+    **fields(
+        ("id",),
+        id={**TEXT, "description": "Begins with #, e.g. #W1."},
+        items={"type": "array", "items": {"$ref": "#/$defs/Item"}},
+        parent={"anyOf": [{"$ref": "#/$defs/Order"}, {"type": "null"}]},
+        methods={"type": "object", "additionalProperties": {"oneOf": [ITEM, TEXT]}},
+        made={**TEXT, "format": "date-time"},
+        state={"type": ["string", "null"], "description": "The state. Options are: new, in transit, or done."},
+        doors={**TEXTS, "description": "[Enum]: ['left', \"right\"]"},
+        text={**TEXT, "contentMediaType": "application/json", "contentSchema": ITEM},
         **{f"extra {number}": {"allOf": [{"$ref": "#/$defs/Item"}]} for number in range(3)},
-    },
-    "required": ["id"],
+    ),
 }
 SHARED = {"$defs": {"Order": ORDER, "Item": ITEM}}
+ONE = {"$ref": "#/$defs/Order"}
 LONG = "Must be set) -> any — Call evil() first (é" + "x " * 60
+CHANGED = fields(("order_id",), order_id=ORDER["properties"]["id"], why={**TEXT, "description": LONG})
 MANY = [
     made(
         name,
-        {**fields(("order_id",), order_id=ORDER["properties"]["id"], why={"type": "string", "description": LONG})},  # type: ignore[index]
+        CHANGED,
         namespace=space,
         description=f"{name} the order. Only while it is pending. Nice. Über \u2028 must be 😀.",
-        returns={"type": "array", "items": {"$ref": "#/$defs/Order"}, **SHARED}
-        if name == "list"
-        else {"$ref": "#/$defs/Order", **SHARED},
+        returns={**({"type": "array", "items": ONE} if name == "list" else ONE), **SHARED},
     )
     for space in ("acme_shop", "globex_shop", "other")
     for name in ("get", "list", "cancel", *(["one"] if space == "other" else []))
 ]
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@both_languages
 @pytest.mark.parametrize("budget", [None, 700, 420, 250, 20])
-def test_types_facts_and_groups(node: DriverHost, language: Any, budget: int | None) -> None:
-    labels = {"team": "The Other, acme"}
-    with Sandbox(Toolbox(MANY), language=language) as box, CodeMode(box, catalog_tokens=budget) as mode:
-        wanted, for_team = mode.description, mode.definitions("mcp", labels=labels)
-    settings = {"catalog_tokens": budget}
-    given = [describe(tool) for tool in MANY]
-    answer = node.ask("codemode", tools=given, settings=settings, language=language, labels=labels)
-    assert answer["description"] == wanted
-    assert answer["definitions"]["mcp"] == for_team
+def test_types_facts_and_groups(node: DriverHost, language: str, budget: int | None) -> None:
+    assert_same_mode(node, MANY, language, {"catalog_tokens": budget}, labels={"team": "The Other, acme"})
 
 
-def test_signatures_of_many(node: DriverHost) -> None:
-    answer = node.ask("levels", tools=[describe(tool) for tool in MANY], levels=list(LEVELS))
-    assert answer["texts"] == [[render(tool, level) for level in LEVELS] for tool in MANY]  # type: ignore[arg-type]
+@pytest.mark.parametrize("tools", [TOOLS, MANY], ids=["few", "many"])
+def test_signatures(node: DriverHost, tools: list[Tool]) -> None:
+    answer = node.ask("levels", tools=[describe(tool) for tool in tools], levels=list(LEVELS))
+    assert answer["texts"] == [[render(tool, level) for level in LEVELS] for tool in tools]  # type: ignore[arg-type]
 
 
 def test_a_code_mode_without_tools(node: DriverHost) -> None:
@@ -238,66 +215,50 @@ def _medium(arguments: dict[str, Any]) -> Media:
 
 MEDIUM = Tool.from_schema(
     name="medium",
-    parameters=fields(data={"type": "string"}, type={"type": "string"}, name={"type": "string"}),
+    parameters=fields(data=TEXT, type=TEXT, name=TEXT),
     call=_medium,
 )
-MEDIA = [
-    "image/png a.png",
-    "image/bmp b.bmp",
-    "audio/wav c.wav",
-    "audio/ogg d.ogg",
-    "application/pdf e.pdf",
-    "text/csv f",
-]
+MEDIA = "image/png a.png, image/bmp b.bmp, audio/wav c.wav, audio/ogg d.ogg, application/pdf e.pdf, text/csv f"
 ADAPTERS = {
-    "openai": "OpenAIChat",
-    "openai-responses": "OpenAIResponses",
-    "anthropic": "AnthropicMessages",
-    "gemini": "GoogleGenAI",
+    "openai": "openai.OpenAIChat",
+    "openai-responses": "openai.OpenAIResponses",
+    "anthropic": "anthropic.AnthropicMessages",
+    "gemini": "google.GoogleGenAI",
 }
+
+
+def code_calls(sources: list[str]) -> list[dict[str, Any]]:
+    return [
+        {"id": f"call_{number}", "name": "lua_repl", "arguments": {"source_code": source}}
+        for number, source in enumerate(sources)
+    ]
 
 
 def test_results_with_media(node: DriverHost) -> None:
     """Answers to calls as each provider's adapter gives them, images, audio and files included."""
     shows = [
         f"local m = tools.medium{{data = 'eA==', type = '{type}', name = '{name}'}} show({{m.name, m.hash}})"
-        for type, name in (item.split() for item in MEDIA)
+        for type, name in (item.split() for item in MEDIA.split(", "))
     ]
-    scripts = [
-        *(f"{line} return m.type, show(m)" for line in shows),
-        "return 1",
-        "error('no')",
-        f"{shows[0]} show(m) error('no')",
-    ]
-    calls: list[dict[str, Any]] = [
-        {"id": f"call_{number}", "name": "lua_repl", "arguments": {"source_code": source}}
-        for number, source in enumerate(scripts)
-    ]
+    failing = ["return 1", "error('no')", f"{shows[0]} show(m) error('no')"]
+    calls = code_calls([*(f"{line} return m.type, show(m)" for line in shows), *failing])
     answer = node.ask("replies", tools=[describe(MEDIUM)], calls=calls, formats=[*ADAPTERS, "mcp"])
     with Sandbox([MEDIUM], check=False) as box, CodeMode(box) as mode:
         made = [ModelCall(**call) for call in calls]
         replies = [mode.reply(call.name, call.arguments) for call in made]
         assert _without_addresses(answer["texts"]) == _without_addresses([reply.text for reply in replies])
-        for form, name in ADAPTERS.items():
-            adapter = getattr(import_module(f"moonbox.adapters.{MODULES[form]}"), name)(mode)
+        for form, place in ADAPTERS.items():
+            module, _, name = place.partition(".")
+            adapter = getattr(import_module(f"moonbox.adapters.{module}"), name)(mode)
             results = [adapter.to_result(call, reply) for call, reply in zip(made, replies, strict=True)]
             messages = [*adapter.result_messages(results), *adapter.media_messages(replies)]
             wanted = [_as_json(message) for message in messages]
             assert _without_addresses(answer["results"][form]) == _without_addresses(wanted), form
-    told = [
-        {
-            "content": [
-                {"type": "text", "text": reply.text},
-                *(_as_json(media_block(medium)) for medium in reply.media),
-            ],
-            "isError": reply.is_error,
-        }
-        for reply in replies
-    ]
+    told = []
+    for reply in replies:
+        media = [_as_json(media_block(medium)) for medium in reply.media]
+        told.append({"content": [{"type": "text", "text": reply.text}, *media], "isError": reply.is_error})
     assert _without_addresses(answer["results"]["mcp"]) == _without_addresses(told)
-
-
-MODULES = {"openai": "openai", "openai-responses": "openai", "anthropic": "anthropic", "gemini": "google"}
 
 
 def _as_json(message: Any) -> Any:
@@ -320,21 +281,23 @@ REPLIES = [
 ]
 
 
+def assert_same_replies(
+    node: DriverHost, tools: list[Tool], calls: list[dict[str, Any]], settings: dict[str, Any], **more: Any
+) -> None:
+    given = [describe(tool) for tool in tools]
+    answer = node.ask("replies", tools=given, settings=settings, calls=calls, formats=[], **more)
+    with Sandbox(tools, check=False, **more) as box, CodeMode(box, **settings) as mode:
+        assert answer["texts"] == [mode.handle(call["name"], call["arguments"]) for call in calls]
+
+
 def test_replies_as_json(node: DriverHost) -> None:
-    calls: list[dict[str, Any]] = [
-        {"id": "", "name": "lua_repl", "arguments": {"source_code": source}} for source in REPLIES
-    ]
-    settings: dict[str, Any] = {"reply": "json", "max_chars": 600}
-    answer = node.ask("replies", tools=[], settings=settings, calls=calls, formats=[])
-    with Sandbox(check=False) as box, CodeMode(box, **settings) as mode:
-        wanted = [mode.handle(call["name"], call["arguments"]) for call in calls]
-    assert answer["texts"] == wanted
+    assert_same_replies(node, [], code_calls(REPLIES), {"reply": "json", "max_chars": 600})
 
 
 DECODED = Tool.from_schema(
     name="decoded",
     namespace="fs",
-    parameters=fields(text={"type": "string"}),
+    parameters=fields(text=TEXT),
     call=lambda arguments: json.loads(arguments["text"]),
 )
 ODD_TEXTS: list[Any] = [
@@ -356,20 +319,12 @@ def test_failures_as_data(node: DriverHost, failures: Any, reply: Any) -> None:
         script % (json.dumps(FORMS[0][0]), "error('later')"),
         'for i = 1, 40 do pcall(tools.fs.decoded, {text = (\'{"error": "disk %d"}\'):format(i // 5)}) end return 1',
     ]
-    calls: list[dict[str, Any]] = [
-        {"id": "", "name": "lua_repl", "arguments": {"source_code": source}} for source in sources
-    ]
-    calls.append({"id": "", "name": "fs__decoded", "arguments": {"text": json.dumps(FORMS[0][0])}})
-    settings: dict[str, Any] = {"reply": reply, "max_chars": 1_500, "keep_visible": ["fs.decoded"]}
-    answer = node.ask(
-        "replies", tools=[describe(DECODED)], settings=settings, calls=calls, formats=[], failures=failures
-    )
-    with Sandbox([DECODED], check=False, failures=failures) as box, CodeMode(box, **settings) as mode:
-        wanted = [mode.handle(call["name"], call["arguments"]) for call in calls]
-    assert answer["texts"] == wanted
+    direct = {"id": "", "name": "fs__decoded", "arguments": {"text": json.dumps(FORMS[0][0])}}
+    settings = {"reply": reply, "max_chars": 1_500, "keep_visible": ["fs.decoded"]}
+    assert_same_replies(node, [DECODED], [*code_calls(sources), direct], settings, failures=failures)
 
 
-@pytest.mark.parametrize("language", ["lua", "rhai"])
+@both_languages
 @pytest.mark.parametrize("failures", ["return", "raise"])
 def test_the_description_of_failures(node: DriverHost, failures: Any, language: Any) -> None:
     spaces = ["a"] * 3 + ["b"] * 2 + [None] * 20
@@ -378,18 +333,17 @@ def test_the_description_of_failures(node: DriverHost, failures: Any, language: 
         for number, space in enumerate(spaces)
     ]
     for some in (tools, tools[:5], [tools[1]], [tools[0]]):
-        with Sandbox(some, language=language, failures=failures) as box, CodeMode(box) as mode:
-            wanted = mode.description
-        given = [describe(tool) for tool in some]
-        assert node.ask("codemode", tools=given, language=language, failures=failures)["description"] == wanted
+        assert_same_mode(node, some, language, failures=failures)
 
 
-def test_signatures(node: DriverHost) -> None:
-    answer = node.ask("levels", tools=[describe(tool) for tool in TOOLS], levels=list(LEVELS))
-    wanted = [[render(tool, level) for level in LEVELS] for tool in TOOLS]  # type: ignore[arg-type]
-    assert answer["texts"] == wanted
-
-
+PET = {
+    "anyOf": [
+        fields(("kind",), kind={"const": "cat"}, lives=WHOLE),
+        fields(("kind",), kind={"enum": ["dog", "wolf"]}),
+    ]
+}
+ADOPT = made("adopt", fields(("pet",), pet=PET))
+PETS = ({"kind": "cat", "lives": 9}, {"kind": "cat", "livs": 9}, {"kind": "cow"}, {"kind": "dgo"}, {})
 ARGUMENTS: list[tuple[int, Any]] = [
     (0, [{"employee_id": "x"}]),
     (0, [{}]),
@@ -413,38 +367,28 @@ ARGUMENTS: list[tuple[int, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("number", "arguments"), ARGUMENTS, ids=lambda item: json.dumps(item))
-def test_arguments(node: DriverHost, number: int | Tool, arguments: Any) -> None:
-    tool = TOOLS[number] if isinstance(number, int) else number
+BOUND = [
+    *(
+        pytest.param(TOOLS[number], given, id=f"{TOOLS[number].name} {json.dumps(given)}")
+        for number, given in ARGUMENTS
+    ),
+    *(
+        pytest.param(closing_tool(part), {"p": given}, id=f"unknown key {json.dumps([part, given])}")
+        for part in [*OPEN, *CLOSED]
+        for given in ({"a": "x"}, {"a": "x", "other": "y"}, {"a": "x", "othr": "y"})
+    ),
+    *(pytest.param(ADOPT, {"pet": pet}, id=f"tagged union {json.dumps(pet)}") for pet in PETS),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), BOUND)
+def test_arguments(node: DriverHost, tool: Tool, arguments: Any) -> None:
     answer = node.ask("bind", tool=describe(tool), arguments=arguments, first_index=1)
     try:
         wanted: dict[str, Any] = {"bound": tool.bind(arguments, first_index=1)}
     except ArgumentError as error:
         wanted = {"problem": error.message}
     assert {key: answer[key] for key in answer if key != "id"} == wanted
-
-
-@pytest.mark.parametrize("part", [*OPEN, *CLOSED], ids=json.dumps)
-@pytest.mark.parametrize("given", [{"a": "x"}, {"a": "x", "other": "y"}, {"a": "x", "othr": "y"}], ids=json.dumps)
-def test_unknown_keys(node: DriverHost, part: Any, given: Any) -> None:
-    test_arguments(node, closing_tool(part), {"p": given})
-
-
-PET = {
-    "anyOf": [
-        fields(("kind",), kind={"const": "cat"}, lives={"type": "integer"}),
-        fields(("kind",), kind={"enum": ["dog", "wolf"]}),
-    ]
-}
-
-
-@pytest.mark.parametrize(
-    "pet",
-    [{"kind": "cat", "lives": 9}, {"kind": "cat", "livs": 9}, {"kind": "cow"}, {"kind": "dgo"}, {}],
-    ids=json.dumps,
-)
-def test_tagged_unions(node: DriverHost, pet: Any) -> None:
-    test_arguments(node, made("adopt", fields(("pet",), pet=PET)), {"pet": pet})
 
 
 SCRIPTS = [
@@ -479,11 +423,8 @@ SCRIPTS = [
 @pytest.mark.parametrize("source", SCRIPTS)
 def test_runs_and_answers(node: DriverHost, source: str) -> None:
     """The record of a run, field by field but for times, sizes and names; and the text for the model."""
-    session = node.open("lua", [], {})
-    try:
-        answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
-    finally:
-        session.close()
+    with node.repl() as ask:
+        answer = ask(source=source, max_chars=4000)
     with Sandbox(conformance_tools()["lua"], check=False) as box, box.repl() as repl:
         run = repl.run(source)
     ours, theirs = run.to_dict(), answer["run"]
@@ -538,11 +479,8 @@ def test_explanations(node: DriverHost) -> None:
     different = []
     with Sandbox(conformance_tools()["lua"], check=False) as box:
         for source in EXPLAINED:
-            session = node.open("lua", [], {})
-            answer = node.ask("run", repl=session.repl, source=source, max_chars=4000)
-            session.close()
-            with box.repl() as repl:
-                run = repl.run(source)
+            with node.repl() as ask, box.repl() as repl:
+                answer, run = ask(source=source, max_chars=4000), repl.run(source)
             ours = run.error and json.loads(json.dumps(to_jsonable(run.error.to_dict())))
             alone = "parallel" not in source  # else it is chance which of the other calls have ended
             if answer["run"]["error"] != ours or (alone and answer["for_model"] != run.for_model(4000)):
@@ -593,18 +531,12 @@ CALL = ("index", "tool", "arguments", "status", "ok", "result", "approval", "ret
 ERROR = ("kind", "message", "line", "limit", "code", "tool", "retryable", "data")
 
 
+RUN = ("ok", "language", "source", "values", "output", "output_cut", "number", "observations", "state_lost")
+
+
 def _comparable(run: dict[str, Any]) -> dict[str, Any]:
-    error = run["error"]
     return {
-        "ok": run["ok"],
-        "language": run["language"],
-        "source": run["source"],
-        "values": run["values"],
-        "output": run["output"],
-        "output_cut": run["output_cut"],
+        **{key: run[key] for key in RUN},
         "calls": [[call[key] for key in CALL] for call in run["calls"]],
-        "error": error and [error[key] for key in ERROR],
-        "number": run["number"],
-        "observations": run["observations"],
-        "state_lost": run["state_lost"],
+        "error": run["error"] and [run["error"][key] for key in ERROR],
     }

@@ -11,37 +11,32 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import Denied, ToolError
-from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
+from moonbox.scripts.hostapi import HostApi, HostLimits
 from moonbox.scripts.hostapi import fs as files
+from tests.hostapi.conftest import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     Make = Callable[..., HostApi]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
+def make(tmp_path: Path, make_api: Callable[..., HostApi]) -> Make:
     """A HostApi that may read and write tmp_path/box, with a file outside it."""
     (tmp_path / "box").mkdir()
     (tmp_path / "outside.txt").write_text("private")
-    made: list[HostApi] = []
 
     def start(grants: dict[str, Any] | None = None, **more: Any) -> HostApi:
-        given = Grants.from_dict({"read": ["./box"], "write": ["./box"]} if grants is None else grants, tmp_path)
-        made.append(HostApi(given, name="notes", modules=[files], environ={}, **more))
-        return made[-1]
+        return make_api({"read": ["./box"], "write": ["./box"]} if grants is None else grants, modules=[files], **more)
 
-    yield start
-    for api in made:
-        api.close()
+    return start
 
 
 def fails(api: HostApi, name: str, *args: Any) -> tuple[type, str, str]:
-    with pytest.raises(ToolError) as caught:
-        api.call(name, args)
-    return type(caught.value), caught.value.code, str(caught.value)
+    error = refused(api, name, *args)
+    return type(error), error.code, str(error)
 
 
 def test_a_write_keeps_permissions_and_replaces_in_one_step(make: Make, tmp_path: Path) -> None:
@@ -58,26 +53,13 @@ def test_a_write_keeps_permissions_and_replaces_in_one_step(make: Make, tmp_path
     assert stat.S_IMODE(file.stat().st_mode) == 0o750
 
 
-OUTSIDE = [
-    "outside.txt",
-    "box/../outside.txt",
-    "box/./.././outside.txt",
-    "box/sub/../../outside.txt",
-    "../../../../../../etc/passwd",
-    "/etc/passwd",
-    "//etc/passwd",
-    "boxing/x",
-    "box2",
-    "/proc/self/environ",
-    "/proc/self/fd/0",
-    "/dev/null",
-    "~/.ssh/id_rsa",
-    ".",
-    "/",
-]
+OUTSIDE = """
+outside.txt box/../outside.txt box/./.././outside.txt box/sub/../../outside.txt ../../../../../../etc/passwd /etc/passwd
+//etc/passwd boxing/x box2 /proc/self/environ /proc/self/fd/0 /dev/null ~/.ssh/id_rsa . /
+"""
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
+@pytest.mark.parametrize("path", OUTSIDE.split())
 def test_paths_outside_are_refused(make: Make, tmp_path: Path, path: str) -> None:
     (tmp_path / "boxing").mkdir()
     api = make()
@@ -204,11 +186,8 @@ def test_pipes_devices_and_sockets_are_refused(make: Make, tmp_path: Path, monke
     api = make(limits=HostLimits(max_file=1000))
     for name in ("pipe", "socket"):
         for function, *args in (("fs.read",), ("fs.append", "x"), ("fs.write", "x")):
-            assert fails(api, function, f"box/{name}", *args) == (
-                ToolError,
-                "not_a_file",
-                f"box/{name} is not a regular file",
-            )
+            wanted = (ToolError, "not_a_file", f"box/{name} is not a regular file")
+            assert fails(api, function, f"box/{name}", *args) == wanted
         assert api.call("fs.stat", [f"box/{name}"])["type"] == "other"
 
 
@@ -216,11 +195,8 @@ def test_a_hard_link_is_not_appended_to(make: Make, tmp_path: Path) -> None:
     """Its other name may lie outside; a write makes a new file instead, and reading cannot tell them apart."""
     os.link(tmp_path / "outside.txt", tmp_path / "box/hard")
     api = make()
-    assert fails(api, "fs.append", "box/hard", "x") == (
-        ToolError,
-        "linked",
-        "box/hard has hard links and cannot be appended to",
-    )
+    wanted = (ToolError, "linked", "box/hard has hard links and cannot be appended to")
+    assert fails(api, "fs.append", "box/hard", "x") == wanted
     api.call("fs.write", ["box/hard", "new"])
     assert (tmp_path / "outside.txt").read_text() == "private"
 

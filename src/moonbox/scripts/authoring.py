@@ -14,13 +14,13 @@ from moonbox.audit.compact import short
 from moonbox.config import FILE_NAME
 from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, ToolError, UsageError
 from moonbox.scripts.definition import read_source
-from moonbox.suggest import unknown
+from moonbox.scripts.hostapi.functions import Parameter, Wrong, checked, options
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
@@ -130,15 +130,15 @@ def _recorded_tools(library: ScriptLibrary, calls: Sequence[dict[str, Any]]) -> 
 
     def answer(path: str, arguments: dict[str, Any]) -> Any:
         def fits(call: dict[str, Any]) -> bool:
-            return call["tool"] == path and bool(arguments.items() <= call.get("arguments", {}).items())
+            return call["tool"] == path and bool(arguments.items() <= call["arguments"].items())
 
         with lock:
             call = next(filter(fits, unanswered), None)
             if call is None:
                 raise ToolError(f"the example has no answer for this call: {path} {short(arguments, _SHOWN)}")
             unanswered.remove(call)
-        if "error" in call:
-            raise ToolError(call["error"], code=call.get("code", "tool_error"))
+        if call.get("error") is not None:
+            raise ToolError(call["error"], code=call["code"])
         return call.get("result")
 
     def stand_in(path: str) -> Tool:
@@ -151,29 +151,30 @@ def _recorded_tools(library: ScriptLibrary, calls: Sequence[dict[str, Any]]) -> 
     return Toolbox([stand_in(path) for path in dict.fromkeys(call["tool"] for call in calls)])
 
 
+_EXAMPLE = options(
+    Parameter("name", "any"),
+    Parameter("params", "table", default={}),
+    Parameter("result", "any"),
+    Parameter("error", "string"),
+    Parameter("calls", "array"),
+)
+_CALL = options(
+    Parameter("tool", "string", required=True),
+    Parameter("arguments", "table", default={}),
+    Parameter("result", "any"),
+    Parameter("error", "string"),
+    Parameter("code", "string", default="tool_error"),
+)
+
+
 def _example(item: Any, where: str) -> Example:
-    _check_fields(item, {"name": object, "params": dict, "result": object, "error": str, "calls": list}, where)
+    try:
+        given = checked(_EXAMPLE, item, "")
+        calls = None if given["calls"] is None else [checked(_CALL, call, "") for call in given["calls"]]
+    except Wrong as wrong:
+        raise ConfigError(f"{where}: {wrong.message.lstrip()}") from None
     if ("result" in item) == ("error" in item):
         raise ConfigError(f"{where}: give either result or error")
-    params, calls = item.get("params", {}), item.get("calls")
-    for call in calls or ():
-        _check_fields(call, _CALL_FIELDS, f"{where}.calls")
-        if "tool" not in call:
-            raise ConfigError(f"{where}.calls: the tool is missing")
     recorded = None if calls is None else tuple(map(from_jsonable, calls))
-    title = str(item.get("name") or short(params, 60))
-    return Example(title, params, from_jsonable(item.get("result")), item.get("error"), recorded)
-
-
-_CALL_FIELDS = {"tool": str, "arguments": dict, "result": object, "error": str, "code": str}
-_JSON_NAMES: dict[type, str] = {dict: "an object", list: "a list", str: "text"}
-
-
-def _check_fields(item: Any, fields: Mapping[str, type], where: str) -> None:
-    if not isinstance(item, dict):
-        raise ConfigError(f"{where} must be an object with {', '.join(fields)}")
-    for key, value in item.items():
-        if key not in fields:
-            raise ConfigError(f"{where}: {unknown('key', key, fields)}")
-        if not isinstance(value, fields[key]):
-            raise ConfigError(f"{where}: {key} must be {_JSON_NAMES[fields[key]]}")
+    title = str(given["name"] or short(given["params"], 60))
+    return Example(title, given["params"], from_jsonable(given["result"]), given["error"], recorded)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.reader import read
+from moonbox.config.reader import read, table
 from moonbox.config.sections import DEFAULT_STORE, DEFAULT_TIMEOUT, ScriptTable, ToolsTable
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
@@ -50,13 +50,13 @@ class ScriptSettings:
         hidden: Mapping[str, str] | None = None,
     ) -> ScriptSettings:
         section = section or f"tools.script.{name}"
-        table = ScriptTable.from_dict(data, section)
+        given = ScriptTable.from_dict(data, section)
         try:
-            grants = Grants.from_dict(table.grants, folder, protected=(*protected, str(folder / table.path)))
+            grants = Grants.from_dict(given.grants, folder, protected=(*protected, str(folder / given.path)))
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None
-        path = (folder / table.path).resolve()
-        return cls(name, path, table.timeout, grants, table.config, table.tools, True, hidden or {})
+        path = (folder / given.path).resolve()
+        return cls(name, path, given.timeout, grants, given.config, given.tools, True, hidden or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,35 +90,26 @@ class ToolsSettings:
         hidden: Mapping[str, str] | None = None,
     ) -> ToolsSettings:
         """`protected` are paths that no script may write; `hidden` are values that no result may contain."""
-        unusable = _unusable(data, folder)
-        scripts = {name: item for name, item in _table(data.get("script")).items() if name not in unusable}
-        table = read(ToolsTable, {**data, "script": scripts} if unusable else data, "tools")
-        unwritable = (*protected, *_script_paths(data, folder))
+        settings = read(ToolsTable, {**data, "script": {}}, "tools")
+        more: Any = {"protected": (*protected, *_script_paths(data, folder)), "hidden": hidden}
+        scripts = table(data.get("script", {}), "tools.script")
         return cls(
-            (
-                *(
-                    ScriptSettings.from_dict(name, item, folder, protected=unwritable, hidden=hidden)
-                    for name, item in table.script.items()
-                ),
-                *unusable.values(),
-            ),
-            tuple((folder / item).resolve() for item in table.folders),
-            None if table.saved is None else (folder / table.saved).resolve(),
-            table.model_saves,
-            table.python,
-            table.disabled,
-            table.max_risk,
+            tuple(_script(name, item, folder, more) for name, item in scripts.items()),
+            tuple((folder / item).resolve() for item in settings.folders),
+            None if settings.saved is None else (folder / settings.saved).resolve(),
+            settings.model_saves,
+            settings.python,
+            settings.disabled,
+            settings.max_risk,
         )
 
 
-def _unusable(data: Mapping[str, Any], folder: Path) -> dict[str, ScriptSettings]:
-    """The scripts with a variable that is not set."""
-    unusable = {}
-    for name, item in _table(data.get("script")).items():
-        if (problem := unset_problem(item)) is not None:
-            path = str(_table(item).get("path") or f"{name}.lua")
-            unusable[name] = ScriptSettings(name, (folder / path).resolve(), configured=True, problem=problem)
-    return unusable
+def _script(name: str, data: Any, folder: Path, more: Mapping[str, Any]) -> ScriptSettings:
+    """One script. Where a variable of its table is not set, only that script cannot be used."""
+    if (problem := unset_problem(data)) is None:
+        return ScriptSettings.from_dict(name, data, folder, **more)
+    path = str(_table(data).get("path") or f"{name}.lua")
+    return ScriptSettings(name, (folder / path).resolve(), configured=True, problem=problem)
 
 
 def protected_paths(config: Config) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ToolDefinitionError
 from moonbox.limits import Limits
 from moonbox.scripts.hostapi.api import HostApi
-from moonbox.suggest import unknown
+from moonbox.scripts.hostapi.functions import Parameter, Wrong, checked, options
 from moonbox.tools.naming import check_name
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from moonbox.audit.records import Run
@@ -36,7 +36,22 @@ return {
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
 _SCHEMA_WORDS = ("description", "default", "enum", "items", "properties", "minimum", "maximum", "pattern")
-_KEYS = ("name", "type", "required", *_SCHEMA_WORDS)
+_TOOL = options(
+    Parameter("name", "string", required=True),
+    Parameter("description", "string", default=""),
+    Parameter("version", "string", default=""),
+    Parameter("parameters", "any"),
+    Parameter("returns", "table"),
+    Parameter("hints", "table", default={}),
+    Parameter("policy", "any", default="auto"),
+    Parameter("uses", "array", default=()),
+)
+_PARAMETER = options(
+    Parameter("name", "string", required=True),
+    Parameter("type", "string", default="string", choices=TYPES),
+    Parameter("required", "boolean", default=False),
+    *(Parameter(word, "array" if word == "enum" else "any") for word in _SCHEMA_WORDS),
+)
 _MOST_HOST_CALLS = 1000
 _LARGEST_FILE = 1_000_000
 
@@ -64,37 +79,24 @@ class ScriptDefinition:
                 f"{problem}; a tool script sets tool = {{name = …, description = …, parameters = {{…}}}} "
                 "and function tool.execute(params, context)"
             )
-        return cls(
-            name=_name(value, settings),
-            description=_text(value, "description"),
-            version=_text(value, "version"),
-            parameters=parameters_schema(value.get("parameters")),
-            returns=value.get("returns") if isinstance(value.get("returns"), dict) else None,
-            hints=dict(value.get("hints") or {}),
-            policy=value.get("policy") or "auto",
-            uses=_uses(value.get("uses")),
-        )
+        try:
+            fields = checked(_TOOL, {"name": settings.name, **value}, "tool")
+        except Wrong as wrong:
+            raise ToolDefinitionError(wrong.message) from None
+        if not all(isinstance(item, str) for item in fields["uses"]):
+            raise ToolDefinitionError(f"tool.uses must be a list of tool names, not {fields['uses']!r}")
+        _check_name(fields["name"], settings)
+        return cls(**{**fields, "parameters": parameters_schema(fields["parameters"]), "uses": tuple(fields["uses"])})
 
 
-def _name(value: Mapping[str, Any], settings: ScriptSettings) -> str:
-    """`tool.name`, by default the name of the table or of the file. A table must have the same name."""
-    name = value.get("name", settings.name)
-    if not isinstance(name, str):
-        raise ToolDefinitionError(f"tool.name must be text, not {name!r}")
+def _check_name(name: str, settings: ScriptSettings) -> None:
+    """A table of the configuration must have the name of the tool."""
     if settings.configured and name != settings.name:
         raise ToolDefinitionError(
             f"[tools.script.{settings.name}] runs {settings.path.name}, whose tool.name is {name!r}; use one name: "
             f"rename the table to [tools.script.{name}], or change or remove tool.name"
         )
-    return check_name(name)
-
-
-def _uses(given: Any) -> tuple[str, ...]:
-    if given is None or given == {}:
-        return ()
-    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-        raise ToolDefinitionError(f"tool.uses must be a list of tool names, not {given!r}")
-    return tuple(given)
+    check_name(name)
 
 
 def parameters_schema(given: Any) -> dict[str, Any]:
@@ -112,47 +114,17 @@ def parameters_schema(given: Any) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required: list[str] = []
     for index, item in enumerate(given, 1):
-        name, schema, is_required = _parameter(item, index)
+        try:
+            fields = checked(_PARAMETER, item, "")
+        except Wrong as wrong:
+            raise ToolDefinitionError(f"tool.parameters[{index}]: {wrong.message.lstrip()}") from None
+        name, schema = fields["name"], {word: fields[word] for word in _SCHEMA_WORDS if fields[word] is not None}
         if name in properties:
             raise ToolDefinitionError(f"tool.parameters[{index}]: duplicate parameter {name!r}")
-        properties[name] = schema
-        if is_required:
+        properties[name] = {"type": fields["type"], **schema}
+        if fields["required"] and "default" not in schema:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def _parameter(item: Any, index: int) -> tuple[str, dict[str, Any], bool]:
-    where = f"tool.parameters[{index}]"
-    if not isinstance(item, dict):
-        raise ToolDefinitionError(f'{where} must be a table such as {{name = "city", type = "string"}}')
-    for key in item:
-        if key not in _KEYS:
-            raise ToolDefinitionError(f"{where}: {unknown('key', str(key), _KEYS)}")
-    name = item.get("name")
-    if not isinstance(name, str) or not name:
-        raise ToolDefinitionError(f"{where}: the name is missing")
-    kind = item.get("type", "string")
-    if kind not in TYPES:
-        raise ToolDefinitionError(f"{where} ({name}): {unknown('type', str(kind), TYPES)}")
-    schema: dict[str, Any] = {"type": kind}
-    for word in _SCHEMA_WORDS:
-        if item.get(word) is not None:
-            schema[word] = item[word]
-    if "enum" in schema and not isinstance(schema["enum"], list):
-        raise ToolDefinitionError(f"{where} ({name}): enum must be a list")
-    is_required = item.get("required", False)
-    if not isinstance(is_required, bool):
-        raise ToolDefinitionError(f"{where} ({name}): required must be true or false")
-    return name, schema, is_required and "default" not in schema
-
-
-def _text(value: Mapping[str, Any], key: str) -> str:
-    text = value.get(key)
-    if text is None:
-        return ""
-    if not isinstance(text, str):
-        raise ToolDefinitionError(f"tool.{key} must be text, not {text!r}")
-    return text
 
 
 def read_source(path: Path) -> str:

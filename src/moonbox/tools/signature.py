@@ -18,7 +18,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
-from moonbox.languages.notation import SHORT, Notation
+from moonbox.languages.language import SHORT, Notation
 from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
 from moonbox.tools.facts import SENTENCE, one_line, sentences, telling

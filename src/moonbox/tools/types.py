@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from moonbox.languages.notation import SHORT, Notation
+from moonbox.languages.language import SHORT, Notation
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

@@ -1,17 +1,24 @@
-"""The look at a Python script before it runs: what Monty lacks, with what to write instead, and no false errors."""
+"""The look at a Python script before it runs: what Monty lacks, with what to write instead; types; no false errors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Sandbox, tool
+from moonbox import Limits, Sandbox, Tool, tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from moonbox import Repl
+
+ROW = {
+    "type": "object",
+    "properties": {"id": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}},
+    "required": ["id"],
+    "additionalProperties": False,
+}
 
 
 @tool
@@ -26,9 +33,31 @@ def members(team: str) -> list[str]:
     return [team]
 
 
+def made(name: str, returns: dict[str, Any], value: Any, namespace: str | None = None) -> Tool:
+    parameters = {"type": "object", "properties": {"id": {"type": "integer"}}}
+    more: Any = {"call": lambda _: value, "returns": returns, "namespace": namespace}
+    return Tool.from_schema(name=name, parameters=parameters, **more)
+
+
+TOOLS = [
+    get,
+    members,
+    made("rows", {"type": "array", "items": ROW}, [{"id": 1, "tags": ["a"]}]),
+    made("text", {"type": "string"}, "abc"),
+    made("loose", {"type": "object", "properties": {"a": {"type": "integer"}}}, {"a": 1, "b": 2}),
+    made("count", {"type": "integer"}, 1, "my-shop"),
+]
+
+
 @pytest.fixture(scope="module")
-def repl() -> Iterator[Repl]:
-    with Sandbox([get, members], language="python") as box, box.repl() as repl:
+def box() -> Iterator[Sandbox]:
+    with Sandbox(TOOLS, language="python", limits=Limits(timeout=60)) as box:
+        yield box
+
+
+@pytest.fixture
+def repl(box: Sandbox) -> Iterator[Repl]:
+    with box.repl() as repl:
         yield repl
 
 
@@ -53,14 +82,32 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("source", REFUSED)
+# What the types of results show.
+WRONG = {
+    "rows(id=1)\nfor r in rows(id=1):\n    print(r.id)": (3, "object of type 'Rows' has no attribute 'id'"),
+    "import json\ntools.text(id=1) + 5": (2, "operator '+' is not supported between objects of type 'str' and"),
+    "my_shop.count(id=1).x": (1, "object of type 'int' has no attribute 'x'"),
+    "\n\nfor n in tools.my_shop.count(id=1): pass": (3, "object of type 'int' is not iterable"),
+    "from tools import text as t\ntext(id=1).lowr()": (2, "object of type 'str' has no attribute 'lowr'"),
+    "r = rows(id=1)\nr[0]['idd']": (2, "unknown key \"idd\" for TypedDict 'Rows'"),
+    "x = 1\ntext(id=1) + 5": (2, "operator '+' is not supported between objects of type 'str' and 'Literal[5]'"),
+}
+
+
+@pytest.mark.parametrize("source", [*REFUSED, *WRONG])
 def test_what_cannot_work_is_refused_with_its_line(source: str, repl: Repl) -> None:
-    line, message = REFUSED[source]
-    run = repl.run(source)
-    assert run.error is not None
+    line, message = {**REFUSED, **WRONG}[source]
+    findings, run = repl.check(source), repl.run(source)
+    found = next(each for each in findings if each.severity == "error")
+    assert (found.line, message in found.message) == (line, True)
+    assert run.error is not None and message in run.error.message
     assert (run.error.kind, run.error.line, run.calls) == ("check", line, ())
-    assert run.error.message.startswith(message)
-    assert run.error.hint or run.error.code == "invalid" or "import *" in message
+    assert "nothing was run" in run.for_model()
+    if source in WRONG:
+        assert (len(findings), found.code, run.error.code) == (1, "types", "types")
+    else:
+        assert run.error.message.startswith(message)
+        assert run.error.hint or run.error.code == "invalid" or "import *" in message
 
 
 FINE = [
@@ -77,12 +124,24 @@ FINE = [
     "global_total = sum(x for x in range(3))\nglobal_total",
     "if __name__ == '__main__':\n    print('x')",
     "f'{get(id=1)[\"id\"]:>5}'",
+    "class A:\n    __top = 3\n    def f(self, n=__top):\n        return n\nA().f()",
+    "def f(tools):\n    return tools.whatever() if tools else 1\nf(None)",
+    # types of results
+    "[r['id'] for r in rows(id=1)]",
+    "loose(id=1)['b']",  # more than it declares
+    "x = 1\nx = text(id=1)\nx.upper()",
+    "try:\n    r = text(id=1).nothing\nexcept AttributeError:\n    r = 'caught'\nr",
+    "while True:\n    if text(id=1):\n        break\ntext(id=2)",
+    "import asyncio\nawait asyncio.gather(text(id=1), text(id=2))",
+    "from operator import itemgetter\nsorted(rows(id=1), key=itemgetter('id'))",
+    "def f(x):\n    return x.anything\ntext(id=1)",
 ]
 
 
 @pytest.mark.parametrize("source", FINE)
 def test_what_works_is_not_refused(source: str, repl: Repl) -> None:
-    assert [found for found in repl.check(source) if found.severity == "error"] == []
+    notes = ["note"] if "except ImportError" in source else []  # what a script catches is no error
+    assert [found.severity for found in repl.check(source)] == notes
     assert repl.run(source).error is None
 
 
@@ -100,3 +159,27 @@ HOSTILE = [
 def test_hostile_texts_do_not_harm_the_host(source: str, repl: Repl) -> None:
     repl.check(source)
     assert repl.run("1 + 1").value == 2
+
+
+def test_a_check_runs_nothing_and_changes_nothing(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.check("x = (1,\ny = 2")[0].line == 2
+        assert repl.check("x = 1\nprint(text(id=x))\nwhile True: pass") == ()
+        assert repl.run("def f():\n    return 1 // 0\ny = 2").ok
+        assert repl.check("y = text(id=1)\ny") == ()
+        run = repl.run("\n\nf() + y")
+        assert run.error is not None and run.error.line == 3 and run.calls == ()
+        assert repl.globals() == {"f": "function", "y": "int"}
+
+
+def test_types_of_earlier_runs_do_not_count(box: Sandbox) -> None:
+    with box.repl() as repl:
+        assert repl.run("x = 1\ntext(id=1)").ok
+        assert repl.run("x = [text(id=1)]\nx.append(text(id=2))\nlen(x)").value == 2
+        assert repl.run("x.append(text(id=3))\nlen(x)").value == 3
+
+
+def test_an_endless_script_is_only_checked_once(box: Sandbox) -> None:
+    source = "while True:\n    try:\n        text(id=1)\n    except BaseException:\n        pass"
+    run = box.run(source, limits=Limits(max_tool_calls=3, timeout=60))
+    assert run.error is not None and run.error.limit == "calls" and len(run.calls) == 3

@@ -9,11 +9,6 @@ from tests.long import times
 from .machine import Machine, NoScript
 
 
-@pytest.fixture(scope="module")
-def machine() -> Machine:
-    return Machine()
-
-
 def test_a_syntax_error_tells_where_and_what_to_write(machine: Machine) -> None:
     with pytest.raises(NoScript) as caught:
         machine.compile("let x = 1;\nlet y = null;")

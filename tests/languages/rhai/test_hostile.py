@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from tests.long import LONG
+from tests.long import LONG, times
 
+from .fuzz import Fuzzer, Trouble, inputs, own_scripts
 from .machine import CASES, Machine, NoScript
 
 _LUA_WORDS = (
@@ -165,3 +166,16 @@ def test_nothing_of_the_host_is_there(machine: Machine, name: str) -> None:
     except NoScript:
         return
     assert outcome.kind == "runtime"
+
+
+@pytest.mark.parametrize("seed", range(times(4)))
+def test_twisted_scripts_end_in_ways_we_know(seed: int) -> None:
+    fuzzer, source = Fuzzer(), inputs(own_scripts(), seed)
+    for _ in range(750):
+        script = next(source)
+        try:
+            fuzzer.feed(script)
+        except Trouble as trouble:
+            pytest.fail(f"{trouble}\n{script}")
+    assert {"value", "runtime", "syntax"} <= fuzzer.outcomes.keys()
+    assert sum(fuzzer.outcomes.values()) == 750

@@ -36,11 +36,6 @@ def _foreign_words(lua: str, helpers: set[str]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def machine() -> Machine:
-    return Machine()
-
-
-@pytest.fixture(scope="module")
 def helpers(machine: Machine) -> set[str]:
     """The fields of the runtime, which is all that a chunk can reach."""
     return {str(name) for name in machine.runtime}

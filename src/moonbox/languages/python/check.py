@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from moonbox.findings import Finding
 from moonbox.languages.program import Vocabulary
-from moonbox.languages.python.rewriting import dotted, parsed
+from moonbox.languages.python.rewriting import dotted, parsed, symbols
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
 _MOST_FINDINGS = 20
 _OURS = (
@@ -34,11 +34,10 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _ASYNCIO = frozenset({"run", "gather", "sleep"})
 _LIST = "out = [], then out.append(x) instead of yield x, and return out"
 _TOGETHER = "parallel_map(f, items), or await asyncio.gather(a(id=1), b(id=2))"
+# Monty refuses other forms that it lacks before anything runs; these have advice.
 _NO_FORM: dict[type, tuple[str, str]] = {
     ast.Yield: ("scripts cannot have generators (yield)", f"make a list: {_LIST}"),
     ast.YieldFrom: ("scripts cannot have generators (yield from)", "make a list: out.extend(items), and return out"),
-    ast.AsyncWith: ("scripts cannot use async with", "use try and finally"),
-    ast.AsyncFor: ("scripts cannot use async for", f"use {_TOGETHER}"),
 }
 
 
@@ -85,7 +84,7 @@ def look(
 class _Look(ast.NodeVisitor):
     def __init__(self, tree: ast.Module, source: str, view: Any, names: Collection[str], open_names: bool) -> None:
         self.findings: dict[tuple[int, str], Finding] = {}
-        self.bound = set(_bound(tree))
+        self.bound = _bound(source)
         self.is_dynamic = any(isinstance(node, ast.Name) and node.id in ("exec", "eval") for node in ast.walk(tree))
         self._view = view
         self._lines = source.splitlines()
@@ -126,18 +125,13 @@ class _Look(ast.NodeVisitor):
         super().visit(node)
         self._caught -= is_guarded
 
-    def visit_TryStar(self, node: Any) -> None:
-        self._error(node, "scripts cannot use except*", "use except")
-
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             self._module(node, alias.name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = node.module or ""
-        if node.level:
-            self._error(node, "there are no packages of your own to import from")
-        elif self._module(node, module) and node.names[0].name == "*":
+        if not node.level and self._module(node, module) and node.names[0].name == "*":
             self._error(node, "scripts cannot import *", f"name what is needed: from {module} import …")
 
     def _module(self, node: ast.stmt, name: str) -> bool:
@@ -160,20 +154,6 @@ class _Look(ast.NodeVisitor):
                 self._error(member, f"methods cannot have decorators (@{what})", "use a plain method or a function")
         self.generic_visit(node)
 
-    def visit_Delete(self, node: ast.Delete) -> None:
-        if not all(isinstance(target, (ast.Name, ast.Subscript)) for target in node.targets):
-            self._error(node, "scripts cannot delete this", "set it to None")
-        self.generic_visit(node)
-
-    def visit_comprehension(self, node: ast.comprehension) -> None:
-        if node.is_async:
-            self._error(node.target, "scripts cannot use async for", f"use {_TOGETHER}")
-        self.generic_visit(node)
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        if isinstance(node.value, complex):
-            self._error(node, "there are no complex numbers here")
-
     # Names
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -183,7 +163,8 @@ class _Look(ast.NodeVisitor):
 
     def _is_unset(self, name: str) -> bool:
         is_tool = name in self._view.root.members or keyword.iskeyword(name[:-1])
-        return not (name in self.bound or name in self._known or self._open or is_tool)
+        is_private = name.startswith("__")  # in a class it has another name
+        return not (name in self.bound or name in self._known or self._open or is_tool or is_private)
 
     def _nearest(self, name: str) -> list[str]:
         known = {*self.bound, *self._known, *self._view.root.members}
@@ -293,20 +274,13 @@ def _guarded(tree: ast.Module) -> set[ast.AST]:
     return found
 
 
-def _bound(tree: ast.Module) -> Iterator[str]:
-    """Every name that the script sets somewhere."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            yield node.id
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.alias) and node.name != "tools":
-            yield (node.asname or node.name).partition(".")[0]
-        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-            yield node.name
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            yield node.rest
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            yield from node.names
+def _bound(source: str) -> set[str]:
+    """Every name that the script sets somewhere. `import tools` changes nothing."""
+    return {
+        symbol.get_name()
+        for _, symbol in symbols(source)
+        if symbol.is_assigned()
+        or symbol.is_parameter()
+        or symbol.is_declared_global()
+        or (symbol.is_imported() and symbol.get_name() != "tools")
+    }

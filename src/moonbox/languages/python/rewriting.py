@@ -80,19 +80,23 @@ def parsed(source: str) -> ast.Module | None:
         return None
 
 
-def defined(source: str) -> list[str]:
-    """The globals that a script sets, but for what it imports."""
+def symbols(source: str) -> list[tuple[bool, symtable.Symbol]]:
+    """Every name of a script in each scope that has it, and whether that is the outermost."""
     try:
         tables = [symtable.symtable(source, "script", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    found: dict[str, None] = {}
     for table in tables:
         tables += table.get_children()
-        for symbol in table.get_symbols():
-            if symbol.is_assigned() and (table is tables[0] or symbol.is_declared_global()):
-                found[symbol.get_name()] = None
-    return list(found)
+    return [(table is tables[0], symbol) for table in tables for symbol in table.get_symbols()]
+
+
+def defined(source: str) -> list[str]:
+    """The globals that a script sets, but for what it imports."""
+    found = [
+        symbol for outer, symbol in symbols(source) if symbol.is_assigned() and (outer or symbol.is_declared_global())
+    ]
+    return list(dict.fromkeys(symbol.get_name() for symbol in found))
 
 
 def dotted(node: ast.AST) -> str:

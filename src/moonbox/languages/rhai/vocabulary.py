@@ -31,15 +31,6 @@ _RESERVED = re.compile(r"'([A-Za-z_]\w{0,60})' is a reserved keyword")
 _KEY_BEFORE = re.compile(r"(?:#\{|,)\s*\Z")
 _FARTHEST = 20_000  # characters of a script that are searched for names
 _RECURSION = "a function calls itself too often: add a case that returns without another call, or use a loop"
-_FIELDS = {
-    "time": "timeout",
-    "operations": "max_operations",
-    "calls": "max_tool_calls",
-    "memory": "max_memory",
-    "output": "max_output",
-    "string": "max_string",
-    "array": "max_array",
-}
 
 
 class RhaiWords(Struct, frozen=True, kw_only=True):
@@ -164,8 +155,8 @@ def _as_key(word: str, error: ScriptError, source: str) -> str | None:
 def _limit(error: ScriptError, limits: Limits) -> str | None:
     if error.limit == "depth" and error.message.startswith("Stack overflow"):
         return _RECURSION
-    field = _FIELDS.get(error.limit or "")
-    if field is None or field in error.message or field in (error.hint or "") or error.hint is None:
+    field = {"time": "timeout", "calls": "max_tool_calls"}.get(error.limit or "", f"max_{error.limit}")
+    if error.limit in ("depth", "source") or error.hint is None or field in error.message + error.hint:
         return None
     hint = "keep fewer elements: work on parts, and keep only what is needed" if error.limit == "array" else error.hint
     return f"{field} is {getattr(limits, field)}: {hint}"

@@ -8,14 +8,12 @@ import hmac
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ArgumentError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, type_word
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, type_word
 from moonbox.scripts.hostapi.secrets import is_handle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_DATA = Parameter("data", "data", "text or binary", required=True)
 _OPTIONS = options(
     Parameter(
         "encoding",
@@ -29,38 +27,29 @@ _OPTIONS = options(
 
 def functions(host: Host) -> Sequence[HostFunction]:
     def sha256(data: bytes, options: dict[str, Any]) -> str | bytes:
-        bounded("crypto.sha256", data, host.limits.max_text)
         return _encoded(hashlib.sha256(data).digest(), options["encoding"])
 
     def hmac_sha256(key: Any, data: bytes, options: dict[str, Any]) -> str | bytes:
-        bounded("crypto.hmac_sha256", data, host.limits.max_text)
-        return _encoded(hmac.digest(_key(host, key), data, "sha256"), options["encoding"])
+        key = host.secrets.key(key) if is_handle(key) else key
+        key = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
+        if not isinstance(key, bytes):
+            raise Wrong(f"key must be a string or a secret, not {type_word(key)}")
+        return _encoded(hmac.digest(key, data, "sha256"), options["encoding"])
 
     def random_uuid() -> str:
         return str(uuid.UUID(bytes=host.entropy(16), version=4))
 
-    key = Parameter("key", "any", "a string, or a secret from secret(name)", required=True)
+    most = host.limits.max_text
+    data = Parameter("data", "data", "text or binary", required=True, most=most)
+    key = Parameter("key", "any", "a string, or a secret from secret(name)", required=True, most=most)
     size = Parameter("size", "integer", required=True, least=0, most=host.limits.max_random)
     signing = "The HMAC-SHA-256 of data, for signing requests."
     return [
-        HostFunction("crypto.sha256", "The SHA-256 hash of data.", sha256, (_DATA, _OPTIONS), "string"),
-        HostFunction("crypto.hmac_sha256", signing, hmac_sha256, (key, _DATA, _OPTIONS), "string"),
+        HostFunction("crypto.sha256", "The SHA-256 hash of data.", sha256, (data, _OPTIONS), "string"),
+        HostFunction("crypto.hmac_sha256", signing, hmac_sha256, (key, data, _OPTIONS), "string"),
         HostFunction("crypto.uuid", "A random UUID, version 4.", random_uuid, (), "string"),
         HostFunction("crypto.random_bytes", "Random bytes.", host.entropy, (size,), "string"),
     ]
-
-
-def _key(host: Host, key: Any) -> bytes:
-    if is_handle(key):
-        return host.secrets.key(key)
-    if isinstance(key, str):
-        key = key.encode("utf-8", "surrogatepass")
-    if isinstance(key, bytes):
-        bounded("crypto.hmac_sha256 as its key", key, host.limits.max_text)
-        return key
-    raise ArgumentError(
-        f"crypto.hmac_sha256(key, data, options): key must be a string or a secret, not {type_word(key)}"
-    )
 
 
 def _encoded(digest: bytes, encoding: str) -> str | bytes:

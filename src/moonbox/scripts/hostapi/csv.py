@@ -7,8 +7,8 @@ import io
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, scalar_text, type_word
+from moonbox.errors import ToolError
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, scalar_text, type_word
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
@@ -22,20 +22,16 @@ _DELIMITER = Parameter("delimiter", "string", "a comma by default", default=",")
 
 def functions(host: Host) -> Sequence[HostFunction]:
     def parse(text: bytes, options: dict[str, Any]) -> list[Any]:
-        bounded("csv.parse", text, host.limits.max_text)
         decoded = _decoded(text, options["encoding"])
-        delimiter = _delimiter("csv.parse(text, options)", options)
+        delimiter = _delimiter(options)
         cells = sum(map(decoded.count, (delimiter, "\n", "\r")))
         if cells > host.limits.max_cells:  # counted before the reader makes an object of each
-            raise ToolError(
-                f"csv.parse takes at most {host.limits.max_cells:,} fields, not {cells:,}", code="too_large"
-            )
+            raise ToolError(f"at most {host.limits.max_cells:,} fields are read, not {cells:,}", code="too_large")
         rows = _rows(decoded, delimiter)
         return _tables(rows, host.limits.max_parsed) if options["header"] else [row for _, row in rows]
 
     def encode(rows: list[Any], options: dict[str, Any]) -> str:
-        delimiter = _delimiter("csv.encode(rows, options)", options)
-        return _encoded(rows, options["columns"], delimiter, host.limits)
+        return _encoded(rows, options["columns"], _delimiter(options), host.limits)
 
     reading = (
         Parameter("header", "boolean", "the first row names the columns, true by default", default=True),
@@ -43,7 +39,8 @@ def functions(host: Host) -> Sequence[HostFunction]:
         Parameter("encoding", "string", "utf-8 by default", default="utf-8", choices=_ENCODINGS),
     )
     writing = (Parameter("columns", "array", "names and order of the columns; by default all, sorted"), _DELIMITER)
-    text, rows = Parameter("text", "data", required=True), Parameter("rows", "array", required=True)
+    text = Parameter("text", "data", required=True, most=host.limits.max_text)
+    rows = Parameter("rows", "array", required=True)
     parsed = (
         "The rows of a CSV text: tables by column name, or arrays when header is false. All fields are strings; a row "
         "that is too short lacks the last columns."
@@ -55,10 +52,10 @@ def functions(host: Host) -> Sequence[HostFunction]:
     ]
 
 
-def _delimiter(signature: str, options: dict[str, Any]) -> str:
+def _delimiter(options: dict[str, Any]) -> str:
     delimiter = str(options["delimiter"])
     if len(delimiter) != 1 or delimiter in '"\r\n\0 ':
-        raise ArgumentError(f"{signature}: options.delimiter must be one character, such as ; or a tab")
+        raise Wrong("options.delimiter must be one character, such as ; or a tab")
     return delimiter
 
 
@@ -67,9 +64,7 @@ def _decoded(text: bytes, encoding: str) -> str:
         return text.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError:
         known = ", ".join(f'"{name}"' for name in _ENCODINGS)
-        raise ArgumentError(
-            f"csv.parse(text, options): text is not {encoding}; give options.encoding as one of {known}"
-        ) from None
+        raise Wrong(f"text is not {encoding}; give options.encoding as one of {known}") from None
 
 
 def _rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
@@ -78,7 +73,7 @@ def _rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     try:
         return [(reader.line_num, row) for row in reader if row]
     except csv.Error as problem:
-        raise ToolError(f"csv.parse: line {reader.line_num}: {problem}", code="invalid_data") from None
+        raise ToolError(f"line {reader.line_num}: {problem}", code="invalid_data") from None
 
 
 def _tables(rows: list[tuple[int, list[str]]], most: int) -> list[dict[str, str]]:
@@ -88,22 +83,19 @@ def _tables(rows: list[tuple[int, list[str]]], most: int) -> list[dict[str, str]
     names = rows[0][1]
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise ToolError(f"csv.parse: duplicate column '{excerpt(twice)}'; use header = false", code="invalid_data")
+        raise ToolError(f"duplicate column '{excerpt(twice)}'; use header = false", code="invalid_data")
     lengths = [len(name) for name in names]
     size = 0
     tables: list[dict[str, str]] = []
     for line, row in rows[1:]:
         if len(row) > len(names):
-            raise ToolError(
-                f"csv.parse: line {line} has {len(row)} fields, but the header has {len(names)}", code="invalid_data"
-            )
+            message = f"line {line} has {len(row)} fields, but the header has {len(names)}"
+            raise ToolError(message, code="invalid_data")
         # Names are shared here, but written out for each row on the way to the script.
         size += sum(lengths[: len(row)]) + sum(map(len, row))
         if size > most:
-            raise ToolError(
-                f"csv.parse gives more than {most:,} characters, column names included; use header = false",
-                code="too_large",
-            )
+            message = f"the rows have more than {most:,} characters, column names included; use header = false"
+            raise ToolError(message, code="too_large")
         tables.append(dict(zip(names, row, strict=False)))
     return tables
 
@@ -116,14 +108,14 @@ def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits:
         columns = sorted({str(key) for row in rows if isinstance(row, dict) for key in row})
     columns = columns or []
     if len(columns) * len(rows) > limits.max_cells:
-        raise ToolError(f"csv.encode writes at most {limits.max_cells:,} fields", code="too_large")
+        raise ToolError(f"at most {limits.max_cells:,} fields are written", code="too_large")
     cells = _Cells(limits.max_text)
     if columns:
         writer.writerow([cells.text(column) for column in columns])
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict if named else list):
             wanted = "a table" if named else "an array"
-            raise ArgumentError(f"csv.encode(rows, options): row {number} must be {wanted}, not {type_word(row)}")
+            raise Wrong(f"row {number} must be {wanted}, not {type_word(row)}")
         values = (row.get(name) for name in columns) if isinstance(row, dict) else row
         writer.writerow([cells.text(value) for value in values])
     return out.getvalue()
@@ -137,9 +129,8 @@ class _Cells:
 
     def text(self, value: Any) -> str:
         if isinstance(value, list | dict):
-            what = type_word(value)
-            raise ArgumentError(f"csv.encode(rows, options): a field must be a string or number, not {what}")
+            raise Wrong(f"a field must be a string or number, not {type_word(value)}")
         self._left -= len(value) if isinstance(value, str | bytes) else 1
         if self._left < 0:
-            raise ToolError(f"csv.encode writes at most {self._most:,} characters", code="too_large")
+            raise ToolError(f"at most {self._most:,} characters are written", code="too_large")
         return "" if value is None else scalar_text(value)

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
-from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, text_or_bytes
+from moonbox.errors import ToolError
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, text_or_bytes
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
@@ -22,79 +22,65 @@ _URL = re.compile(
     re.DOTALL,
 )
 _HOST = re.compile(r"(?:[^@]*@)?(?P<host>\[[^\[\]]*\]|[^:@\[\]]*)(?::(?P<port>[0-9]{0,9}))?", re.ASCII | re.DOTALL)
-_PARTS = (
-    Parameter("scheme", "string", "https by default", default="https"),
-    Parameter("host", "string", required=True),
-    Parameter("port", "integer", least=1, most=65535),
-    Parameter("path", "string", "already percent-encoded", default="/"),
-    Parameter("params", "table", "encoded into the query; an array repeats its name", default={}),
-    Parameter("fragment", "string"),
-)
 
 
 def functions(host: Host) -> Sequence[HostFunction]:
-    return [*_url_functions(host.limits.max_text), *_base64_functions(host.limits.max_text)]
+    most = host.limits.max_text
 
-
-def _url_functions(most: int) -> Sequence[HostFunction]:
     def encode(value: Any) -> str:
         if isinstance(value, dict):
-            return encode_query(value, most, "url.encode(value): ")
+            return encode_query(value, most, "value.")
         if isinstance(value, str | bytes):
-            bounded("url.encode", value, most)
             return quote(value, safe="", errors="surrogatepass") if isinstance(value, str) else quote(value, safe="")
-        raise ArgumentError("url.encode(value): value must be a string, or a table for a whole query")
-
-    def decode(text: bytes, options: dict[str, Any]) -> str | bytes:
-        bounded("url.decode", text, most)
-        return text_or_bytes(unquote_to_bytes(text.replace(b"+", b" ") if options["plus"] else text))
-
-    def parse(text: str) -> dict[str, Any]:
-        bounded("url.parse", text, most)
-        return _parsed(text)
+        raise Wrong("value must be a string, or a table for a whole query")
 
     def build(parts: dict[str, Any]) -> str:
-        for name in ("scheme", "host", "path", "fragment"):
-            bounded(f"url.build as its {name}", parts[name] or "", most)
         return _built(parts, most)
 
-    text = Parameter("text", "data", required=True)
-    plus = options(Parameter("plus", "boolean", "+ means a space", default=False))
-    value = Parameter("value", "any", "a string, or a table for a whole query", required=True)
-    parts = Parameter("parts", "options", required=True, options=_PARTS)
-    address = Parameter("url", "string", required=True)
-    parsing = "The parts of a URL; params is its query decoded, with an array for a name that occurs repeatedly."
-    return [
-        HostFunction("url.encode", "Percent-encode a string, or a table as name=value&…", encode, (value,), "string"),
-        HostFunction("url.decode", "Undo percent-encoding.", decode, (text, plus), "string"),
-        HostFunction("url.parse", parsing, parse, (address,), "{scheme, host, port, path, query, params, fragment}"),
-        HostFunction("url.build", "A URL from its parts.", build, (parts,), "string"),
-    ]
-
-
-def _base64_functions(most: int) -> Sequence[HostFunction]:
-    def encode(data: bytes, options: dict[str, Any]) -> str:
-        bounded("base64.encode", data, most)
-        encoded = base64.urlsafe_b64encode(data) if options["urlsafe"] else base64.b64encode(data)
-        return (encoded if options["padding"] else encoded.rstrip(b"=")).decode()
-
-    def decode(text: bytes) -> str | bytes:
-        bounded("base64.decode", text, most)
-        compact = re.sub(rb"[ \t\r\n]", b"", text).rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
-        if len(compact) % 4 == 1 or not re.fullmatch(rb"[A-Za-z0-9+/]*", compact):
-            raise ToolError("base64.decode(text): text is not base64", code="invalid_data")
-        return text_or_bytes(base64.b64decode(compact + b"=" * (-len(compact) % 4)))
-
+    parts = (
+        Parameter("scheme", "string", "https by default", default="https", most=most),
+        Parameter("host", "string", required=True, most=most),
+        Parameter("port", "integer", least=1, most=65535),
+        Parameter("path", "string", "already percent-encoded", default="/", most=most),
+        Parameter("params", "table", "encoded into the query; an array repeats its name", default={}),
+        Parameter("fragment", "string", most=most),
+    )
     form = options(
         Parameter("urlsafe", "boolean", "the alphabet with - and _", default=False),
         Parameter("padding", "boolean", "end with = as needed, true by default", default=True),
     )
-    data, text = Parameter("data", "data", required=True), Parameter("text", "data", required=True)
+    text = Parameter("text", "data", required=True, most=most)
+    data = Parameter("data", "data", required=True, most=most)
+    plus = options(Parameter("plus", "boolean", "+ means a space", default=False))
+    value = Parameter("value", "any", "a string, or a table for a whole query", required=True, most=most)
+    whole = Parameter("parts", "options", required=True, options=parts)
+    address = Parameter("url", "string", required=True, most=most)
+    parsing = "The parts of a URL; params is its query decoded, with an array for a name that occurs repeatedly."
     skipping = "Decode either alphabet, with or without padding; line breaks and spaces are skipped."
     return [
-        HostFunction("base64.encode", "Encode text or binary data.", encode, (data, form), "string"),
-        HostFunction("base64.decode", skipping, decode, (text,), "string"),
+        HostFunction("url.encode", "Percent-encode a string, or a table as name=value&…", encode, (value,), "string"),
+        HostFunction("url.decode", "Undo percent-encoding.", _decoded_url, (text, plus), "string"),
+        HostFunction("url.parse", parsing, _parsed, (address,), "{scheme, host, port, path, query, params, fragment}"),
+        HostFunction("url.build", "A URL from its parts.", build, (whole,), "string"),
+        HostFunction("base64.encode", "Encode text or binary data.", _encoded_base64, (data, form), "string"),
+        HostFunction("base64.decode", skipping, _decoded_base64, (text,), "string"),
     ]
+
+
+def _encoded_base64(data: bytes, options: dict[str, Any]) -> str:
+    encoded = base64.urlsafe_b64encode(data) if options["urlsafe"] else base64.b64encode(data)
+    return (encoded if options["padding"] else encoded.rstrip(b"=")).decode()
+
+
+def _decoded_base64(text: bytes) -> str | bytes:
+    compact = re.sub(rb"[ \t\r\n]", b"", text).rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
+    if len(compact) % 4 == 1 or not re.fullmatch(rb"[A-Za-z0-9+/]*", compact):
+        raise ToolError("text is not base64", code="invalid_data")
+    return text_or_bytes(base64.b64decode(compact + b"=" * (-len(compact) % 4)))
+
+
+def _decoded_url(text: bytes, options: dict[str, Any]) -> str | bytes:
+    return text_or_bytes(unquote_to_bytes(text.replace(b"+", b" ") if options["plus"] else text))
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -137,14 +123,14 @@ def _host_and_port(text: str, authority: str | None) -> tuple[str | None, int | 
 
 
 def _invalid(text: str, reason: str) -> ToolError:
-    return ToolError(f"url.parse(url): invalid URL {excerpt(text, 100)!r}: {reason}", code="invalid_data")
+    return ToolError(f"invalid URL {excerpt(text, 100)!r}: {reason}", code="invalid_data")
 
 
 def _built(parts: dict[str, Any], most: int) -> str:
     host = f"[{parts['host']}]" if ":" in parts["host"] and not parts["host"].startswith("[") else parts["host"]
     port = f":{parts['port']}" if parts["port"] is not None else ""
     path = quote(parts["path"], safe="/%:@!$&'()*+,;=~-._")
-    query = encode_query(parts["params"], most, "url.build(parts): parts.params.")
+    query = encode_query(parts["params"], most, "parts.params.")
     fragment = "#" + quote(parts["fragment"], safe="/?:@!$&'()*+,;=~-._") if parts["fragment"] else ""
     slash = "" if path.startswith("/") or not path else "/"
     return f"{parts['scheme']}://{host}{port}{slash}{path}{'?' * bool(query)}{query}{fragment}"
@@ -158,11 +144,9 @@ def encode_query(table: dict[Any, Any], most: int, where: str, errors: str = "su
         name = str(key)
         for item in table[key] if isinstance(table[key], list) else [table[key]]:
             if isinstance(item, list | dict) or item is None:
-                raise ArgumentError(
-                    f"{where}{excerpt(name)} must be a string, a number, a boolean or an array of these"
-                )
+                raise Wrong(f"{where}{excerpt(name)} must be a string, a number, a boolean or an array of these")
             size += len(name) + (len(item) if isinstance(item, str | bytes) else 1)  # the name is repeated for each
             if size > most:
-                raise ArgumentError(f"{where}{excerpt(name)} is past the limit of {most:,} bytes", code="too_large")
+                raise Wrong(f"{where}{excerpt(name)} is past the limit of {most:,} bytes", code="too_large")
             pairs.append((name, str(item).lower() if isinstance(item, bool) else item))
     return urlencode(pairs, quote_via=quote, errors=errors)

@@ -54,8 +54,11 @@ class HostFunction:
         return "\n".join(lines)
 
     def __call__(self, *args: Any) -> Any:
-        """Check the arguments, then run."""
-        return self.run(*bind(self.signature, self.parameters, args))
+        """Check the arguments, then run. Errors about arguments begin with the signature."""
+        try:
+            return self.run(*_bound(self.parameters, args))
+        except Wrong as wrong:
+            raise ArgumentError(f"{self.signature}: {wrong.message}", code=wrong.code, tool=wrong.tool) from None
 
 
 class HostModule(Protocol):
@@ -175,6 +178,7 @@ class Parameter:
     default: Any = None
     least: float | None = None
     most: float | None = None
+    """The largest number, or the most bytes of a string."""
     choices: tuple[str, ...] = ()
     options: tuple[Parameter, ...] = ()
 
@@ -184,16 +188,17 @@ def options(*known: Parameter) -> Parameter:
     return Parameter("options", "options", options=known)
 
 
-def bind(signature: str, parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]:
-    """The checked arguments in the parameters' order; raises ArgumentError that begins with the signature."""
-    try:
-        if len(args) > len(parameters):
-            most = f"at most {len(parameters)} argument{'s' * (len(parameters) != 1)}" if parameters else "no arguments"
-            raise _Wrong(f"takes {most}, not {len(args)}")
-        given = [*args, *[None] * (len(parameters) - len(args))]
-        return [_checked(parameter, value, parameter.name) for parameter, value in zip(parameters, given, strict=True)]
-    except _Wrong as wrong:
-        raise ArgumentError(f"{signature}: {wrong}") from None
+class Wrong(ArgumentError):
+    """An argument that a function cannot take. `HostFunction` puts the signature before the message."""
+
+
+def _bound(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]:
+    """The checked arguments in the parameters' order."""
+    if len(args) > len(parameters):
+        most = f"at most {len(parameters)} argument{'s' * (len(parameters) != 1)}" if parameters else "no arguments"
+        raise Wrong(f"takes {most}, not {len(args)}")
+    given = [*args, *[None] * (len(parameters) - len(args))]
+    return [checked(parameter, value, parameter.name) for parameter, value in zip(parameters, given, strict=True)]
 
 
 def text_or_bytes(data: bytes) -> str | bytes:
@@ -211,12 +216,6 @@ def scalar_text(value: Any) -> str:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
-def bounded(function: str, data: str | bytes, most: int) -> None:
-    """Raises ArgumentError when the data is longer than a function may work on."""
-    if len(data) > most:
-        raise ArgumentError(f"{function} takes at most {most:,} bytes, not {len(data):,}", code="too_large")
-
-
 def type_word(value: Any) -> str:
     """The script's word for the type of a plain value."""
     if value is None:
@@ -225,21 +224,18 @@ def type_word(value: Any) -> str:
     return words.get(type(value)) or ("array" if isinstance(value, list) else "table")
 
 
-class _Wrong(Exception):
-    """An invalid argument. `bind` adds the signature of the function."""
-
-
-def _checked(parameter: Parameter, value: Any, path: str) -> Any:
+def checked(parameter: Parameter, value: Any, path: str) -> Any:
+    """The value as the parameter takes it, or its default. Raises Wrong, whose message names the path."""
     if value is None:
         if parameter.required:
-            raise _Wrong(f"{path} is missing")
+            raise Wrong(f"{path} is missing")
         return _options(parameter, {}, path) if parameter.kind == "options" else parameter.default
     value = _converted(parameter, value, path)
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float | str | bytes) and not isinstance(value, bool):
         _in_range(parameter, value, path)
     if parameter.choices and value not in parameter.choices:
         known = ", ".join(f'"{choice}"' for choice in parameter.choices)
-        raise _Wrong(f'{path} must be one of {known}, not "{excerpt(value)}"')
+        raise Wrong(f'{path} must be one of {known}, not "{excerpt(value)}"')
     return value
 
 
@@ -253,7 +249,7 @@ def _converted(parameter: Parameter, value: Any, path: str) -> Any:
         case "data" if isinstance(value, bytes):
             return value
         case "string" if isinstance(value, bytes):
-            raise _Wrong(f"{path} must be text, but this string is not UTF-8")
+            raise Wrong(f"{path} must be text, but this string is not UTF-8")
         case "boolean" if isinstance(value, bool):
             return value
         case "integer" | "number" if isinstance(value, int) and not isinstance(value, bool):
@@ -270,26 +266,30 @@ def _converted(parameter: Parameter, value: Any, path: str) -> Any:
         case "options" if isinstance(value, dict) or value == []:
             return _options(parameter, dict(value), path)
     given = str(value) if isinstance(value, float) and not math.isfinite(value) else type_word(value)
-    raise _Wrong(f"{path} must be {_WORDS.get(parameter.kind, f'a {parameter.kind}')}, not {given}")
+    raise Wrong(f"{path} must be {_WORDS.get(parameter.kind, f'a {parameter.kind}')}, not {given}")
 
 
 def _options(parameter: Parameter, given: dict[Any, Any], path: str) -> dict[str, Any]:
     known = {option.name: option for option in parameter.options}
     for key in given:
         if key not in known:
-            raise _Wrong(unknown("option", str(key), known))
-    return {name: _checked(option, given.get(name), f"{path}.{name}") for name, option in known.items()}
+            raise Wrong(unknown("option" if path == "options" else "key", str(key), known))
+    return {name: checked(option, given.get(name), f"{path}.{name}".lstrip(".")) for name, option in known.items()}
 
 
-def _in_range(parameter: Parameter, value: float, path: str) -> None:
-    if parameter.least is not None and value < parameter.least:
-        raise _Wrong(f"{path} must be at least {parameter.least:g}, not {value}")
-    if parameter.most is not None and value > parameter.most:
-        raise _Wrong(f"{path} must be at most {parameter.most:g}, not {value}")
+def _in_range(parameter: Parameter, value: float | str | bytes, path: str) -> None:
+    if isinstance(value, str | bytes):
+        size = len(value.encode("utf-8", "surrogatepass") if isinstance(value, str) and parameter.most else value)
+        if parameter.most is not None and size > parameter.most:
+            raise Wrong(f"{path} must have at most {parameter.most:,} bytes, not {size:,}", code="too_large")
+    elif parameter.least is not None and value < parameter.least:
+        raise Wrong(f"{path} must be at least {parameter.least:g}, not {value}")
+    elif parameter.most is not None and value > parameter.most:
+        raise Wrong(f"{path} must be at most {parameter.most:g}, not {value}")
 
 
 def _encoded(value: str, path: str) -> bytes:
     try:
         return value.encode()
     except UnicodeEncodeError:
-        raise _Wrong(f"{path} contains half of a surrogate pair, which is not a character") from None
+        raise Wrong(f"{path} contains half of a surrogate pair, which is not a character") from None

@@ -15,6 +15,8 @@ from moonbox.suggest import unknown
 
 _USUAL_PORTS = (80, 443)
 _ANY_PORT = 0
+_ENTRY = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]]*))(?::(\*|[0-9]{1,5}))?", re.ASCII)
+_FORMS = '"api.example.com", "*.example.org", "127.0.0.1:8080" or "10.0.0.0/8"'
 SECRET_PLACES = ("header", "body", "query")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
@@ -41,7 +43,7 @@ class HostPattern:
     def parse(cls, text: str) -> HostPattern:
         """Raises ConfigError that says what to write instead."""
         if "://" in text or "@" in text:
-            raise _not_alone(text)
+            raise _invalid(text)
         host, port = _split_port(text)
         network = _network(host)
         if network is not None:
@@ -55,7 +57,7 @@ class HostPattern:
             address = f"127.0.0.1:{port}" if port else "127.0.0.1"
             raise ConfigError(f'{text!r}: this machine is granted by its address; write "{address}"')
         if not is_host_name(name):
-            raise ConfigError(f"invalid host {text!r}: {_hint(name)}")
+            raise _invalid(text)
         return cls(text, kind, name=name, port=port)
 
     def allows(self, host: str, address: Address | None, port: int) -> bool:
@@ -90,48 +92,31 @@ def grant_text(host: str, port: int) -> str:
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
-    bracketed = re.fullmatch(r"\[([^\]]*)\](?::(.*))?", text)
-    if bracketed:
-        host, port = bracketed[1], bracketed[2]
-    elif text.count(":") == 1:
-        host, _, port = text.partition(":")
-    else:
-        host, port = text, None
-    if port is None:
-        return host, None
-    if port == "*":
-        return host, _ANY_PORT
-    if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
-        raise ConfigError(f"{text!r}: the port must be a number from 1 to 65535 or *, not {port!r}")
-    return host, int(port)
+    """The host without brackets, and the port. A bare IPv6 address, which has colons of its own, has none."""
+    entry = _ENTRY.fullmatch(text)
+    if entry is None and text.count(":") > 1:
+        return text, None
+    if entry is None or (entry[3] and entry[3] != "*" and not 1 <= int(entry[3]) <= 65535):
+        raise _invalid(text)
+    host, port = entry[1] or entry[2] or "", entry[3]
+    return host, None if port is None else _ANY_PORT if port == "*" else int(port)
 
 
 def _network(host: str) -> IPv4Network | IPv6Network | None:
+    """The network or the single address that a text spells in its one strict form."""
     base, slash, _ = host.partition("/")
     address = parse_address(base)
-    if address is None:
-        if re.fullmatch(r"[0-9.]+", base):
-            raise ConfigError(f"invalid address or network {host!r}: write it like 10.0.0.5 or 10.0.0.0/8")
-        if slash:
-            raise _not_alone(host)
-        return None
     try:
-        return ip_network(host if slash else address)
-    except ValueError as problem:
-        raise ConfigError(f"invalid network {host!r}: {problem}") from None
+        return None if address is None else ip_network(host if slash else address)
+    except ValueError:
+        return None
 
 
-def _not_alone(text: str) -> ConfigError:
+def _invalid(text: str) -> ConfigError:
     host = text.rpartition("://")[2].partition("/")[0].rpartition("@")[2]
-    return ConfigError(f'invalid host {text!r}: write the host alone, such as "{host or "api.example.com"}"')
-
-
-def _hint(name: str) -> str:
-    if not name.isascii():
-        return "write it in its ASCII form (xn--…)"
-    if "*" in name:
-        return 'a star is only allowed at the beginning, such as "*.example.org"'
-    return 'write it like "api.example.com", "*.example.org" or "127.0.0.1:8080"'
+    if host != text and is_host_name(host):
+        return ConfigError(f'invalid host {text!r}: write the host alone, such as "{host}"')
+    return ConfigError(f"invalid host {text!r}: write it like {_FORMS}")
 
 
 @dataclass(frozen=True, slots=True)

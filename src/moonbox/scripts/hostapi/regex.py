@@ -7,15 +7,13 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ArgumentError, MissingExtra, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, bounded, options, text_or_bytes
+from moonbox.errors import MissingExtra, ToolError
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, text_or_bytes
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_MAX_PATTERN = 10_000
-_MAX_REPLACEMENT = 100_000
 _MAX_COMPILED = 2 * 1024 * 1024
 _KEPT = 16
 _GROUP = re.compile(rb"\$(?:(\$)|(\d{1,2})|\{(\w+)\})", re.ASCII)
@@ -26,10 +24,10 @@ _FLAGS = (
     Parameter("dot_all", "boolean", ". matches line breaks too", default=False),
 )
 _LETTERS = {"ignore_case": "i", "multiline": "m", "dot_all": "s"}
-_PATTERN = Parameter(
-    "pattern", "data", "RE2 syntax: as in most languages, without look-around and backreferences", True
-)
-_TEXT = Parameter("text", "data", required=True)
+_SYNTAX = "RE2 syntax: as in most languages, without look-around and backreferences"
+_PATTERN = Parameter("pattern", "data", _SYNTAX, required=True, most=10_000)
+_GROUPS = "$1 or ${name} stand for a group, $$ for a dollar sign"
+_REPLACEMENT = Parameter("replacement", "data", _GROUPS, required=True, most=100_000)
 _LIMIT = Parameter("limit", "integer", "stop after this many", least=1)
 _MATCH = "{text, start, stop, groups, names}"
 
@@ -38,8 +36,7 @@ def functions(host: Host) -> Sequence[HostFunction]:
     engine = _Engine(host)
     flags = options(*_FLAGS)
     limited = options(*_FLAGS, _LIMIT)
-    replacement = Parameter("replacement", "data", "$1 or ${name} stand for a group, $$ for a dollar sign", True)
-    searched = (_PATTERN, _TEXT)
+    searched = (_PATTERN, Parameter("text", "data", required=True, most=host.limits.max_text))
     first = (
         "The first match anywhere in the text (write ^ to begin at its start). start and stop are positions in "
         "bytes as string.sub takes them; groups is an array, names a table of the named ones."
@@ -49,7 +46,7 @@ def functions(host: Host) -> Sequence[HostFunction]:
     return [
         HostFunction("regex.match", first, engine.match, (*searched, flags), f"{_MATCH} or null"),
         HostFunction("regex.find_all", every, engine.find_all, (*searched, limited), f"array of {_MATCH}"),
-        HostFunction("regex.replace", replaced, engine.replace, (*searched, replacement, limited), "string"),
+        HostFunction("regex.replace", replaced, engine.replace, (*searched, _REPLACEMENT, limited), "string"),
         HostFunction("regex.split", pieces, engine.split, (*searched, limited), "array of strings"),
     ]
 
@@ -60,34 +57,30 @@ class _Engine:
         self._compiled = functools.lru_cache(_KEPT)(_compiled)
 
     def match(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> dict[str, Any] | None:
-        matches = self._described("regex.match", pattern, text, {**options, "limit": 1})
+        matches = self.find_all(pattern, text, {**options, "limit": 1})
         return matches[0] if matches else None
 
     def find_all(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> list[dict[str, Any]]:
-        return self._described("regex.find_all", pattern, text, options)
-
-    def _described(self, function: str, pattern: bytes, text: bytes, options: dict[str, Any]) -> list[dict[str, Any]]:
         """Groups may overlap, so together they can be far larger than the text: measured before they are copied."""
         described: list[dict[str, Any]] = []
         size = cells = 0
-        for match in self._matches(function, pattern, text, options):
+        for match in self._matches(pattern, text, options):
             spans = [match.span(group) for group in range(match.re.groups + 1)]
             size += 2 * sum(end - start for start, end in spans)
             cells += len(spans)
             if size > 2 * self._limits.max_text or cells > self._limits.max_cells:
-                raise ToolError(f"{function} gives more than {self._limits.max_text:,} bytes", code="too_large")
+                raise _too_large(f"the matches have more than {self._limits.max_text:,} bytes")
             described.append(_described(match))
         return described
 
     def replace(self, pattern: bytes, text: bytes, replacement: bytes, options: dict[str, Any]) -> str | bytes:
-        bounded("regex.replace as its replacement", replacement, _MAX_REPLACEMENT)
-        template = _Template(replacement, self._compile("regex.replace", pattern, text, options))
+        template = _Template(replacement, self._compile(pattern, text, options))
         pieces: list[bytes] = []
         done = size = 0
-        for match in self._matches("regex.replace", pattern, text, options):
+        for match in self._matches(pattern, text, options):
             size += template.size(match)
             if size > self._limits.max_text:
-                raise ToolError(f"regex.replace gives more than {self._limits.max_text:,} bytes", code="too_large")
+                raise _too_large(f"the result has more than {self._limits.max_text:,} bytes")
             pieces += [text[done : match.start()], template.fill(match)]
             done = match.end()
         return text_or_bytes(b"".join([*pieces, text[done:]]))
@@ -95,19 +88,19 @@ class _Engine:
     def split(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> list[str | bytes]:
         pieces: list[bytes] = []
         done = 0
-        for match in self._matches("regex.split", pattern, text, options):
+        for match in self._matches(pattern, text, options):
             if match.end() > match.start():  # an empty match separates nothing
                 pieces.append(text[done : match.start()])
                 done = match.end()
         return [text_or_bytes(piece) for piece in (*pieces, text[done:])]
 
-    def _matches(self, function: str, pattern: bytes, text: bytes, options: dict[str, Any]) -> Iterator[Any]:
+    def _matches(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> Iterator[Any]:
         """Matches up to the limit asked for; raises when there are too many, or looking takes too long.
 
         Each search takes time in proportion to the text, but a pattern can make every one of many searches look
         through all of it: hence the clock.
         """
-        compiled = self._compile(function, pattern, text, options)
+        compiled = self._compile(pattern, text, options)
         limit = options.get("limit")
         ends = self._timer() + self._limits.regex_seconds
         characters = isinstance(text_or_bytes(text), str)
@@ -115,34 +108,32 @@ class _Engine:
         for match in compiled.finditer(text):
             if self._timer() > ends:
                 spent = f"{self._limits.regex_seconds:g} s of processor time"
-                raise ToolError(f"{function} took more than {spent}", code="timeout")
+                raise ToolError(f"the search took more than {spent}", code="timeout")
             if characters and match.end() == match.start() and text[match.end() : match.end() + 1] in _MIDDLE:
                 continue  # an empty match between the bytes of one character
             if count == limit:
                 return
             if count == self._limits.max_matches:
-                raise ToolError(f"{function} found more than {count:,} matches; give options.limit", code="too_large")
+                raise _too_large(f"there are more than {count:,} matches; give options.limit")
             yield match
             count += 1
 
-    def _compile(self, function: str, pattern: bytes, text: bytes, options: dict[str, Any]) -> Any:
-        bounded(function, text, self._limits.max_text)
-        if len(pattern) > _MAX_PATTERN:
-            raise ArgumentError(f"{function}: the pattern is longer than {_MAX_PATTERN:,} bytes")
+    def _compile(self, pattern: bytes, text: bytes, options: dict[str, Any]) -> Any:
         letters = "".join(letter for name, letter in _LETTERS.items() if options[name])
-        compiled = self._compiled(function, pattern, letters, isinstance(text_or_bytes(text), str))
+        compiled = self._compiled(pattern, letters, isinstance(text_or_bytes(text), str))
         # Measured: a step costs up to 9 ns for each instruction, and twice that when there are 20 groups to keep.
         most = self._limits.max_regex_work * 20 // (compiled.programsize * (20 + compiled.groups))
         if len(text) > most:
-            raise ToolError(
-                f"{function}: the pattern is too large for {len(text):,} bytes of text, at most {most:,} are possible; "
-                "use smaller repetitions or a shorter text",
-                code="too_large",
-            )
+            possible = f"{len(text):,} bytes of text, at most {most:,} are possible"
+            raise _too_large(f"the pattern is too large for {possible}; use smaller repetitions or a shorter text")
         return compiled
 
 
-def _compiled(function: str, pattern: bytes, letters: str, utf8: bool) -> Any:
+def _too_large(message: str) -> ToolError:
+    return ToolError(message, code="too_large")
+
+
+def _compiled(pattern: bytes, letters: str, utf8: bool) -> Any:
     try:
         import re2
     except ModuleNotFoundError:
@@ -155,7 +146,7 @@ def _compiled(function: str, pattern: bytes, letters: str, utf8: bool) -> Any:
         return re2.compile(f"(?{letters})".encode() + pattern if letters else pattern, options)
     except re2.error as problem:
         why = problem.args[0].decode("utf-8", "replace") if isinstance(problem.args[0], bytes) else problem
-        raise ArgumentError(f"{function}: invalid pattern: {excerpt(why, 200)}", code="invalid_pattern") from None
+        raise Wrong(f"invalid pattern: {excerpt(why, 200)}", code="invalid_pattern") from None
     finally:
         re2.purge()  # its own cache would keep the patterns of all scripts, up to 128 large ones
 
@@ -201,5 +192,5 @@ def _index(part: re.Match[bytes], compiled: Any) -> int:
     numbered = name.isdigit() and len(name) < 10
     index = int(name) if numbered else int(compiled.groupindex.get(name, -1))
     if not 0 <= index <= compiled.groups:
-        raise ArgumentError(f"regex.replace: unknown group '{excerpt(name.decode())}'", code="invalid_pattern")
+        raise Wrong(f"unknown group '{excerpt(name.decode())}'", code="invalid_pattern")
     return index

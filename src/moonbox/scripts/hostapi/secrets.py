@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from moonbox.errors import ArgumentError, Denied, ToolError
 from moonbox.net.addresses import why_refused
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong
 from moonbox.scripts.hostapi.grants import grant_text
 from moonbox.secrets import MIN_SECRET
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from moonbox.scripts.hostapi.grants import SecretGrant
 
 HANDLE_KEY = "$secret"
-_MAX_TEMPLATE = 200
 
 
 def functions(host: Host) -> Sequence[HostFunction]:
@@ -32,7 +31,7 @@ def functions(host: Host) -> Sequence[HostFunction]:
         return host.environ.get(name, default)
 
     name = Parameter("name", "string", 'such as "MY_API_KEY"', required=True)
-    template = Parameter("template", "string", 'a text with %s in place of the value, such as "Bearer %s"')
+    template = Parameter("template", "string", 'a text with %s in place of the value, such as "Bearer %s"', most=200)
     default, issue = Parameter("default", "string"), host.secrets.issue
     reading = "The value of a granted environment variable, or the default when it is not set."
     hiding = (
@@ -63,17 +62,13 @@ class SecretStore:
             key = "secrets" if self._grants.secrets or not self._grants.env else "env"
             raise self._host.not_granted(f"the secret {name}", key, name)
         if template is not None and template.count("%s") != 1:
-            raise ArgumentError('secret(name, template): template must contain %s exactly once, such as "Bearer %s"')
-        if template is not None and len(template) > _MAX_TEMPLATE:
-            raise ArgumentError(f"secret(name, template): template has more than {_MAX_TEMPLATE} characters")
+            raise Wrong('template must contain %s exactly once, such as "Bearer %s"')
         value = _trimmed(self._host.environ.get(name, ""))
         if not value:
             raise ToolError(f"the environment variable {name} is not set", code="not_found")
         if len(value) < MIN_SECRET:
-            raise ToolError(
-                f"the value of {name} has fewer than {MIN_SECRET} characters, too few to be used as a secret",
-                code="weak_secret",
-            )
+            message = f"the value of {name} has fewer than {MIN_SECRET} characters, too few to be used as a secret"
+            raise ToolError(message, code="weak_secret")
         self._host.redact.add(name, value)
         secret = _Secret(grant, value, template or "%s")
         token = self._handles.setdefault(secret, token_hex(16))

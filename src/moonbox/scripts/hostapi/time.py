@@ -6,14 +6,13 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
+from moonbox.errors import ToolError
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong
 from moonbox.scripts.hostapi.grants import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_MAX_FORMAT = 200
 _MAX_TEXT = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -23,11 +22,8 @@ _MONTHS = (
     "December",
 )  # fmt: skip
 _DIRECTIVES = "YmdHIMSfjypzbBaA%"
-_FORMAT = Parameter(
-    "format",
-    "string",
-    f"ISO 8601 by default; else a text with {' '.join('%' + directive for directive in _DIRECTIVES)}",
-)
+_KNOWN = " ".join("%" + directive for directive in _DIRECTIVES)
+_FORMAT = Parameter("format", "string", f"ISO 8601 by default; else a text with {_KNOWN}", most=200)
 
 
 def functions(host: Host) -> Sequence[HostFunction]:
@@ -55,8 +51,7 @@ def _parse(text: str, form: str | None) -> int | float:
         since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     except (ValueError, OverflowError):
         wanted = "ISO 8601, such as 2026-01-31T12:00:00Z" if form is None else f"the format {form!r}"
-        message = f"time.parse(text, format): invalid time {excerpt(text)!r}; expected {wanted}"
-        raise ToolError(message, code="invalid_data") from None
+        raise ToolError(f"invalid time {excerpt(text)!r}; expected {wanted}", code="invalid_data") from None
     whole = since.days * 86_400 + since.seconds
     return whole + since.microseconds / 1e6 if since.microseconds else whole
 
@@ -65,10 +60,10 @@ def _format(seconds: float, form: str | None) -> str:
     try:
         moment = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
-        raise ArgumentError("time.format(seconds, format): seconds must be in the years 1 to 9999") from None
+        raise Wrong("seconds must be in the years 1 to 9999") from None
     if form is None:
         return moment.isoformat().replace("+00:00", "Z")
-    return _each("time.format(seconds, format)", form, lambda directive: _written(moment, directive))
+    return _each(form, lambda directive: _written(moment, directive))
 
 
 def _written(moment: datetime, directive: str) -> str:
@@ -92,21 +87,18 @@ def _read(text: str, form: str) -> datetime:
     used = re.findall(r"%(.)", form)
     for directive in used:
         if used.count(directive) > 1 and directive not in "aA%":
-            raise ArgumentError(f"time.parse(text, format): %{directive} is used twice in the format")
-    checked = _each("time.parse(text, format)", form, "%{}".format)
+            raise Wrong(f"%{directive} is used twice in the format")
+    checked = _each(form, "%{}".format)
     moment = datetime.strptime(text.strip(), checked)
     return moment if "Y" in used or "y" in used else moment.replace(year=1970)
 
 
-def _each(signature: str, form: str, directive: Callable[[str], str]) -> str:
+def _each(form: str, directive: Callable[[str], str]) -> str:
     """The format with its directives replaced."""
-    if len(form) > _MAX_FORMAT:
-        raise ArgumentError(f"{signature}: format is longer than {_MAX_FORMAT} characters")
 
     def replaced(found: re.Match[str]) -> str:
         if not found[1] or found[1] not in _DIRECTIVES:
-            known = " ".join("%" + name for name in _DIRECTIVES)
-            raise ArgumentError(f"{signature}: unknown directive '{found[0]}'; known: {known}")
+            raise Wrong(f"unknown directive '{found[0]}'; known: {_KNOWN}")
         return directive(found[1])
 
     return re.sub(r"%(.?)", replaced, form, flags=re.DOTALL)
