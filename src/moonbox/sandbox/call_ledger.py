@@ -197,7 +197,7 @@ class CallLedger:
                 space, _, name = item[1].partition(".")
                 self._answer_question(item[0], space, name, item[2])
             for entry in list(self.open.values()):
-                result = journal.decision(entry)
+                result = journal.decisions.get(entry.id)
                 if result is None:
                     self._begin(entry)
                 else:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
 from moonbox.media import PREFIX, MediaStore, is_handle
-from moonbox.sandbox.call_entry import failure
+from moonbox.sandbox.call_entry import failure, tool_error
 from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction
 from moonbox.sandbox.recorded import call_key
+from moonbox.sandbox.slots import Slots
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.record import RunRecord
     from moonbox.sandbox.setup import Setup
-    from moonbox.sandbox.slots import RunningCall, Slots
+    from moonbox.sandbox.slots import RunningCall
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -159,8 +160,7 @@ class CallPath:
     def answered(self, answer: Answer, entry: CallEntry) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
         if answer.kind == "error":
-            error = ToolError(answer.message, code=answer.code, retryable=answer.retryable, data=answer.data)
-            return "error", None, error
+            return "error", None, tool_error(answer)
         tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
         try:
             with self.media.active():
@@ -234,7 +234,8 @@ class CallPath:
         if tool.policy == "approve":
             await self._approved(tool, entry, run, executor)
         if tool.max_concurrency is not None:
-            await self._wait_for_slot(self._setup.slots.of(tool), tool, entry, executor)
+            slots = self._setup.slots.setdefault(tool.path, Slots(tool.max_concurrency))
+            await self._wait_for_slot(slots, tool, entry, executor)
         call = self._invocation(tool, entry, run)
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)

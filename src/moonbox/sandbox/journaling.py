@@ -12,7 +12,7 @@ from msgspec import json, msgpack
 
 from moonbox._version import __version__
 from moonbox.errors import Diverged
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Medium, Reply, Reset
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Reply, Reset
 from moonbox.sandbox.recorded import latest_environment, read_runs
 from moonbox.tools.tool import fingerprint
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moonbox.journal.records import Record
     from moonbox.journal.store import Held, Journal
     from moonbox.limits import Limits
-    from moonbox.sandbox.call_entry import CallEntry, CallResult
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.record import RunRecord
     from moonbox.sandbox.recorded import Decisions, Item, RecordedRun
@@ -37,20 +37,6 @@ LARGEST_MEDIUM = 4 * 1024 * 1024
 """Bytes of an image or a file whose contents are kept."""
 _SHORT = 300
 _encode = msgpack.Encoder().encode
-
-
-def begin_of(record: RunRecord, inputs: list[tuple[str, Any]]) -> Begin:
-    """How a run begins."""
-    return Begin(
-        run=record.id,
-        number=record.number,
-        source=record.source,
-        inputs=inputs,
-        limits=_fields(record.calls.limits),
-        seed=record.seed,
-        started=record.started,
-        labels=record.labels,
-    )
 
 
 class ReplJournal:
@@ -156,6 +142,7 @@ class RunJournal:
         self._record = record
         self._recorded = recorded
         self.decisions = decisions or {}
+        """What calls without an answer get; None: the call is performed."""
         self._asked: set[int] = set()
         self._groups = 0  # of recorded calls that the worker has asked for again
         self._fed = 0  # groups of recorded answers that the worker has got
@@ -167,9 +154,21 @@ class RunJournal:
 
     # Taking down
 
-    def begin(self, records: list[Record]) -> None:
-        for record in records:
-            self._add(record)
+    def begin(self, changed: list[Record], inputs: list[tuple[str, Any]]) -> None:
+        """The run begins, in an environment that has changed."""
+        record = self._record
+        begin = Begin(
+            run=record.id,
+            number=record.number,
+            source=record.source,
+            inputs=inputs,
+            limits=_fields(record.calls.limits),
+            seed=record.seed,
+            started=record.started,
+            labels=record.labels,
+        )
+        for each in (*changed, begin):
+            self._add(each)
         self._add_media()
 
     def called(self, items: list[Item]) -> bool:
@@ -294,10 +293,6 @@ class RunJournal:
         self.replaying = False
         return True
 
-    def decision(self, entry: CallEntry) -> CallResult | None:
-        """What a call without an answer gets; None: it is performed."""
-        return self.decisions.get(entry.id)
-
     def _compare(self, end: End) -> None:
         recorded = self._recorded
         assert recorded is not None
@@ -329,14 +324,13 @@ def _fields(limits: Limits) -> dict[str, Any]:
 def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> Reply:
     if entry is None:
         return Reply(call=call, ok=ok, data=packed.data)
-    error = entry.error
     began, ended = entry.began, entry.ended
     return Reply(
         call=call,
         ok=ok,
         data=packed.data,
         status=entry.status,
-        error=None if error is None else Failure(error.code, error.message, error.retryable, error.data, error.detail),
+        error=entry.error,
         tool=entry.tool,
         arguments=entry.arguments,
         approval=entry.approval,

@@ -15,7 +15,7 @@ from moonbox.failures import FAILURES
 from moonbox.languages.registry import language as language_named
 from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.options import check_callbacks, check_limits
-from moonbox.sandbox.slots import RunningCalls, ToolSlots
+from moonbox.sandbox.slots import RunningCalls
 from moonbox.sandbox.threads import LoopThread, Threads
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.options import RunOptions
+    from moonbox.sandbox.repls import Repls
+    from moonbox.sandbox.slots import Slots
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed
+    from moonbox.worker.pool import Pool
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Identifies an environment: the toolbox, its revision, the revision of what was added, and the limits."""
@@ -78,9 +81,14 @@ class Setup:
     """Look at scripts before they run."""
     cluster: Membership | None = None
     """The cluster whose nodes have its workers; None where this machine has them."""
+    pool: Pool = field(init=False)
+    template: EnvironmentMark = field(init=False)
+    """What every worker has when it comes from the pool."""
+    repls: Repls = field(init=False)
     additions: Additions = field(default_factory=Additions.standard)
     """What Repls that are made from now on find beside their tools."""
-    slots: ToolSlots = field(default_factory=ToolSlots)
+    slots: dict[str, Slots] = field(default_factory=dict)
+    """Of each tool that has a `max_concurrency`, by its path."""
     running_calls: RunningCalls = field(default_factory=RunningCalls)
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)

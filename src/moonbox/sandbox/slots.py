@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.tools.tool import Tool
 
 MOST_LEFT = 64
 """So many calls of a Sandbox may still run after their runs gave them up; then no other call is made."""
@@ -146,8 +145,9 @@ class RunningCalls:
     """Calls whose tools have not ended. Those that their runs no longer wait for are counted and bounded."""
 
     def __init__(self, most_left: int = MOST_LEFT) -> None:
+        self.lock = threading.Lock()
+        """Guards the holders of each call."""
         self._most_left = most_left
-        self._lock = threading.Lock()
         self._calls: set[RunningCall] = set()
 
     def enter(self, entry: CallEntry) -> RunningCall:
@@ -163,19 +163,9 @@ class RunningCalls:
         self._calls.add(call)  # atomic, as `discard` and the copy below
         return call
 
-    def let_go(self, call: RunningCall) -> None:
-        """One of its holders is done; the call has ended when the last of them is."""
-        with self._lock:
-            call.holders -= 1
-            if call.holders:
-                return
+    def leave(self, call: RunningCall) -> None:
+        """Its tool has ended."""
         self._calls.discard(call)
-        if call.slots is not None:
-            call.slots.leave()
-
-    def hold(self, call: RunningCall) -> None:
-        with self._lock:
-            call.holders += 1
 
     def all_left(self, slots: Slots) -> bool:
         """Whether every slot is held by a call that its run no longer waits for."""
@@ -191,33 +181,24 @@ class RunningCall:
     It is held by what performs the call: the call's own path, and the thread or task that its tool runs in.
     """
 
-    __slots__ = ("_calls", "entry", "holders", "slots")
+    __slots__ = ("_calls", "_holders", "entry", "slots")
 
     def __init__(self, calls: RunningCalls, entry: CallEntry) -> None:
         self._calls = calls
-        self.holders = 1
-        """How many hold it; changed by `RunningCalls` only."""
+        self._holders = 1
         self.entry = entry
         self.slots: Slots | None = None
 
     def hold(self) -> None:
-        self._calls.hold(self)
+        with self._calls.lock:
+            self._holders += 1
 
     def let_go(self) -> None:
-        self._calls.let_go(self)
-
-
-class ToolSlots:
-    """The slots of each tool that has a `max_concurrency`."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._slots: dict[str, Slots] = {}
-
-    def of(self, tool: Tool) -> Slots:
-        assert tool.max_concurrency is not None
-        with self._lock:
-            slots = self._slots.get(tool.path)
-            if slots is None:
-                slots = self._slots[tool.path] = Slots(tool.max_concurrency)
-            return slots
+        """One of its holders is done; the call has ended when the last of them is."""
+        with self._calls.lock:
+            self._holders -= 1
+            if self._holders:
+                return
+        self._calls.leave(self)
+        if self.slots is not None:
+            self.slots.leave()
