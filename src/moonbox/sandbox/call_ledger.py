@@ -74,14 +74,12 @@ class CallLedger:
         replayed = journal is not None and journal.called(items)
         calls = []
         for item in items:
-            space, _, name = item[1].partition(".")
-            if self._is_question(space, name):
-                if replayed:
-                    self._questions[item[0]] = item
-                else:
-                    self._answer_question(item[0], space, name, item[2])
-            else:
+            if not self._is_question(item[1]):
                 calls.append(item)
+            elif replayed:
+                self._questions[item[0]] = item
+            else:
+                self._answer_question(*item)
         if not calls:
             return True
         if self._budget is not None:
@@ -194,8 +192,7 @@ class CallLedger:
             frames.append(self._pack_answers())
         if journal.go_on():
             for item in self._questions.values():
-                space, _, name = item[1].partition(".")
-                self._answer_question(item[0], space, name, item[2])
+                self._answer_question(*item)
             for entry in list(self.open.values()):
                 result = journal.decisions.get(entry.id)
                 if result is None:
@@ -225,18 +222,19 @@ class CallLedger:
             if entry.span is not None:
                 entry.span.end(entry.to_call())
 
-    def _is_question(self, space: str, name: str) -> bool:
+    def _is_question(self, target: str) -> bool:
         """About the clock or the documentation, `show` or `progress`: answered at once, and no call in the record."""
-        if space in ("sys", "docs"):
-            return True
-        return space == "fn" and self._record.calls.functions.get(name) in (SHOW, PROGRESS)
+        if target.startswith("fn."):
+            return self._record.calls.functions.get(target[3:]) in (SHOW, PROGRESS)
+        return target.startswith(("sys.", "docs."))
 
-    def _answer_question(self, call_id: int, space: str, name: str, arguments: list[Any]) -> None:
+    def _answer_question(self, call_id: int, target: str, arguments: list[Any]) -> None:
         record = self._record
+        space, _, name = target.partition(".")
         try:
             if space == "sys":
                 answer: Any = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
-                self._observe(f"sys.{name}", answer)
+                self._observe(target, answer)
             elif space == "docs":
                 answer = self._look_up(name, arguments)
             else:

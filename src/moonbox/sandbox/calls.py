@@ -15,7 +15,7 @@ from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
 from moonbox.media import PREFIX, MediaStore, is_handle
 from moonbox.sandbox.call_entry import failure, tool_error
 from moonbox.sandbox.clock import CLOCK
-from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
+from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction
 from moonbox.sandbox.recorded import call_key
@@ -63,7 +63,7 @@ class Executor(Protocol):
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         """A value, or the result of an awaitable; it is cancelled when the run no longer waits for the entry."""
 
-    async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
+    async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None: ...
 
 
 class CallPath:
@@ -95,13 +95,9 @@ class CallPath:
         self._setup = setup
         self._entries = additions.docs
         self._direct = direct
+        self._first = 0 if direct else setup.language.first_index  # the number of the first element of a list
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always = {} if always is None else always
-
-    @property
-    def _first(self) -> int:
-        """The number of the first element of a list."""
-        return 0 if self._direct else self.language.first_index
 
     @cached_property
     def docs(self) -> Docs:
@@ -287,11 +283,17 @@ class CallPath:
         self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor
     ) -> Answer | None:
         assert layer.before is not None
-        changed = call_or_answer(await executor.settle(layer.before(self.view(tool, entry, run))), tool)
+        changed = await executor.settle(layer.before(self.view(tool, entry, run)))
+        if changed is None or isinstance(changed, Answer):
+            return changed
         if isinstance(changed, ToolCall):
             entry.arguments = tool.bind(dict(changed.arguments), first_index=self._first)
             return None
-        return changed
+        if isinstance(changed, Decision) and changed.kind == "deny":
+            raise Denied(changed.reason or f"the call of '{tool.path}' was refused")
+        raise UsageError(
+            f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {changed!r}"
+        )
 
     async def _approved(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
         """Ask the person, unless they said "always" about the tool as it is defined now."""
@@ -352,11 +354,7 @@ class CallPath:
                     "and earlier ones that timed out are still running"
                 )
                 entry.deadline = monotonic() + tool.timeout
-            try:
-                await executor.wait(future, entry)
-            except BaseException:
-                slots.give_up(future)
-                raise
+            await executor.wait(slots, future, entry)
         assert entry.running is not None
         entry.running.slots = slots
 

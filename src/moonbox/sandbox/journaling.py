@@ -13,7 +13,7 @@ from msgspec import json, msgpack
 from moonbox._version import __version__
 from moonbox.errors import Diverged
 from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Reply, Reset
-from moonbox.sandbox.recorded import latest_environment, read_runs
+from moonbox.sandbox.recorded import read_runs
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
@@ -42,14 +42,15 @@ _encode = msgpack.Encoder().encode
 class ReplJournal:
     """The events of one Repl, under a lease. Threads that ask people write beside the one that drives the run."""
 
-    def __init__(self, journal: Journal, held: Held, seq: int = 0, environment: Environment | None = None) -> None:
+    def __init__(self, journal: Journal, held: Held) -> None:
         self.journal = journal
         self.held = held
-        self.seq = seq
+        self.seq = 0
         """The number of the next event."""
+        self.environment: Environment | None = None
+        """What the latest recorded run found."""
         self.media = 0
         """How many media of the Repl were looked at."""
-        self._environment = environment
         self.released = False
         """Another process may use the Repl."""
         self._mark: object = None
@@ -76,29 +77,19 @@ class ReplJournal:
             functions=sorted(additions.functions),
             features=sorted(features),
         )
-        if found == self._environment:
+        if found == self.environment:
             return []
-        self._environment = found
+        self.environment = found
         return [found]
 
     def difference(self, toolbox: Toolbox) -> str:
         """In words: how the tools differ from those that the latest recorded run found; empty where they do not."""
-        before = self._environment
+        before = self.environment
         if before is None:
             return ""
         now = {tool.path: _digest(tool) for tool in toolbox}
-        parts = [
-            f"{what}: {', '.join(names[:10])}"
-            for what, names in (
-                ("tools that are gone", sorted(before.tools.keys() - now.keys())),
-                (
-                    "tools that changed",
-                    [name for name, digest in before.tools.items() if now.get(name, digest) != digest],
-                ),
-                ("new tools", sorted(now.keys() - before.tools.keys())),
-            )
-            if names
-        ]
+        differ = sorted({path for path, _ in before.tools.items() ^ now.items()})
+        parts = [f"tools that are gone, new or changed: {', '.join(differ[:10])}"] if differ else []
         if before.version != __version__:
             parts.append(f"it was recorded by moonbox {before.version}, this is {__version__}")
         return "; ".join(parts)
@@ -120,7 +111,10 @@ class ReplJournal:
             self.held = self.journal.take(self.held.repl)
             self.released = False
         events = self.journal.read(self.held.repl)
-        self.seq, self._environment, self._mark = len(events), latest_environment(events), None
+        self.seq, self.environment, self._mark = len(events), None, None
+        for record in (record for records in events for record in records):
+            if isinstance(record, Environment):
+                self.environment = record
         return read_runs(events)
 
 

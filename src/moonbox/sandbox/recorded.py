@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.errors import InDoubt, ToolError, UsageError
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Record, Reply, Reset
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Medium, Record, Reply, Reset
 from moonbox.sandbox.call_entry import tool_error
 from moonbox.sandbox.decisions import Answer
 from moonbox.values import Packed, pack
@@ -117,12 +117,6 @@ def refuse_interrupted(runs: Sequence[RecordedRun]) -> None:
             f"run {run} of this Repl was interrupted; continue it with resume({run!r}), "
             "or give it up with restore(…, abandon=True)"
         )
-
-
-def latest_environment(events: Iterable[list[Record]]) -> Environment | None:
-    """What the latest run found."""
-    found = [record for records in events for record in records if isinstance(record, Environment)]
-    return found[-1] if found else None
 
 
 def decide(pending: tuple[PendingCall, ...], in_flight: Any) -> dict[int, CallResult | None]:

@@ -12,7 +12,7 @@ from moonbox.errors import UsageError
 from moonbox.journal.records import Begin, End
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
-from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs, refuse_interrupted
+from moonbox.sandbox.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,26 +174,23 @@ class Recovery:
     ) -> None:
         self._box = box
         self._passing = passing  # the copy is deleted in the end
-        self._journal = journal = box.journal
-        self._held = held or journal.take(repl_id)
         self._new_repl = make or (lambda id: box.make_repl(repl_id=id))
         self._repl: Repl | None = None
         self._keeps = False  # the Repl stays open
+        from moonbox.sandbox.journaling import ReplJournal
+
+        self._journal = ReplJournal(box.journal, held or box.journal.take(repl_id))
         try:
-            events = journal.read(self._held.repl)
-            environment = latest_environment(events)
+            self._runs = self._journal.recorded_runs()
+            environment = self._journal.environment
             if environment is not None and environment.language != box.language:
                 raise UsageError(
                     f"the Repl {repl_id!r} runs {environment.language}; "
                     f"restore it with Sandbox(language={environment.language!r})"
                 )
         except BaseException:
-            journal.release(self._held)
+            self._journal.release()
             raise
-        from moonbox.sandbox.journaling import ReplJournal
-
-        self._runs = read_runs(events)
-        self._events = ReplJournal(journal, self._held, len(events), environment)
 
     def __enter__(self) -> Recovery:
         return self
@@ -202,9 +199,9 @@ class Recovery:
         if self._repl is not None and not (self._keeps and kind is None):
             self._repl.close()
         if kind is not None:
-            self._journal.release(self._held)
+            self._journal.release()
         if self._passing:
-            self._journal.delete([self._held.repl])
+            self._box.journal.delete([self._journal.held.repl])
 
     def restore(self, *, abandon: bool) -> Repl:
         if not abandon:
@@ -212,7 +209,7 @@ class Recovery:
         elif self._runs and self._runs[-1].end is None:
             run = self._runs[-1].begin.run
             end = End(run=run, outcome="interrupted", at=time())
-            self._events.write(run, [end])
+            self._journal.write(run, [end])
             self._runs[-1].end = end
         self._keeps = True
         return self.replayed(self._runs)
@@ -230,8 +227,8 @@ class Recovery:
 
     def replayed(self, runs: list[RecordedRun]) -> Repl:
         """The Repl, in which these runs were run again."""
-        self._repl = self._new_repl(self._held.repl)
-        self._repl.replay(self._events, runs)
+        self._repl = self._new_repl(self._journal.held.repl)
+        self._repl.replay(self._journal, runs)
         return self._repl
 
 

@@ -76,7 +76,7 @@ class Repl(ReplRuns):
             return self._driver(link, again), again
 
         driver = self._driver(link, execution)
-        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps, move).begin()
+        return SteppedDriver(driver, execution, self._turns, self._finish, self._give_up, move).begin()
 
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited."""
@@ -248,13 +248,3 @@ class Repl(ReplRuns):
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
-
-    def _end_steps(self, execution: Execution, problem: BaseException | None) -> Run | None:
-        """A step-by-step run is over: let the next run in."""
-        try:
-            if problem is None:
-                return self._finish(execution)
-            self._give_up(execution, problem)
-            return None
-        finally:
-            self._turns.leave()

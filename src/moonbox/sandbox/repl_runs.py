@@ -258,8 +258,7 @@ class ReplRuns:
             if changed is None:
                 return run
             run = changed
-        self._setup.write(run)
-        return run
+        return self._setup.write(run)
 
     def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
         """An exception ends the run for its caller: keep the record of a run that was interrupted."""

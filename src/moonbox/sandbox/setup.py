@@ -142,7 +142,7 @@ class Setup:
             hides = None if self.redactor is None else self.redactor.hides
             learned.learn(tool.path, self.clean_result(packed).value, hides=hides)
 
-    def write(self, run: Run) -> None:
+    def write(self, run: Run) -> Run:
         """Count the run, and write its record to the trail, before its result is returned."""
         if self.metrics is not None:
             self.metrics.record(run)
@@ -151,6 +151,7 @@ class Setup:
 
             with writing(run):
                 self.sink.write(run if self.redactor is None else self.redactor.redact(run))
+        return run
 
     def clean_result(self, packed: Packed) -> Packed:
         """What a tool returned, without secrets: a script could spell them in ways that are not recognised."""

@@ -125,9 +125,6 @@ class Turns(Slots):
         finally:
             self.leave()
 
-    def pause(self, paused: bool) -> None:
-        self.paused = paused
-
     def _refusal(self) -> UsageError:
         if self.closed:
             return ClosedError("the Repl is closed")
