@@ -208,7 +208,8 @@ class BlockingDriver:
     def _drain(self) -> None:
         """The worker's host is gone: take the results of the calls under way, which are not made again elsewhere."""
         execution = self._execution
-        while execution.ledger.under_way() and not execution.stopping:
+        opened = execution.ledger.open
+        while any(entry.performing for entry in opened.values()) and not execution.stopping:
             sleep(_LOOK)
             self._collect()
             execution.tick(monotonic())

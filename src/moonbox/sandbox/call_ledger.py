@@ -141,10 +141,6 @@ class CallLedger:
             entry.close("cancelled")
             entry.leave()
 
-    def under_way(self) -> bool:
-        """Whether a call is being performed."""
-        return any(entry.performing for entry in self.open.values())
-
     def cancel_starting(self) -> None:
         """Calls that have not begun are not made."""
         while self.starting:
@@ -232,17 +228,22 @@ class CallLedger:
         record = self._record
         space, _, name = target.partition(".")
         try:
+            answer: Any = None
             if space == "sys":
-                answer: Any = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
+                answer = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
                 self._observe(target, answer)
             elif space == "docs":
-                answer = self._look_up(name, arguments)
+                self._discovery -= record.calls.docs.cost(name)
+                if self._discovery < 0:
+                    raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
+                answer = record.calls.docs.answer(name, arguments)
+            elif name == SHOW.name:
+                self._shown += 1
+                if self._shown > _MOST_SHOWN:
+                    raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
+                record.show(arguments)
             else:
-                answer = None
-                if name == SHOW.name:
-                    self._show(arguments)
-                else:
-                    record.advance(arguments)
+                record.advance(arguments)
             self._replies.append((call_id, True, pack(answer)))
         except ToolError as error:
             self._replies.append((call_id, False, pack(error_value(error, None))))
@@ -251,19 +252,6 @@ class CallLedger:
         observations = self._record.observations
         if len(observations) < _MOST_OBSERVATIONS:
             observations.append(Observation(f"os.{target[4:]}", value))
-
-    def _look_up(self, name: str, arguments: list[Any]) -> Any:
-        docs = self._record.calls.docs
-        self._discovery -= docs.cost(name)
-        if self._discovery < 0:
-            raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
-        return docs.answer(name, arguments)
-
-    def _show(self, values: list[Any]) -> None:
-        self._shown += 1
-        if self._shown > _MOST_SHOWN:
-            raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
-        self._record.show(values)
 
     def _counts(self, target: str) -> bool:
         """Whether a call is spent from the budget."""

@@ -232,11 +232,11 @@ class CallPath:
         if tool.max_concurrency is not None:
             slots = self._setup.slots.setdefault(tool.path, Slots(tool.max_concurrency))
             await self._wait_for_slot(slots, tool, entry, executor)
-        call = self._invocation(tool, entry, run)
+        elsewhere = tool.placement == "node" and self._setup.cluster is not None  # it runs on a node of the cluster
+        call = self._invocation(tool, entry, run, elsewhere=elsewhere)
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
-        is_async = tool.is_async and not self._is_elsewhere(tool)
-        result = await self._invoke(call, entry, run, executor, is_async)
+        result = await self._invoke(call, entry, run, executor, tool.is_async and not elsewhere)
         packed = convert(result, tool, self.value_limits, self._setup.failures_of(tool))
         other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
         if other is not None:
@@ -251,7 +251,7 @@ class CallPath:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return packed
 
-    def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord) -> Callable[[], Any]:
+    def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord, *, elsewhere: bool) -> Callable[[], Any]:
         """What calls the tool's function."""
         context = None
         if tool.plan.injected:
@@ -269,15 +269,11 @@ class CallPath:
         arguments, first = entry.arguments, self._first
         if self.media.kept:
             arguments = _with_contents(arguments, tool, self.media)
-        if self._is_elsewhere(tool):
+        if elsewhere:
             from moonbox.cluster.node_tools import call_on_node
 
             return lambda: call_on_node(tool, arguments, context)
         return lambda: tool.invoke(arguments, context, first_index=first)
-
-    def _is_elsewhere(self, tool: Tool) -> bool:
-        """Whether the tool runs on a node of the cluster."""
-        return tool.placement == "node" and self._setup.cluster is not None
 
     async def _before(
         self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor
@@ -322,9 +318,9 @@ class CallPath:
         """Ask the person. The run's clock stands still for that time."""
         approve = self._setup.approve
         if run.journal is not None:
-            from moonbox.sandbox.durable_approvals import ask  # loads asyncio
+            from moonbox.sandbox.approvals import ask_in_journal  # loads asyncio
 
-            approve = partial(ask, setup=self._setup)
+            approve = partial(ask_in_journal, setup=self._setup)
         if approve is None:
             entry.approval = "denied"
             raise Denied(

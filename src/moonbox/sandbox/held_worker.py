@@ -132,12 +132,9 @@ class HeldWorker:
         """For good; from any thread. An idle worker may end a little later."""
         self._closed = True
         link, self.link = self.link, None
-        if link is None:
-            return
-        if not idle:
-            self._pool.discard(link)
-        else:
-            self._pool.retire(link)
+        if link is not None:
+            end = self._pool.retire if idle else self._pool.discard
+            end(link)
 
     def _take(self, link: Link) -> Link:
         self.link = link

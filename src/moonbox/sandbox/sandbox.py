@@ -133,6 +133,11 @@ class Sandbox(DurableRuns):
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
         check_context({} if context is None else context)
         limits = limits or Limits()
+        opened: Journal | None = None
+        if journal is not None:
+            from moonbox.journal.store import open_journal  # loads SQLite
+
+            opened = open_journal(journal, durability=durability)
         self._setup = setup = Setup(
             toolbox=Toolbox.of(tools),
             limits=limits,
@@ -149,7 +154,7 @@ class Sandbox(DurableRuns):
             sink=open_sink(audit),
             redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
-            journal=None if journal is None else _open_journal(journal, durability),
+            journal=opened,
             approval_seconds=approval_seconds,
             check=bool(check),
             cluster=None if cluster is None else _join(cluster, isolation),
@@ -387,12 +392,6 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
 def _check_seconds(name: str, seconds: Any) -> None:
     if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
         raise UsageError(f"{name} must be a positive number, not {seconds!r}")
-
-
-def _open_journal(place: Any, durability: str) -> Journal:
-    from moonbox.journal.store import open_journal  # loads SQLite
-
-    return open_journal(place, durability=durability)
 
 
 @cache

@@ -256,10 +256,7 @@ def open_redactor(redact: Any, secrets: Mapping[str, str] | None = None) -> Reda
         return None
     from moonbox.audit.redaction import Redactor
 
-    if isinstance(redact, Redactor):
-        plain = redact
-    else:
-        plain = Redactor(redact or ())
+    plain = redact if isinstance(redact, Redactor) else Redactor(redact or ())
     texts = [text for text in (secrets or {}).values() if len(text) >= MIN_SECRET]
     return plain.with_secrets(texts) if texts else plain
 

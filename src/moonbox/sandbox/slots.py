@@ -144,12 +144,12 @@ class RunningCalls:
     def __init__(self, most_left: int = MOST_LEFT) -> None:
         self.lock = threading.Lock()
         """Guards the holders of each call."""
+        self.calls: set[RunningCall] = set()
         self._most_left = most_left
-        self._calls: set[RunningCall] = set()
 
     def enter(self, entry: CallEntry) -> RunningCall:
         """A call begins; raises ToolError where too many have been left behind."""
-        if len(self._calls) >= self._most_left and self._left() >= self._most_left:
+        if len(self.calls) >= self._most_left and self._left() >= self._most_left:
             raise ToolError(
                 f"{self._most_left} earlier calls timed out or were given up, and their tools are still running; "
                 "no other call is made until some of them have ended",
@@ -157,19 +157,15 @@ class RunningCalls:
                 retryable=True,
             )
         call = RunningCall(self, entry)
-        self._calls.add(call)  # atomic, as `discard` and the copy below
+        self.calls.add(call)  # atomic, as `discard` and the copy below
         return call
-
-    def leave(self, call: RunningCall) -> None:
-        """Its tool has ended."""
-        self._calls.discard(call)
 
     def all_left(self, slots: Slots) -> bool:
         """Whether every slot is held by a call that its run no longer waits for."""
         return self._left(slots) >= slots.most
 
     def _left(self, slots: Slots | None = None) -> int:
-        return sum(call.entry.left for call in self._calls.copy() if slots is None or call.slots is slots)
+        return sum(call.entry.left for call in self.calls.copy() if slots is None or call.slots is slots)
 
 
 class RunningCall:
@@ -178,24 +174,24 @@ class RunningCall:
     It is held by what performs the call: the call's own path, and the thread or task that its tool runs in.
     """
 
-    __slots__ = ("_calls", "_holders", "entry", "slots")
+    __slots__ = ("_all", "_holders", "entry", "slots")
 
     def __init__(self, calls: RunningCalls, entry: CallEntry) -> None:
-        self._calls = calls
+        self._all = calls
         self._holders = 1
         self.entry = entry
         self.slots: Slots | None = None
 
     def hold(self) -> None:
-        with self._calls.lock:
+        with self._all.lock:
             self._holders += 1
 
     def let_go(self) -> None:
         """One of its holders is done; the call has ended when the last of them is."""
-        with self._calls.lock:
+        with self._all.lock:
             self._holders -= 1
             if self._holders:
                 return
-        self._calls.leave(self)
+        self._all.calls.discard(self)
         if self.slots is not None:
             self.slots.leave()

@@ -123,7 +123,10 @@ class LoopThread:
         self._closed = False
 
     def submit(self, make: Make, ended: Callable[[], object] | None = None) -> Future[Any]:
-        """Run there the coroutine that `make` makes; see `submit_to`."""
+        """Run there the coroutine that `make` makes: Ctrl-C here leaves none behind.
+
+        Cancelling the future cancels it; `ended` is called at its real end.
+        """
         import asyncio  # here and below: slow to load, and most programs have no use for it
 
         with self._lock:  # also while it is handed over: `close` then finds it on the loop, and cancels it
@@ -138,7 +141,7 @@ class LoopThread:
                     loop.close()
                     raise
                 self._thread, self._loop = thread, loop
-            return submit_to(self._loop, make, ended)
+            return _submit(self._loop, make, ended)
 
     def close(self) -> None:
         with self._lock:
@@ -157,11 +160,7 @@ class LoopThread:
         loop.close()
 
 
-def submit_to(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], object] | None = None) -> Future[Any]:
-    """Run on that loop, from another thread, the coroutine that `make` makes there: Ctrl-C here leaves none behind.
-
-    Cancelling the future cancels it; `ended` is called at its real end.
-    """
+def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], object] | None) -> Future[Any]:
     from concurrent.futures import Future
 
     future: Future[Any] = Future()
