@@ -137,8 +137,9 @@ class CallPath:
                 else:
                     packed = await self._call_tool(target, entry, run, executor)
                 entry.ended = monotonic()
-                cleaned = not isinstance(target, HostFunction) or target.cleaned
-                result: CallResult = "ok", self._setup.clean_result(packed) if cleaned else packed, None
+                if self._setup.secrets is not None and (not isinstance(target, HostFunction) or target.cleaned):
+                    packed = self._setup.clean_result(packed)
+                result: CallResult = "ok", packed, None
             except BaseException as problem:
                 entry.ended = monotonic()
                 if type(problem).__name__ == "CancelledError" and executor.cancelling:
@@ -237,7 +238,7 @@ class CallPath:
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
         result = await self._invoke(call, entry, run, executor, tool.is_async and not elsewhere)
-        packed = convert(result, tool, self.value_limits, self._setup.failures_of(tool))
+        packed = convert(result, tool, self.value_limits, tool.failures or self._setup.failures)
         other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
         if other is not None:
             run.note(other, tool.path)
@@ -356,7 +357,8 @@ class CallPath:
 
     def _packed(self, result: Any, tool: Tool | None = None) -> Packed:
         """What a function, middleware or a caller gave as a result, the last two instead of a tool."""
-        return convert(result, None, self.value_limits, self._setup.failures_of(tool))
+        failures = None if tool is None else tool.failures
+        return convert(result, None, self.value_limits, failures or self._setup.failures)
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -113,10 +113,6 @@ class Setup:
         """What the tools of a run find that is given this context."""
         return {**self.context, **context} if context else self.context
 
-    def failures_of(self, tool: Tool | None) -> Failures:
-        """What becomes of a result of the tool, or of a function, that is nothing but a failure."""
-        return (tool.failures if tool is not None else None) or self.failures
-
     def search(self, toolbox: Toolbox) -> ToolSearch:
         """The search over a toolbox, which follows its changes."""
         from moonbox.tools.search import ToolSearch
