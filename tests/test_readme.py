@@ -57,7 +57,7 @@ def test_the_environment_is_documented() -> None:
     from lupa import lua54
 
     from moonbox.languages.lua.vm import PRELUDE
-    from moonbox.sandbox.docs import builtin_docs
+    from moonbox.languages.registry import language
 
     page = (ROOT / "docs" / "lua.md").read_text("utf-8")
     words = set(re.findall(r"\w+", page))
@@ -67,4 +67,4 @@ def test_the_environment_is_documented() -> None:
         if library != "math":  # "all of Lua 5.4's"
             names += members.values()
     assert set(names) - words == set()
-    assert {name.rpartition(".")[2] for name in builtin_docs("lua")} - words == set()
+    assert {name.rpartition(".")[2] for name in language("lua").docs} - words == set()

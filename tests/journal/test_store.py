@@ -20,7 +20,7 @@ import pytest
 from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import JournalError, UsageError
-from moonbox.journal import leases, store
+from moonbox.journal import store
 from moonbox.journal.questions import Questions
 from moonbox.journal.records import Begin, Calls, End
 from moonbox.journal.store import Journal, open_journal
@@ -119,18 +119,18 @@ def test_one_of_many_racers_wins(place: str) -> None:
 
 
 def test_a_lease_of_another_machine_counts_until_it_expires() -> None:
-    name = leases.this_process("x").replace(platform.node(), "elsewhere")
+    name = store.this_process("x").replace(platform.node(), "elsewhere")
     for holder in (name, "a name of an earlier version"):
-        assert leases.is_held(holder, expires=100.0, now=99.0)
-        assert not leases.is_held(holder, expires=100.0, now=100.0)
-    assert not leases.is_held("", expires=100.0, now=0.0)
+        assert store.is_held(holder, expires=100.0, now=99.0)
+        assert not store.is_held(holder, expires=100.0, now=100.0)
+    assert not store.is_held("", expires=100.0, now=0.0)
 
 
 def test_a_dead_holder_does_not_profit_from_a_clock_that_goes_backwards() -> None:
-    mine = leases.this_process("x")
+    mine = store.this_process("x")
     dead = mine.replace(f'"pid":{os.getpid()},', f'"pid":{2**22 + 1},')
-    assert not leases.is_held(dead, expires=1e12, now=0.0)
-    assert leases.is_held(mine, expires=1e12, now=0.0)
+    assert not store.is_held(dead, expires=1e12, now=0.0)
+    assert store.is_held(mine, expires=1e12, now=0.0)
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None or os.getuid() != 0, reason="needs root, to make a container")

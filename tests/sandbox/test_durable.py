@@ -144,7 +144,7 @@ def test_what_cannot_be_repeated_is_named(path: Path) -> None:
     assert str(caught.value) == (
         f"run 2 of the Repl {repl_id} does not repeat what was recorded: "
         'recorded: it called price[{"item":"milk"}]; now: it called price[{"item":"tea"}] '
-        "(tools that are gone: stock; tools that changed: price)"
+        "(tools that are gone, new or changed: price, stock)"
     )
 
 

@@ -28,7 +28,7 @@ def status(
     Without --address, the cluster is the one of [cluster] in moonbox.toml,
     or the one that this machine belongs to.
     """
-    from moonbox.cluster.registry import cluster_status
+    from moonbox.cluster.membership import cluster_status
     from moonbox.config import Config
     from moonbox.config.sections import ClusterSettings
 

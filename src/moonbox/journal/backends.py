@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.audit.tables import SCHEMA
 from moonbox.database import Database
 from moonbox.errors import ClosedError, JournalError, MissingExtra
-from moonbox.journal.tables import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _SCHEMA = replace(
     SCHEMA, name="journal", error=JournalError, repair="restore it from a copy; nothing was changed in it"
@@ -27,13 +26,66 @@ _VERSION = 3
 """In version 1 one event could not both begin and end a run; versions 1 and 2 have no table `handles`, the last one."""
 
 
-class Transaction(Protocol):
+# In SQLite the tables can be in the file of an audit trail.
+_TABLES = (
+    """
+    CREATE TABLE repls (
+        id TEXT PRIMARY KEY,
+        created {real} NOT NULL,
+        language TEXT NOT NULL,
+        labels TEXT NOT NULL,
+        parent TEXT NOT NULL,
+        fence BIGINT NOT NULL,
+        holder TEXT NOT NULL,
+        expires {real} NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE events (
+        repl TEXT NOT NULL,
+        seq BIGINT NOT NULL,
+        run TEXT NOT NULL,
+        mark TEXT NOT NULL,
+        at {real} NOT NULL,
+        checksum BIGINT NOT NULL,
+        data {bytes} NOT NULL,
+        PRIMARY KEY (repl, seq)
+    ) {clustered}
+    """,
+    "CREATE INDEX events_of_runs ON events (run, mark) WHERE mark <> ''",
+    """
+    CREATE TABLE questions (
+        id TEXT PRIMARY KEY,
+        repl TEXT NOT NULL,
+        run TEXT NOT NULL,
+        call BIGINT NOT NULL,
+        question TEXT NOT NULL,
+        asked {real} NOT NULL,
+        expires {real},
+        decision TEXT,
+        answered {real}
+    )
+    """,
+    "CREATE UNIQUE INDEX questions_of_calls ON questions (run, call)",
+    "CREATE TABLE IF NOT EXISTS handles (run TEXT PRIMARY KEY, repl TEXT NOT NULL, owner TEXT NOT NULL)",
+)
+"""`fence` counts the leases of a Repl. `mark` says which rows begin or end a run."""
+
+
+class Transaction:
     """One transaction: what is done in it is done as a whole, or not at all."""
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+    __slots__ = ("_execute",)
+
+    def __init__(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
+        self._execute = execute
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return list(self._execute(statement, values).fetchall())
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """How many rows it has changed."""
+        return int(self._execute(statement, values).rowcount)
 
 
 class Backend(Protocol):
@@ -80,31 +132,18 @@ class SqliteBackend:
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
         with self._database.writing() as db:
-            yield _Sqlite(db)
+            yield Transaction(db.execute)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
         with self._database.reading() as db:
-            yield _Sqlite(db)
+            yield Transaction(db.execute)
 
     def now(self) -> float:
         return time.time()
 
     def close(self) -> None:
         self._database.close()
-
-
-class _Sqlite:
-    __slots__ = ("_db",)
-
-    def __init__(self, db: Any) -> None:
-        self._db = db
-
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._db.execute(statement, values).fetchall()  # type: ignore[no-any-return]  # by sqlite3
-
-    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return int(self._db.execute(statement, values).rowcount)
 
 
 MOST_CONNECTIONS = 16
@@ -137,12 +176,12 @@ class PostgresBackend:
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         with self._connection() as connection:
-            return _Postgres(connection).change(statement, values)
+            return _transaction(connection).change(statement, values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
         with self._connection() as connection, connection.transaction():
-            yield _Postgres(connection)
+            yield _transaction(connection)
 
     reading = writing
 
@@ -188,17 +227,8 @@ class PostgresBackend:
             connection.close()
 
 
-class _Postgres:
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._connection.execute(statement.replace("?", "%s"), values).fetchall()  # type: ignore[no-any-return]
-
-    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return int(self._connection.execute(statement.replace("?", "%s"), values).rowcount)
+def _transaction(connection: Any) -> Transaction:
+    return Transaction(lambda statement, values: connection.execute(statement.replace("?", "%s"), values))
 
 
 def _create(db: Transaction, **types: str) -> None:
@@ -206,11 +236,11 @@ def _create(db: Transaction, **types: str) -> None:
     db.change("CREATE TABLE IF NOT EXISTS moonbox_journal (version BIGINT NOT NULL)")
     found = db.rows("SELECT version FROM moonbox_journal")
     if not found:
-        for statement in TABLES:
+        for statement in _TABLES:
             db.change(statement.format(**types))
         db.change("INSERT INTO moonbox_journal VALUES (?)", (_VERSION,))
     elif found[0][0] > _VERSION:
         raise JournalError("the journal was written by a newer version of moonbox; upgrade moonbox")
     elif found[0][0] < _VERSION:
-        db.change(TABLES[-1].format(**types))
+        db.change(_TABLES[-1].format(**types))
         db.change("UPDATE moonbox_journal SET version = ?", (_VERSION,))

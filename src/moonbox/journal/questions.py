@@ -105,12 +105,7 @@ def _answer(db: Transaction, id: str, decision: dict[str, Any], now: float) -> N
 
 
 def _read(db: Transaction, where: str, values: tuple[Any, ...], *, with_source: bool = False) -> list[KeptQuestion]:
-    begin = (
-        "(SELECT b.data FROM events AS b WHERE b.run = q.run AND b.mark <> '' AND b.mark IN ('b', 'be'))"
-        if with_source
-        else "NULL"
-    )
-    columns = f"q.id, q.question, q.asked, q.expires, q.decision, {_ENDED}, {begin}"
+    columns = f"q.id, q.question, q.asked, q.expires, q.decision, {_ENDED}, {_BEGIN if with_source else 'NULL'}"
     kept = []
     for id, question, asked, expires, decision, ended, begun in db.rows(
         f"SELECT {columns} FROM questions AS q WHERE {where}", values

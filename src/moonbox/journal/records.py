@@ -6,6 +6,8 @@ from typing import Any
 
 from msgspec import Struct, msgpack
 
+from moonbox.audit.records import CallError  # noqa: TC001 - the decoder needs it
+
 
 class Environment(Struct, tag="environment", frozen=True, kw_only=True):
     """What scripts find from here on. It explains a replay that differs."""
@@ -47,16 +49,6 @@ class Calls(Struct, tag="calls", frozen=True, kw_only=True):
     calls: list[tuple[int, str, list[Any]]]
 
 
-class Failure(Struct, frozen=True):
-    """Why a call failed."""
-
-    code: str
-    message: str
-    retryable: bool = False
-    data: Any = None
-    detail: str | None = None
-
-
 class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to one call, as the worker gets it, and what the record of the call says."""
 
@@ -66,7 +58,7 @@ class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The value, or the error as the script sees it, in MessagePack."""
     status: str = ""
     """Empty for a question about the clock or the documentation, which is no call of the record."""
-    error: Failure | None = None
+    error: CallError | None = None
     tool: str = ""
     arguments: Any = None
     approval: str | None = None
@@ -110,15 +102,7 @@ class Reset(Struct, tag="reset", frozen=True, kw_only=True):
 
 Record = Environment | Begin | Medium | Calls | Answers | Approved | End | Reset
 
-_encode = msgpack.Encoder().encode
-_decode = msgpack.Decoder(list[Record]).decode
-
-
-def encode(records: list[Record]) -> bytes:
-    """Records that are written together."""
-    return _encode(records)
-
-
-def decode(data: bytes) -> list[Record]:
-    """The inverse; raises ValueError where they are no records of this version."""
-    return _decode(data)
+encode = msgpack.Encoder().encode
+"""For a list of records that are written together."""
+decode = msgpack.Decoder(list[Record]).decode
+"""The inverse; raises ValueError where they are no records of this version."""

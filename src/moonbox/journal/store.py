@@ -12,11 +12,12 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+import msgspec
 from msgspec import Struct
 
+from moonbox.audit.writers import Writer
 from moonbox.errors import JournalError, UsageError
 from moonbox.journal.backends import PostgresBackend, SqliteBackend
-from moonbox.journal.leases import LEASE_SECONDS, in_words, is_held, this_process
 from moonbox.journal.records import Begin, End, Record, decode, encode
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from moonbox.journal.backends import Backend, Transaction
 
+LEASE_SECONDS = 20.0
+"""A lease that its holder does not renew for so long is lost."""
 DURABILITIES = ("process", "machine")
 _MOST_LISTED = 10_000
 # An event that begins or ends a run, or does both, is marked with "b", "e" or "be". SQLite uses the index of marked
@@ -299,3 +302,32 @@ def _renew(journal: weakref.ref[Journal], closing: threading.Event) -> None:
         del living
         if closing.wait(LEASE_SECONDS / 4):
             return
+
+
+def this_process(journal: str) -> str:
+    """The name under which this process holds leases through one open journal."""
+    return f"{journal} {msgspec.json.encode(Writer.current()).decode()}"
+
+
+def is_held(holder: str, expires: float, now: float) -> bool:
+    """Whether the lease still counts. A dead process loses it at once, where its death can be seen."""
+    if not holder or expires <= now:
+        return False
+    process = _process(holder)
+    return process is None or process.state() != "interrupted"
+
+
+def in_words(holder: str) -> str:
+    """For messages."""
+    process = _process(holder)
+    if process is None:
+        return "another process"
+    return f"process {process.pid}" + ("" if process.state() == "running" else " in another container or machine")
+
+
+def _process(holder: str) -> Writer | None:
+    """None for the name of an earlier version."""
+    try:
+        return msgspec.json.decode(holder.partition(" ")[2], type=Writer)
+    except msgspec.DecodeError:
+        return None

@@ -4,7 +4,8 @@
     approvals.pending()                     the questions, oldest first
     approvals.answer(id, decision)          the script goes on
 
-Where a journal keeps the questions (`keep_in`), the inbox also has those of other processes.
+A Sandbox with a journal keeps its questions there, so that any process answers them (`ask_in_journal`). With `keep_in`,
+the inbox also has those of other processes.
 """
 
 from __future__ import annotations
@@ -12,30 +13,39 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
+import inspect
 import json
 import secrets
 import threading
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
 from time import time
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from moonbox.errors import Denied, UsageError
+from moonbox.journal.questions import EXPIRED, WITHDRAWN, Questions
 from moonbox.sandbox.decisions import Decision
 from moonbox.sandbox.options import check_callbacks
-from moonbox.values import to_jsonable
+from moonbox.sandbox.threads import in_thread
+from moonbox.tools.tool import fingerprint
+from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from moonbox.journal.questions import KeptQuestion, Questions
+    from moonbox.journal.questions import KeptQuestion
     from moonbox.sandbox.decisions import ToolCall
+    from moonbox.sandbox.setup import Setup
     from moonbox.tools.tool import Tool
 
 _REMEMBERED = 50
 _MAX_PENDING = 1_000
 _DIFF_LINES = 400
+_FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0  # seconds between two looks into the journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +174,11 @@ class Approvals:
             message = f"nobody answered the approval of '{call.tool}' within {self._timeout:g} seconds"
             raise Denied(message, code="approval_unavailable") from None
         finally:
-            self._close(outcome or Answered(question.id, question.tool, "withdrawn", "", time()))
+            outcome = outcome or Answered(question.id, question.tool, "withdrawn", "", time())
+            with self._lock:
+                self._open.pop(question.id, None)
+                self._answered.append(outcome)
+            self._on_change(outcome)
         if decision.kind != "deny" and call.definition is not None:
             with self._lock:
                 self._definitions[call.tool] = _definition(call.definition)
@@ -215,12 +229,6 @@ class Approvals:
         names = tuple(name for name in now if now[name] != before[name])
         return Change(names, tuple(_diff(before, now))) if names else None
 
-    def _close(self, answered: Answered) -> None:
-        with self._lock:
-            self._open.pop(answered.id, None)
-            self._answered.append(answered)
-        self._on_change(answered)
-
 
 async def first_answer(asked: set[asyncio.Future[Any]]) -> Decision:
     """The first answer of several approvers. One that raises `approval_unavailable` cannot ask: it is left out."""
@@ -237,6 +245,63 @@ async def first_answer(asked: set[asyncio.Future[Any]]) -> Decision:
     finally:
         for each in waiting:
             each.cancel()
+
+
+async def ask_in_journal(call: ToolCall, setup: Setup) -> Decision:
+    """A person's decision: the kept one, or the first answer of `approve` and of the journal.
+
+    The question is in the journal before anybody is asked, the answer before it has an effect. Raises Denied for a
+    question that has expired.
+    """
+    assert setup.journal is not None
+    questions = Questions(setup.journal.backend)
+    kept = await asyncio.to_thread(_keep, questions, call, setup)
+    decision = kept.decision
+    if decision is None:
+        asked: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
+        if setup.approve is not None:
+            asked.add(asyncio.ensure_future(_approver(setup.approve, msgspec.structs.replace(call, question=kept.id))))
+        try:
+            answer = (await first_answer(asked)).to_dict()
+        except Exception:
+            await asyncio.to_thread(questions.settle, kept.id, {"kind": WITHDRAWN})
+            raise
+        decision = await asyncio.to_thread(questions.settle, kept.id, answer)
+    if decision["kind"] in (EXPIRED, WITHDRAWN):
+        seconds = kept.expires - kept.asked
+        message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
+        raise Denied(message, code="approval_unavailable")
+    arguments = from_jsonable(decision.get("arguments"))
+    if "changes" in decision:
+        arguments = {**call.arguments, **decision["changes"]}
+    return Decision(decision["kind"], decision.get("reason", ""), arguments, decision.get("by", ""))
+
+
+def _keep(questions: Questions, call: ToolCall, setup: Setup) -> KeptQuestion:
+    definition = {} if call.definition is None else fingerprint(call.definition)
+    shown = Question.of(call).to_dict()
+    mark = sha256(msgspec.json.encode([call.tool, definition, shown["arguments"]], order="deterministic")).hexdigest()
+    if setup.secrets is not None:
+        shown["arguments"] = setup.secrets(shown["arguments"])
+    del shown["source"]  # it is in the journal, once for the run
+    return questions.ask(shown, call.id, mark, setup.approval_seconds)
+
+
+async def _look(questions: Questions, kept: KeptQuestion) -> Decision:
+    """Wait until the journal has an answer, or the question expires."""
+    seconds = _FIRST_LOOK
+    while await asyncio.to_thread(questions.decision, kept) is None:
+        await asyncio.sleep(seconds)
+        seconds = min(2 * seconds, _LONGEST_LOOK)
+    return Decision("deny")  # `settle` finds what the journal has
+
+
+async def _approver(approve: Any, call: ToolCall) -> Any:
+    """What `approve` says. A blocking function has a thread of its own, because the journal may answer first."""
+    if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(type(approve).__call__):
+        return await approve(call)
+    answer = await in_thread(lambda: approve(call))
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _set(future: Future[Decision], decision: Decision) -> bool:

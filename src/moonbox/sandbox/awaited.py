@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.sandbox.execution import GRACE
-from moonbox.sandbox.threads import soon, unbroken
-from moonbox.tools.results import to_tool_error
+from moonbox.sandbox.threads import in_thread, soon, unbroken
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.journaling import RunJournal
+    from moonbox.sandbox.slots import Slots
     from moonbox.sandbox.threads import Threads
     from moonbox.worker.link import Link
 
@@ -31,8 +31,6 @@ class AwaitingExecutor:
 
     wake     makes the driver read the deadlines again
     """
-
-    catches = (Exception, SystemExit)
 
     def __init__(self, threads: Threads, wake: Callable[[], object]) -> None:
         self._threads = threads
@@ -48,49 +46,18 @@ class AwaitingExecutor:
             self._wake()
         if is_async:
             return await call()
-        result = await self._in_thread(call, entry)
+        assert entry.running is not None
+        entry.running.hold()
+        result = await in_thread(call, self._threads.submit, entry.running.let_go)
         return await result if inspect.isawaitable(result) else result
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         return await value if inspect.isawaitable(value) else value
 
-    async def wait(self, future: Future[None], entry: CallEntry) -> None:
+    async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None:
         if entry.deadline is not None:
             self._wake()
-        await asyncio.wrap_future(future)
-
-    async def _in_thread(self, call: Callable[[], Any], entry: CallEntry) -> Any:
-        running = entry.running
-        assert running is not None
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Any] = loop.create_future()
-
-        def deliver(result: Any, problem: BaseException | None) -> None:
-            if not done.done():  # it is, for a call that was abandoned
-                if problem is None:
-                    done.set_result(result)
-                else:
-                    done.set_exception(problem)
-
-        def job() -> None:
-            result, problem = None, None
-            try:
-                result = call()
-            except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
-                problem = raised
-                if isinstance(raised, StopIteration) or not isinstance(raised, Exception | asyncio.CancelledError):
-                    problem = to_tool_error(raised, entry.tool)  # a future cannot hold it, or it would end the loop
-            running.let_go()
-            # The future belongs to the loop's thread, so that thread fills it in.
-            soon(loop, lambda: deliver(result, problem))
-
-        running.hold()
-        try:
-            self._threads.submit(job)
-        except BaseException:  # no thread could be started
-            running.let_go()
-            raise
-        return await done
+        await slots.await_turn(turn)
 
 
 class AwaitedDriver:

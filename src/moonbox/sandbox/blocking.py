@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from moonbox.sandbox.call_entry import CallEntry, CallResult
     from moonbox.sandbox.execution import Execution
+    from moonbox.sandbox.slots import Slots
     from moonbox.sandbox.threads import LoopThread, Threads
     from moonbox.worker.link import Link
 
@@ -74,10 +75,10 @@ class BlockingExecutor:
                 future.cancel()
         return future.result()
 
-    async def wait(self, future: Future[None], entry: CallEntry) -> None:
+    async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None:
         if entry.deadline is not None:
             self._wake()
-        future.result()
+        slots.wait(turn)
 
     def _start(self, awaitable: Any, ended: Callable[[], object] | None) -> Future[Any]:
         try:
@@ -207,7 +208,8 @@ class BlockingDriver:
     def _drain(self) -> None:
         """The worker's host is gone: take the results of the calls under way, which are not made again elsewhere."""
         execution = self._execution
-        while execution.ledger.under_way() and not execution.stopping:
+        opened = execution.ledger.open
+        while any(entry.performing for entry in opened.values()) and not execution.stopping:
             sleep(_LOOK)
             self._collect()
             execution.tick(monotonic())

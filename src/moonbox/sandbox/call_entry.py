@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from moonbox.audit.telemetry import CallSpan
-    from moonbox.sandbox.decisions import Decision
+    from moonbox.sandbox.decisions import Answer, Decision
     from moonbox.sandbox.slots import RunningCall
     from moonbox.values import Packed
 
@@ -157,6 +157,12 @@ class CallEntry:
 
 def _call_error(error: ToolError | None) -> CallError | None:
     return None if error is None else CallError(error.code, error.message, error.retryable, error.data, error.detail)
+
+
+def tool_error(failed: CallError | Answer) -> ToolError:
+    """The error again, from the record of a call, or from an answer that is a failure."""
+    detail = failed.detail if isinstance(failed, CallError) else None
+    return ToolError(failed.message, code=failed.code, retryable=failed.retryable, data=failed.data, detail=detail)
 
 
 def _are_named(arguments: list[Any]) -> bool:

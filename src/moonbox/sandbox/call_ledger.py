@@ -74,14 +74,12 @@ class CallLedger:
         replayed = journal is not None and journal.called(items)
         calls = []
         for item in items:
-            space, _, name = item[1].partition(".")
-            if self._is_question(space, name):
-                if replayed:
-                    self._questions[item[0]] = item
-                else:
-                    self._answer_question(item[0], space, name, item[2])
-            else:
+            if not self._is_question(item[1]):
                 calls.append(item)
+            elif replayed:
+                self._questions[item[0]] = item
+            else:
+                self._answer_question(*item)
         if not calls:
             return True
         if self._budget is not None:
@@ -143,10 +141,6 @@ class CallLedger:
             entry.close("cancelled")
             entry.leave()
 
-    def under_way(self) -> bool:
-        """Whether a call is being performed."""
-        return any(entry.performing for entry in self.open.values())
-
     def cancel_starting(self) -> None:
         """Calls that have not begun are not made."""
         while self.starting:
@@ -194,10 +188,9 @@ class CallLedger:
             frames.append(self._pack_answers())
         if journal.go_on():
             for item in self._questions.values():
-                space, _, name = item[1].partition(".")
-                self._answer_question(item[0], space, name, item[2])
+                self._answer_question(*item)
             for entry in list(self.open.values()):
-                result = journal.decision(entry)
+                result = journal.decisions.get(entry.id)
                 if result is None:
                     self._begin(entry)
                 else:
@@ -225,26 +218,32 @@ class CallLedger:
             if entry.span is not None:
                 entry.span.end(entry.to_call())
 
-    def _is_question(self, space: str, name: str) -> bool:
+    def _is_question(self, target: str) -> bool:
         """About the clock or the documentation, `show` or `progress`: answered at once, and no call in the record."""
-        if space in ("sys", "docs"):
-            return True
-        return space == "fn" and self._record.calls.functions.get(name) in (SHOW, PROGRESS)
+        if target.startswith("fn."):
+            return self._record.calls.functions.get(target[3:]) in (SHOW, PROGRESS)
+        return target.startswith(("sys.", "docs."))
 
-    def _answer_question(self, call_id: int, space: str, name: str, arguments: list[Any]) -> None:
+    def _answer_question(self, call_id: int, target: str, arguments: list[Any]) -> None:
         record = self._record
+        space, _, name = target.partition(".")
         try:
+            answer: Any = None
             if space == "sys":
-                answer: Any = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
-                self._observe(f"sys.{name}", answer)
+                answer = int(time()) if name == "time" else round(record.clock.elapsed(), 6)
+                self._observe(target, answer)
             elif space == "docs":
-                answer = self._look_up(name, arguments)
+                self._discovery -= record.calls.docs.cost(name)
+                if self._discovery < 0:
+                    raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
+                answer = record.calls.docs.answer(name, arguments)
+            elif name == SHOW.name:
+                self._shown += 1
+                if self._shown > _MOST_SHOWN:
+                    raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
+                record.show(arguments)
             else:
-                answer = None
-                if name == SHOW.name:
-                    self._show(arguments)
-                else:
-                    record.advance(arguments)
+                record.advance(arguments)
             self._replies.append((call_id, True, pack(answer)))
         except ToolError as error:
             self._replies.append((call_id, False, pack(error_value(error, None))))
@@ -253,19 +252,6 @@ class CallLedger:
         observations = self._record.observations
         if len(observations) < _MOST_OBSERVATIONS:
             observations.append(Observation(f"os.{target[4:]}", value))
-
-    def _look_up(self, name: str, arguments: list[Any]) -> Any:
-        docs = self._record.calls.docs
-        self._discovery -= docs.cost(name)
-        if self._discovery < 0:
-            raise ToolError(_TOO_MUCH_DISCOVERY, code="limit_docs")
-        return docs.answer(name, arguments)
-
-    def _show(self, values: list[Any]) -> None:
-        self._shown += 1
-        if self._shown > _MOST_SHOWN:
-            raise ToolError(_TOO_MUCH_SHOWN, code="limit_show")
-        self._record.show(values)
 
     def _counts(self, target: str) -> bool:
         """Whether a call is spent from the budget."""

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
 from moonbox.media import PREFIX, MediaStore, is_handle
-from moonbox.sandbox.call_entry import failure
+from moonbox.sandbox.call_entry import failure, tool_error
 from moonbox.sandbox.clock import CLOCK
-from moonbox.sandbox.decisions import Answer, Decision, ToolCall, call_or_answer
+from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction
 from moonbox.sandbox.recorded import call_key
+from moonbox.sandbox.slots import Slots
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.record import RunRecord
     from moonbox.sandbox.setup import Setup
-    from moonbox.sandbox.slots import RunningCall, Slots
+    from moonbox.sandbox.slots import RunningCall
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -62,7 +63,7 @@ class Executor(Protocol):
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
         """A value, or the result of an awaitable; it is cancelled when the run no longer waits for the entry."""
 
-    async def wait(self, future: Future[None], entry: CallEntry) -> None: ...
+    async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None: ...
 
 
 class CallPath:
@@ -94,13 +95,9 @@ class CallPath:
         self._setup = setup
         self._entries = additions.docs
         self._direct = direct
+        self._first = 0 if direct else setup.language.first_index  # the number of the first element of a list
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
         self._always = {} if always is None else always
-
-    @property
-    def _first(self) -> int:
-        """The number of the first element of a list."""
-        return 0 if self._direct else self.language.first_index
 
     @cached_property
     def docs(self) -> Docs:
@@ -140,8 +137,9 @@ class CallPath:
                 else:
                     packed = await self._call_tool(target, entry, run, executor)
                 entry.ended = monotonic()
-                cleaned = not isinstance(target, HostFunction) or target.cleaned
-                result: CallResult = "ok", self._setup.clean_result(packed) if cleaned else packed, None
+                if self._setup.secrets is not None and (not isinstance(target, HostFunction) or target.cleaned):
+                    packed = self._setup.clean_result(packed)
+                result: CallResult = "ok", packed, None
             except BaseException as problem:
                 entry.ended = monotonic()
                 if type(problem).__name__ == "CancelledError" and executor.cancelling:
@@ -159,8 +157,7 @@ class CallPath:
     def answered(self, answer: Answer, entry: CallEntry) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
         if answer.kind == "error":
-            error = ToolError(answer.message, code=answer.code, retryable=answer.retryable, data=answer.data)
-            return "error", None, error
+            return "error", None, tool_error(answer)
         tool = self.toolbox.get(entry.tool) if entry.target.startswith("tools.") else None
         try:
             with self.media.active():
@@ -234,13 +231,14 @@ class CallPath:
         if tool.policy == "approve":
             await self._approved(tool, entry, run, executor)
         if tool.max_concurrency is not None:
-            await self._wait_for_slot(self._setup.slots.of(tool), tool, entry, executor)
-        call = self._invocation(tool, entry, run)
+            slots = self._setup.slots.setdefault(tool.path, Slots(tool.max_concurrency))
+            await self._wait_for_slot(slots, tool, entry, executor)
+        elsewhere = tool.placement == "node" and self._setup.cluster is not None  # it runs on a node of the cluster
+        call = self._invocation(tool, entry, run, elsewhere=elsewhere)
         entry.begin(tool.timeout)
         CLOCK.set(run.clock)
-        is_async = tool.is_async and not self._is_elsewhere(tool)
-        result = await self._invoke(call, entry, run, executor, is_async)
-        packed = convert(result, tool, self.value_limits, self._setup.failures_of(tool))
+        result = await self._invoke(call, entry, run, executor, tool.is_async and not elsewhere)
+        packed = convert(result, tool, self.value_limits, tool.failures or self._setup.failures)
         other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
         if other is not None:
             run.note(other, tool.path)
@@ -254,7 +252,7 @@ class CallPath:
                     raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
         return packed
 
-    def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord) -> Callable[[], Any]:
+    def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord, *, elsewhere: bool) -> Callable[[], Any]:
         """What calls the tool's function."""
         context = None
         if tool.plan.injected:
@@ -272,25 +270,27 @@ class CallPath:
         arguments, first = entry.arguments, self._first
         if self.media.kept:
             arguments = _with_contents(arguments, tool, self.media)
-        if self._is_elsewhere(tool):
+        if elsewhere:
             from moonbox.cluster.node_tools import call_on_node
 
             return lambda: call_on_node(tool, arguments, context)
         return lambda: tool.invoke(arguments, context, first_index=first)
 
-    def _is_elsewhere(self, tool: Tool) -> bool:
-        """Whether the tool runs on a node of the cluster."""
-        return tool.placement == "node" and self._setup.cluster is not None
-
     async def _before(
         self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor
     ) -> Answer | None:
         assert layer.before is not None
-        changed = call_or_answer(await executor.settle(layer.before(self.view(tool, entry, run))), tool)
+        changed = await executor.settle(layer.before(self.view(tool, entry, run)))
+        if changed is None or isinstance(changed, Answer):
+            return changed
         if isinstance(changed, ToolCall):
             entry.arguments = tool.bind(dict(changed.arguments), first_index=self._first)
             return None
-        return changed
+        if isinstance(changed, Decision) and changed.kind == "deny":
+            raise Denied(changed.reason or f"the call of '{tool.path}' was refused")
+        raise UsageError(
+            f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {changed!r}"
+        )
 
     async def _approved(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> None:
         """Ask the person, unless they said "always" about the tool as it is defined now."""
@@ -319,9 +319,9 @@ class CallPath:
         """Ask the person. The run's clock stands still for that time."""
         approve = self._setup.approve
         if run.journal is not None:
-            from moonbox.sandbox.durable_approvals import ask  # loads asyncio
+            from moonbox.sandbox.approvals import ask_in_journal  # loads asyncio
 
-            approve = partial(ask, setup=self._setup)
+            approve = partial(ask_in_journal, setup=self._setup)
         if approve is None:
             entry.approval = "denied"
             raise Denied(
@@ -351,17 +351,14 @@ class CallPath:
                     "and earlier ones that timed out are still running"
                 )
                 entry.deadline = monotonic() + tool.timeout
-            try:
-                await executor.wait(future, entry)
-            except BaseException:
-                slots.give_up(future)
-                raise
+            await executor.wait(slots, future, entry)
         assert entry.running is not None
         entry.running.slots = slots
 
     def _packed(self, result: Any, tool: Tool | None = None) -> Packed:
         """What a function, middleware or a caller gave as a result, the last two instead of a tool."""
-        return convert(result, None, self.value_limits, self._setup.failures_of(tool))
+        failures = None if tool is None else tool.failures
+        return convert(result, None, self.value_limits, failures or self._setup.failures)
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -6,19 +6,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from moonbox.worker.link import Link
+
 _LOOK = 0.1  # seconds between two looks at a worker's processor time
-
-
-class Metered(Protocol):
-    """A worker whose processor time can be read."""
-
-    @property
-    def cpu(self) -> Callable[[], float] | None: ...
 
 
 class RunClock:
@@ -32,11 +27,11 @@ class RunClock:
         "_began", "_cpu_before", "_lock", "_outer", "_paused_at", "_pauses", "_timeout", "changed", "deadline", "worker"
     )  # fmt: skip
 
-    def __init__(self, timeout: float | None, worker: Metered | None = None) -> None:
+    def __init__(self, timeout: float | None) -> None:
         self._began = monotonic()
         self._timeout = timeout
         self._outer = CLOCK.get()  # of the run for whose call this run is made: it pauses together with this one
-        self.worker = worker
+        self.worker: Link | None = None
         """Gives the processor time that is spent for the run; not to be changed while the clock is paused."""
         self._cpu_before = 0.0
         self._lock = Lock()  # several people may be asked at once, each from a thread of its own

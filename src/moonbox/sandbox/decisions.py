@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moonbox.errors import Denied, UsageError
+from moonbox.errors import UsageError
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -148,14 +148,3 @@ class Middleware(Struct, frozen=True):
 
     before: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
     after: Callable[[ToolCall], Any | Awaitable[Any]] | None = None
-
-
-def call_or_answer(result: Any, tool: Tool) -> ToolCall | Answer | None:
-    """What `before` of a middleware returned: a call with other arguments, its answer, or nothing; raises a refusal."""
-    if result is None or isinstance(result, ToolCall | Answer):
-        return result
-    if isinstance(result, Decision) and result.kind == "deny":
-        raise Denied(result.reason or f"the call of '{tool.path}' was refused")
-    raise UsageError(
-        f"before(call) must return None, call.with_arguments(…), call.answer(…) or call.refuse(…), not {result!r}"
-    )

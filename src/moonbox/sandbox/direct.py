@@ -66,8 +66,8 @@ class DirectCall:
 
         self._setup.threads.submit(job)
         try:
-            while not results and not self._is_late():
-                changed.wait(self._seconds())
+            while not results and (seconds := self._seconds()) != 0:
+                changed.wait(seconds)
                 changed.clear()
         except KeyboardInterrupt:
             self._cancel()
@@ -85,9 +85,9 @@ class DirectCall:
         task.add_done_callback(lambda _: changed.set())
         entry.cancel = task.cancel
         try:
-            while not task.done() and not self._is_late():
+            while not task.done() and (seconds := self._seconds()) != 0:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._seconds()):
+                    async with asyncio.timeout(seconds):
                         await changed.wait()
                 changed.clear()
             if not task.done():
@@ -108,13 +108,9 @@ class DirectCall:
         return self._finish(self._calls.answered(answer, self._entry))
 
     def _seconds(self) -> float | None:
-        """Until something may be due."""
+        """Until time runs out; 0 when it has, None where it never does."""
         deadline = self._execution.deadline()
         return None if deadline is None else max(0.0, deadline - monotonic())
-
-    def _is_late(self) -> bool:
-        deadline = self._execution.deadline()
-        return deadline is not None and monotonic() >= deadline
 
     def _finish(self, result: CallResult | None) -> Run:
         """The record; without a result, time has run out."""
@@ -127,20 +123,16 @@ class DirectCall:
         self._notify()
         failed = entry.error
         if failed is None:
-            return self._write(execution.conclude((entry.result,), None))
-        return self._write(
-            execution.conclude(
-                (),
-                ScriptError(
-                    kind_of_code(failed.code),
-                    failed.message,
-                    code=failed.code,
-                    tool=entry.tool,
-                    retryable=failed.retryable,
-                    data=failed.data,
-                ),
-            )
+            return self._setup.write(execution.conclude((entry.result,), None))
+        script_error = ScriptError(
+            kind_of_code(failed.code),
+            failed.message,
+            code=failed.code,
+            tool=entry.tool,
+            retryable=failed.retryable,
+            data=failed.data,
         )
+        return self._setup.write(execution.conclude((), script_error))
 
     def _notify(self) -> None:
         if self._on_call is not None:
@@ -149,8 +141,4 @@ class DirectCall:
     def _cancel(self) -> None:
         self._execution.ledger.cancel(self._entry)
         self._notify()
-        self._write(self._execution.conclude((), ScriptError("cancelled", "the call was cancelled")))
-
-    def _write(self, run: Run) -> Run:
-        self._setup.write(run)
-        return run
+        self._setup.write(self._execution.conclude((), ScriptError("cancelled", "the call was cancelled")))

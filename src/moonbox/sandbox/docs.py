@@ -46,7 +46,7 @@ class Docs:
     ) -> None:
         self._toolbox = toolbox
         self._entries = entries
-        self._language = language
+        self._language = language_named(language)
         self._learned = toolbox.learned if learned is None else learned
         self._search = search
 
@@ -84,8 +84,8 @@ class Docs:
     def listing(self, limit: int) -> list[dict[str, Any]]:
         """What there is, tools first, in the order in which they were added."""
         most = min(limit, _MOST_NAMES)
-        texts = {**self._entries, **self._builtins()}
-        found = _found([tool for tool in self._toolbox if tool.policy != "direct"], most, self._notation)
+        texts = {**self._entries, **self._language.docs}
+        found = _found([tool for tool in self._toolbox if tool.policy != "direct"], most, self._language.texts.types)
         return [*found, *(_of_entry(name, text) for name, text in texts.items())][:most]
 
     def added(self) -> dict[str, str]:
@@ -98,11 +98,11 @@ class Docs:
         if name in self._entries:
             return self._entries[name]
         tool = self._tool(name.removeprefix("tools.")) if name.startswith("tools.") else None
-        if tool is None and name not in self._builtins():
+        if tool is None and name not in self._language.docs:
             tool = self._tool(name)
         if tool is not None:
             return self._written(tool)
-        return self._builtins().get(name) or language_named(self._language).library_docs.get(name)
+        return self._language.docs.get(name) or self._language.library_docs.get(name)
 
     def describe(self, name: str) -> str:
         """The documentation of a tool, of a whole group, or an entry; the error of an unknown name has the nearest."""
@@ -111,7 +111,7 @@ class Docs:
 
     def _group(self, name: str) -> str | None:
         """The tools of a namespace: types, signatures, first sentences."""
-        texts = language_named(self._language).texts
+        texts = self._language.texts
         space = name.removeprefix("tools.").replace(texts.separator, ".") + "."
         tools = [tool for tool in self._toolbox if tool.policy != "direct"]
         names = {tool.path: self._toolbox.alias(tool) for tool in tools}
@@ -135,13 +135,13 @@ class Docs:
     def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """Tools and entries that fit the words, best first."""
         ranked = self.find_tools(words, limit * _MOST_LOOKED_AT)
-        matches = _found([tool for tool in ranked if tool.policy != "direct"], limit, self._notation)
+        matches = _found([tool for tool in ranked if tool.policy != "direct"], limit, self._language.texts.types)
         if len(matches) < limit:
             wanted = words.lower().split()
-            for name, text in {**self._builtins(), **self._entries}.items():
+            for name, text in {**self._language.docs, **self._entries}.items():
                 if all(word in f"{name} {text}".lower() for word in wanted):
                     matches.append(_of_entry(name, text))
-            for name, text in language_named(self._language).library_docs.items():
+            for name, text in self._language.library_docs.items():
                 if all(word in name.lower() for word in wanted):
                     matches.append(_of_entry(name, text))
         return matches[:limit]
@@ -149,27 +149,20 @@ class Docs:
     def names(self) -> list[str]:
         """Every name that `get` answers."""
         tools = [f"tools.{tool.path}" for tool in self._toolbox if tool.policy != "direct"]
-        library = language_named(self._language).library_docs
-        return list(dict.fromkeys([*tools, *self._entries, *self._builtins(), *library]))
+        library = self._language.library_docs
+        return list(dict.fromkeys([*tools, *self._entries, *self._language.docs, *library]))
 
     def _written(self, tool: Tool) -> str:
         """One tool, with the shape of what it has returned where it does not say what it returns."""
         shape = self._learned.schema(tool.path)
         if tool.returns is not None or not shape:
-            return render(with_shape(tool, shape), "full", notation=self._notation)
-        returned = type_text(shape, Document(shape), nested=_DEPTH, notation=self._notation)
-        return f"{render(tool, 'full', notation=self._notation)}\nreturned so far: {returned}"
+            return render(with_shape(tool, shape), "full", notation=self._language.texts.types)
+        returned = type_text(shape, Document(shape), nested=_DEPTH, notation=self._language.texts.types)
+        return f"{render(tool, 'full', notation=self._language.texts.types)}\nreturned so far: {returned}"
 
     def _tool(self, path: str) -> Any:
         tool = self._toolbox.get(path)
         return tool if tool is not None and tool.policy != "direct" else None
-
-    @property
-    def _notation(self) -> Notation:
-        return language_named(self._language).texts.types
-
-    def _builtins(self) -> Mapping[str, str]:
-        return builtin_docs(self._language)
 
 
 def _found(tools: list[Tool], most: int, notation: Notation) -> list[dict[str, Any]]:
@@ -193,8 +186,3 @@ def _found(tools: list[Tool], most: int, notation: Notation) -> list[dict[str, A
 
 def _of_entry(name: str, text: str) -> dict[str, Any]:
     return {"name": name, "signature": text.splitlines()[0], "summary": ""}
-
-
-def builtin_docs(language: str) -> Mapping[str, str]:
-    """The entries for what every script of that language finds."""
-    return language_named(language).docs

@@ -12,7 +12,7 @@ from moonbox.tools.paging import paging_form
 from moonbox.values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable
 
     from moonbox.languages.registry import Language
     from moonbox.tools.toolbox import Toolbox
@@ -70,7 +70,7 @@ class Additions:
 
     def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True, cleaned: bool = True) -> Additions:
         """With a value, or a function that scripts call with positional arguments."""
-        check_name(name)
+        _check_name(name, dotted=True)
         functions = {key: item for key, item in self.functions.items() if key != name}
         values = {key: item for key, item in self.values.items() if key != name}
         if callable(value):
@@ -92,15 +92,11 @@ def lower_inputs(inputs: Mapping[str, Any] | None, language: Language) -> list[t
     taken = language.docs if language.runtime is None else ()  # elsewhere functions and variables are apart
     if not isinstance(inputs, Mapping):
         raise UsageError(f"inputs must be a mapping from names to values, not {type(inputs).__name__}")
-    return [(_input_name(name, taken), _lowered(name, value)) for name, value in inputs.items()]
-
-
-def _input_name(name: Any, taken: Collection[str]) -> str:
-    if not isinstance(name, str) or not is_identifier(name):
-        raise UsageError(f"{name!r} is not a name that a script can write; use letters, digits and _")
-    if name in taken:
-        raise UsageError(f"the input {name!r} would hide what scripts find under that name: choose another name")
-    return name
+    for name in inputs:
+        _check_name(name, dotted=False)
+        if name in taken:
+            raise UsageError(f"the input {name!r} would hide what scripts find under that name: choose another name")
+    return [(name, _lowered(name, value)) for name, value in inputs.items()]
 
 
 def _lowered(name: str, value: Any) -> Any:
@@ -139,11 +135,9 @@ def describe_environment(
     return environment
 
 
-def check_name(name: str) -> str:
-    """A name under which a global can be defined: identifiers, joined by dots for functions in a table."""
-    parts = name.split(".") if isinstance(name, str) else []
-    if not parts or not all(map(is_identifier, parts)):
-        raise UsageError(
-            f"{name!r} is not a name that a script can write; use letters, digits and _ (and . between parts)"
-        )
-    return name
+def _check_name(name: Any, *, dotted: bool) -> None:
+    """Raise UsageError where no global can have that name: an identifier, or several with dots for a table."""
+    parts = name.split(".") if dotted and isinstance(name, str) else [name]
+    if not all(isinstance(part, str) and is_identifier(part) for part in parts):
+        more = " (and . between parts)" if dotted else ""
+        raise UsageError(f"{name!r} is not a name that a script can write; use letters, digits and _{more}")

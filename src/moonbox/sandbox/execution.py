@@ -29,15 +29,13 @@ from moonbox.worker.encoding import Decoder
 from moonbox.worker.link import Gone
 
 if TYPE_CHECKING:
-    from collections import deque
     from collections.abc import Callable, Iterable
 
-    from moonbox.audit.records import CallStatus, Run
+    from moonbox.audit.records import Run
     from moonbox.audit.telemetry import Telemetry
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.record import RunRecord
-    from moonbox.values import Packed
     from moonbox.worker.link import Link
 
 GRACE = 1.0
@@ -86,7 +84,9 @@ class Execution:
         self._span = None
         if telemetry is not None:
             self._span = telemetry.start_run(record.id, record.language, record.repl_id, record.labels)
-        self.ledger = CallLedger(record, on_call, telemetry, self._span)
+        self.ledger = ledger = CallLedger(record, on_call, telemetry, self._span)
+        self.answer = ledger.answer
+        self.starting = ledger.starting
         self._sources = sources
         self._decoder = Decoder(calls.most_elements, limits.max_depth, allow_nan=calls.value_limits.allow_nan)
         self._most_received = limits.max_memory * _MEMORIES + _SLACK
@@ -152,10 +152,6 @@ class Execution:
             self.record.journal.printed(payload)
         self.record.print(payload)
 
-    def answer(self, entry: CallEntry, status: CallStatus, packed: Packed | None, error: ToolError | None) -> None:
-        """Take the result of a call."""
-        self.ledger.answer(entry, status, packed, error)
-
     def tick(self, now: float) -> None:
         """Do what is due: the run's timeout, the timeouts of its calls, the end of a worker that does not stop."""
         if self.stopping:
@@ -210,11 +206,6 @@ class Execution:
             self.lose(Gone())
 
     # What comes out
-
-    @property
-    def starting(self) -> deque[CallEntry]:
-        """Calls to carry out, in order; the driver takes them."""
-        return self.ledger.starting
 
     def outgoing(self) -> bytes:
         """The bytes to send now."""

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from moonbox.limits import Limits
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.messages import RunReport
-    from moonbox.sandbox.setup import EnvironmentMark, Setup
+    from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link
-    from moonbox.worker.pool import Pool
 
 _Answer = TypeVar("_Answer")
 _FRAME_SLACK = 1 << 20
@@ -41,29 +40,24 @@ class HeldWorker:
     """What scripts have defined is in no worker, but in the journal."""
     _closed = False
 
-    def __init__(self, setup: Setup, pool: Pool, template: EnvironmentMark, timeout: float | None) -> None:
+    def __init__(self, setup: Setup, timeout: float | None) -> None:
         self._setup = setup
-        self._pool = pool
-        self._template = template  # what every worker has when it comes from the pool
+        self._pool = setup.pool
         self._timeout = timeout
 
     def acquire(self) -> Link:
         """A living worker. Waits for one while all are in use."""
-        link = self.link
-        if link is not None:
-            if link.alive():
-                return link
-            self._bury(link)
-        return self._take(self._pool.checkout(self._timeout))
+        return self._living() or self._take(self._pool.checkout(self._timeout))
 
     async def aacquire(self) -> Link:
         """The same, awaited."""
+        return self._living() or self._take(await self._pool.acheckout(self._timeout))
+
+    def _living(self) -> Link | None:
         link = self.link
-        if link is not None:
-            if link.alive():
-                return link
+        if link is not None and not link.alive():
             self._bury(link)
-        return self._take(await self._pool.acheckout(self._timeout))
+        return self.link
 
     def update(self, link: Link, toolbox: Toolbox, additions: Additions, limits: Limits) -> bytes:
         """The frame that brings the worker up to date; empty when it is."""
@@ -71,7 +65,7 @@ class HeldWorker:
         configured: Any = link.configured
         if configured == mark:
             return b""
-        known = configured or self._template
+        known = configured or self._setup.template
         link.configured = mark
         link.memory = memory = limits.max_memory
         link.reader.largest = memory + _FRAME_SLACK
@@ -138,12 +132,9 @@ class HeldWorker:
         """For good; from any thread. An idle worker may end a little later."""
         self._closed = True
         link, self.link = self.link, None
-        if link is None:
-            return
-        if not idle:
-            self._pool.discard(link)
-        else:
-            self._pool.retire(link)
+        if link is not None:
+            end = self._pool.retire if idle else self._pool.discard
+            end(link)
 
     def _take(self, link: Link) -> Link:
         self.link = link

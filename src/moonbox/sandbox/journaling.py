@@ -12,8 +12,8 @@ from msgspec import json, msgpack
 
 from moonbox._version import __version__
 from moonbox.errors import Diverged
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Failure, Medium, Reply, Reset
-from moonbox.sandbox.recorded import latest_environment, read_runs
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Reply, Reset
+from moonbox.sandbox.recorded import read_runs
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moonbox.journal.records import Record
     from moonbox.journal.store import Held, Journal
     from moonbox.limits import Limits
-    from moonbox.sandbox.call_entry import CallEntry, CallResult
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.record import RunRecord
     from moonbox.sandbox.recorded import Decisions, Item, RecordedRun
@@ -39,31 +39,18 @@ _SHORT = 300
 _encode = msgpack.Encoder().encode
 
 
-def begin_of(record: RunRecord, inputs: list[tuple[str, Any]]) -> Begin:
-    """How a run begins."""
-    return Begin(
-        run=record.id,
-        number=record.number,
-        source=record.source,
-        inputs=inputs,
-        limits=_fields(record.calls.limits),
-        seed=record.seed,
-        started=record.started,
-        labels=record.labels,
-    )
-
-
 class ReplJournal:
     """The events of one Repl, under a lease. Threads that ask people write beside the one that drives the run."""
 
-    def __init__(self, journal: Journal, held: Held, seq: int = 0, environment: Environment | None = None) -> None:
+    def __init__(self, journal: Journal, held: Held) -> None:
         self.journal = journal
         self.held = held
-        self.seq = seq
+        self.seq = 0
         """The number of the next event."""
+        self.environment: Environment | None = None
+        """What the latest recorded run found."""
         self.media = 0
         """How many media of the Repl were looked at."""
-        self._environment = environment
         self.released = False
         """Another process may use the Repl."""
         self._mark: object = None
@@ -90,29 +77,19 @@ class ReplJournal:
             functions=sorted(additions.functions),
             features=sorted(features),
         )
-        if found == self._environment:
+        if found == self.environment:
             return []
-        self._environment = found
+        self.environment = found
         return [found]
 
     def difference(self, toolbox: Toolbox) -> str:
         """In words: how the tools differ from those that the latest recorded run found; empty where they do not."""
-        before = self._environment
+        before = self.environment
         if before is None:
             return ""
         now = {tool.path: _digest(tool) for tool in toolbox}
-        parts = [
-            f"{what}: {', '.join(names[:10])}"
-            for what, names in (
-                ("tools that are gone", sorted(before.tools.keys() - now.keys())),
-                (
-                    "tools that changed",
-                    [name for name, digest in before.tools.items() if now.get(name, digest) != digest],
-                ),
-                ("new tools", sorted(now.keys() - before.tools.keys())),
-            )
-            if names
-        ]
+        differ = sorted({path for path, _ in before.tools.items() ^ now.items()})
+        parts = [f"tools that are gone, new or changed: {', '.join(differ[:10])}"] if differ else []
         if before.version != __version__:
             parts.append(f"it was recorded by moonbox {before.version}, this is {__version__}")
         return "; ".join(parts)
@@ -134,7 +111,10 @@ class ReplJournal:
             self.held = self.journal.take(self.held.repl)
             self.released = False
         events = self.journal.read(self.held.repl)
-        self.seq, self._environment, self._mark = len(events), latest_environment(events), None
+        self.seq, self.environment, self._mark = len(events), None, None
+        for record in (record for records in events for record in records):
+            if isinstance(record, Environment):
+                self.environment = record
         return read_runs(events)
 
 
@@ -156,6 +136,7 @@ class RunJournal:
         self._record = record
         self._recorded = recorded
         self.decisions = decisions or {}
+        """What calls without an answer get; None: the call is performed."""
         self._asked: set[int] = set()
         self._groups = 0  # of recorded calls that the worker has asked for again
         self._fed = 0  # groups of recorded answers that the worker has got
@@ -167,9 +148,21 @@ class RunJournal:
 
     # Taking down
 
-    def begin(self, records: list[Record]) -> None:
-        for record in records:
-            self._add(record)
+    def begin(self, changed: list[Record], inputs: list[tuple[str, Any]]) -> None:
+        """The run begins, in an environment that has changed."""
+        record = self._record
+        begin = Begin(
+            run=record.id,
+            number=record.number,
+            source=record.source,
+            inputs=inputs,
+            limits=_fields(record.calls.limits),
+            seed=record.seed,
+            started=record.started,
+            labels=record.labels,
+        )
+        for each in (*changed, begin):
+            self._add(each)
         self._add_media()
 
     def called(self, items: list[Item]) -> bool:
@@ -294,10 +287,6 @@ class RunJournal:
         self.replaying = False
         return True
 
-    def decision(self, entry: CallEntry) -> CallResult | None:
-        """What a call without an answer gets; None: it is performed."""
-        return self.decisions.get(entry.id)
-
     def _compare(self, end: End) -> None:
         recorded = self._recorded
         assert recorded is not None
@@ -329,14 +318,13 @@ def _fields(limits: Limits) -> dict[str, Any]:
 def _reply(call: int, ok: bool, packed: Packed, entry: CallEntry | None) -> Reply:
     if entry is None:
         return Reply(call=call, ok=ok, data=packed.data)
-    error = entry.error
     began, ended = entry.began, entry.ended
     return Reply(
         call=call,
         ok=ok,
         data=packed.data,
         status=entry.status,
-        error=None if error is None else Failure(error.code, error.message, error.retryable, error.data, error.detail),
+        error=entry.error,
         tool=entry.tool,
         arguments=entry.arguments,
         approval=entry.approval,

@@ -22,6 +22,7 @@ _LONGEST_MESSAGE = 100_000
 _LONGEST_NAME = 400  # characters of a call's target, or of another name
 _LARGEST_COUNT = 1 << 53
 _SPENT = SPENT.size
+_MALFORMED_END = "the worker sent a malformed end of a run"
 _STOPS = frozenset({"", "cancelled", *LIMIT_NAMES})
 
 _Count = Annotated[int, Meta(ge=0, lt=_LARGEST_COUNT)]
@@ -72,11 +73,11 @@ def read_cancelled(payload: bytes, decoder: Decoder) -> list[int]:
 def read_value(payload: bytes, decoder: Decoder) -> RunReport:
     """The end of a run that went well: what it spent, then its values."""
     if len(payload) < _SPENT:
-        raise _malformed_end()
+        raise WorkerError(_MALFORMED_END)
     operations, memory, cpu, cut = SPENT.unpack_from(payload)
     values = decoder.decode(payload, _SPENT)
     if type(values) is not list or operations < -1 or memory < 0 or cut < 0 or not 0 <= cpu < _LARGEST_COUNT:
-        raise _malformed_end()
+        raise WorkerError(_MALFORMED_END)
     return RunReport(
         kind="ok",
         values=values,
@@ -96,19 +97,15 @@ def read_done(payload: bytes, decoder: Decoder) -> RunReport:
     try:
         report = convert(decoder.decode(payload), RunReport)
     except ValidationError:
-        raise _malformed_end() from None
+        raise WorkerError(_MALFORMED_END) from None
     if report.limit not in _STOPS:
-        raise _malformed_end()
+        raise WorkerError(_MALFORMED_END)
     report.message = report.message[:_LONGEST_MESSAGE]
     report.frames = [
         (chunk[:_LONGEST_NAME], line, name[:_LONGEST_NAME]) for chunk, line, name in report.frames[:_MOST_FRAMES]
     ]
     report.extra = _extra(report.extra)
     return report
-
-
-def _malformed_end() -> WorkerError:
-    return WorkerError("the worker sent a malformed end of a run")
 
 
 def _extra(given: dict[str, Any]) -> dict[str, Any]:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.errors import InDoubt, ToolError, UsageError
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Record, Reply, Reset
+from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Medium, Record, Reply, Reset
+from moonbox.sandbox.call_entry import tool_error
 from moonbox.sandbox.decisions import Answer
 from moonbox.values import Packed, pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from moonbox.audit.records import CallStatus
     from moonbox.sandbox.call_entry import CallResult
-    from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
     Item = tuple[int, str, list[Any]]
@@ -91,7 +90,7 @@ class RecordedRun:
             call=number,
             tool=name,
             arguments=arguments[0] if len(arguments) == 1 and isinstance(arguments[0], dict) else arguments,
-            repeatable=waited or _may_repeat(tool),
+            repeatable=waited or (tool is not None and bool(tool.hints.read_only or tool.hints.idempotent)),
             key=call_key(self.begin.run, number),
         )
 
@@ -118,12 +117,6 @@ def refuse_interrupted(runs: Sequence[RecordedRun]) -> None:
             f"run {run} of this Repl was interrupted; continue it with resume({run!r}), "
             "or give it up with restore(…, abandon=True)"
         )
-
-
-def latest_environment(events: Iterable[list[Record]]) -> Environment | None:
-    """What the latest run found."""
-    found = [record for records in events for record in records if isinstance(record, Environment)]
-    return found[-1] if found else None
 
 
 def decide(pending: tuple[PendingCall, ...], in_flight: Any) -> dict[int, CallResult | None]:
@@ -154,8 +147,7 @@ def _decided(call: PendingCall, wanted: Any) -> CallResult | None:
     if not isinstance(wanted, Answer):
         raise UsageError(f'in_flight must give "retry", "fail" or an Answer for a call, not {wanted!r}')
     if wanted.kind == "error":
-        error = ToolError(wanted.message, code=wanted.code, retryable=wanted.retryable, data=wanted.data)
-        return "error", None, error
+        return "error", None, tool_error(wanted)
     return "ok", pack(wanted.result), None
 
 
@@ -164,16 +156,9 @@ def call_key(run_id: str, call: int) -> str:
     return f"{run_id}-{call}"
 
 
-def result_of(reply: Reply) -> tuple[CallStatus, Packed | None, ToolError | None]:
+def result_of(reply: Reply) -> CallResult:
     """The result of a call as it was recorded."""
-    failed = reply.error
-    if failed is None:
-        return reply.status, Packed(reply.data), None  # type: ignore[return-value]  # written from a CallStatus
-    error = ToolError(
-        failed.message, code=failed.code, retryable=failed.retryable, data=failed.data, detail=failed.detail
-    )
-    return reply.status, None, error  # type: ignore[return-value]
-
-
-def _may_repeat(tool: Tool | None) -> bool:
-    return tool is not None and bool(tool.hints.read_only or tool.hints.idempotent)
+    status: Any = reply.status  # written from a CallStatus
+    if reply.error is None:
+        return status, Packed(reply.data), None
+    return status, None, tool_error(reply.error)

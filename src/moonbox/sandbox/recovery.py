@@ -12,11 +12,10 @@ from moonbox.errors import UsageError
 from moonbox.journal.records import Begin, End
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
-from moonbox.sandbox.recorded import InterruptedRun, decide, latest_environment, read_runs, refuse_interrupted
+from moonbox.sandbox.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from moonbox.journal.store import Held, Journal
     from moonbox.sandbox.decisions import ToolCall
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import Setup
-    from moonbox.tools.toolbox import Toolbox
 
     Make = Callable[[str], Repl]
 
@@ -70,7 +68,21 @@ class DurableRuns:
 
     def interrupted(self) -> tuple[InterruptedRun, ...]:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
-        return _interrupted_runs(self.journal, self._setup.toolbox)
+        found = []
+        for known in self.journal.runs(interrupted=True):
+            runs = read_runs(self.journal.read(known.repl))
+            recorded = next((run for run in runs if run.begin.run == known.id), None)
+            if recorded is not None and recorded.end is None:
+                found.append(
+                    InterruptedRun(
+                        run_id=known.id,
+                        repl_id=known.repl,
+                        source=known.source,
+                        began=known.began,
+                        pending=recorded.pending(self._setup.toolbox),
+                    )
+                )
+        return tuple(found)
 
     def resume(self, run_id: str, in_flight: Any = None) -> Run:
         """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
@@ -80,12 +92,17 @@ class DurableRuns:
         it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
         """
         with self._recovery(run_id) as recovery:
-            return recovery.resume(run_id, in_flight)
+            earlier, recorded, decisions = recovery.find(run_id, in_flight)
+            return recovery.replayed(earlier).resume(recorded, decisions)
 
     async def aresume(self, run_id: str, in_flight: Any = None, *, make: Make | None = None) -> Run:
         """The same, awaited. `make` makes the Repl of that id, instead of one with the tools of the Sandbox."""
+        import asyncio
+
         with self._recovery(run_id, make) as recovery:
-            return await recovery.aresume(run_id, in_flight)
+            earlier, recorded, decisions = recovery.find(run_id, in_flight)
+            repl = await asyncio.to_thread(recovery.replayed, earlier)
+            return await repl.aresume(recorded, decisions)
 
     def _recovery(self, run_id: str, make: Make | None = None) -> Recovery:
         """Of the Repl of a run. Where the run has ended and a process still uses the Repl, of a copy of it."""
@@ -100,7 +117,26 @@ class DurableRuns:
         It finds the globals that the recorded run found. No tool is invoked: calls get the recorded answers of calls
         with the same tool and arguments, and fail with the code `not_recorded` where there is none.
         """
-        return _replay(self._sandbox, run_id, source)
+        box, journal = self._sandbox, self.journal
+        repl_id = journal.find_run(run_id)
+        events = journal.read(repl_id)
+        place = next(
+            place
+            for place, event in enumerate(events)
+            if any(isinstance(record, Begin) and record.run == run_id for record in event)
+        )
+        (recorded,) = [run for run in read_runs(events[place:]) if run.begin.run == run_id][:1]
+        repl = fork(box, repl_id, place, before_write=lambda run: None)
+        try:
+            answers = _RecordedAnswers(recorded)
+            begin = recorded.begin
+            step = repl.start(source, limits=Limits(**begin.limits), inputs=dict(begin.inputs))
+            while not isinstance(step, Run):
+                step = step.resume([answers(call) for call in step.calls])
+        finally:
+            repl.close()
+            journal.delete([repl.id])
+        return step, tuple(answers.differences(step))
 
 
 def fork(box: Sandbox, repl_id: str, upto: int, before_write: Callable[[Run], Run | None] | None = None) -> Repl:
@@ -122,7 +158,10 @@ def _copy(box: Sandbox, repl_id: str, upto: int = _ALL) -> Held:
 
 
 class Recovery:
-    """Holds one Repl of the journal, or a copy of it, while it is made live. It is let go of where that fails."""
+    """Holds one Repl of the journal, or a copy of it, while it is made live and used.
+
+    It is closed and let go of in the end, unless `restore` gives it to the caller.
+    """
 
     def __init__(
         self,
@@ -135,38 +174,34 @@ class Recovery:
     ) -> None:
         self._box = box
         self._passing = passing  # the copy is deleted in the end
-        self._journal = journal = box.journal
-        self._held = held or journal.take(repl_id)
         self._new_repl = make or (lambda id: box.make_repl(repl_id=id))
         self._repl: Repl | None = None
+        self._keeps = False  # the Repl stays open
+        from moonbox.sandbox.journaling import ReplJournal
+
+        self._journal = ReplJournal(box.journal, held or box.journal.take(repl_id))
         try:
-            events = journal.read(self._held.repl)
-            environment = latest_environment(events)
+            self._runs = self._journal.recorded_runs()
+            environment = self._journal.environment
             if environment is not None and environment.language != box.language:
                 raise UsageError(
                     f"the Repl {repl_id!r} runs {environment.language}; "
                     f"restore it with Sandbox(language={environment.language!r})"
                 )
         except BaseException:
-            journal.release(self._held)
+            self._journal.release()
             raise
-        from moonbox.sandbox.journaling import ReplJournal
-
-        self._runs = read_runs(events)
-        self._events = ReplJournal(journal, self._held, len(events), environment)
 
     def __enter__(self) -> Recovery:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            if self._repl is not None:
-                self._repl.close()
-            self._journal.release(self._held)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._repl is not None and not (self._keeps and kind is None):
+            self._repl.close()
+        if kind is not None:
+            self._journal.release()
         if self._passing:
-            self._journal.delete([self._held.repl])
+            self._box.journal.delete([self._journal.held.repl])
 
     def restore(self, *, abandon: bool) -> Repl:
         if not abandon:
@@ -174,27 +209,12 @@ class Recovery:
         elif self._runs and self._runs[-1].end is None:
             run = self._runs[-1].begin.run
             end = End(run=run, outcome="interrupted", at=time())
-            self._events.write(run, [end])
+            self._journal.write(run, [end])
             self._runs[-1].end = end
-        return self._replayed(self._runs)
+        self._keeps = True
+        return self.replayed(self._runs)
 
-    def resume(self, run_id: str, in_flight: Any) -> Run:
-        earlier, recorded, decisions = self._find(run_id, in_flight)
-        repl = self._replayed(earlier)
-        run = repl.resume(recorded, decisions)
-        repl.close()
-        return run
-
-    async def aresume(self, run_id: str, in_flight: Any) -> Run:
-        import asyncio
-
-        earlier, recorded, decisions = self._find(run_id, in_flight)
-        repl = await asyncio.to_thread(self._replayed, earlier)
-        run = await repl.aresume(recorded, decisions)
-        repl.close()
-        return run
-
-    def _find(self, run_id: str, in_flight: Any) -> tuple[list[RecordedRun], RecordedRun, dict[int, Any]]:
+    def find(self, run_id: str, in_flight: Any) -> tuple[list[RecordedRun], RecordedRun, dict[int, Any]]:
         """The runs before it, the run, and what its calls without an answer get."""
         place = next((place for place, run in enumerate(self._runs) if run.begin.run == run_id), None)
         if place is None:
@@ -205,51 +225,11 @@ class Recovery:
         decisions = decide(recorded.pending(self._box.toolbox), in_flight) if recorded.end is None else {}
         return self._runs[:place], recorded, decisions
 
-    def _replayed(self, runs: list[RecordedRun]) -> Repl:
-        self._repl = self._new_repl(self._held.repl)
-        self._repl.replay(self._events, runs)
+    def replayed(self, runs: list[RecordedRun]) -> Repl:
+        """The Repl, in which these runs were run again."""
+        self._repl = self._new_repl(self._journal.held.repl)
+        self._repl.replay(self._journal, runs)
         return self._repl
-
-
-def _interrupted_runs(journal: Journal, toolbox: Toolbox) -> tuple[InterruptedRun, ...]:
-    """Runs without an end, whose process is gone."""
-    found = []
-    for known in journal.runs(interrupted=True):
-        recorded = next((run for run in read_runs(journal.read(known.repl)) if run.begin.run == known.id), None)
-        if recorded is not None and recorded.end is None:
-            found.append(
-                InterruptedRun(
-                    run_id=known.id,
-                    repl_id=known.repl,
-                    source=known.source,
-                    began=known.began,
-                    pending=recorded.pending(toolbox),
-                )
-            )
-    return tuple(found)
-
-
-def _replay(box: Sandbox, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
-    journal = box.journal
-    repl_id = journal.find_run(run_id)
-    events = journal.read(repl_id)
-    place = next(
-        place
-        for place, event in enumerate(events)
-        if any(isinstance(record, Begin) and record.run == run_id for record in event)
-    )
-    (recorded,) = [run for run in read_runs(events[place:]) if run.begin.run == run_id][:1]
-    repl = fork(box, repl_id, place, before_write=lambda run: None)
-    try:
-        answers = _RecordedAnswers(recorded)
-        begin = recorded.begin
-        step = repl.start(source, limits=Limits(**begin.limits), inputs=dict(begin.inputs))
-        while not isinstance(step, Run):
-            step = step.resume([answers(call) for call in step.calls])
-    finally:
-        repl.close()
-        journal.delete([repl.id])
-    return step, tuple(answers.differences(step))
 
 
 class _RecordedAnswers:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import suppress
-from functools import partial
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import JournalError, MoonboxError, UsageError, WorkerError
-from moonbox.media import MediaStore
-from moonbox.sandbox.calls import CallPath
-from moonbox.sandbox.durable_repl import DurableRepl
-from moonbox.sandbox.environment import lower_inputs
-from moonbox.sandbox.execution import Execution
-from moonbox.sandbox.held_worker import HeldWorker
-from moonbox.sandbox.intents import Intents
-from moonbox.sandbox.options import merged
-from moonbox.sandbox.record import RunRecord
-from moonbox.sandbox.script_check import ScriptCheck, engine_findings
-from moonbox.sandbox.slots import Turns
+from moonbox.errors import MoonboxError, WorkerError
+from moonbox.sandbox.repl_runs import ReplRuns, require_text
+from moonbox.sandbox.script_check import engine_findings
 from moonbox.wording import counted
-from moonbox.worker import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -30,62 +18,24 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.findings import Finding
-    from moonbox.limits import Limits
     from moonbox.media import Media
     from moonbox.sandbox.background import Background
     from moonbox.sandbox.blocking import BlockingDriver
-    from moonbox.sandbox.decisions import Decision
+    from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.options import RunOptions
-    from moonbox.sandbox.recorded import Decisions, RecordedRun
-    from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.sandbox.setup import EnvironmentMark, Setup
     from moonbox.sandbox.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.jail import Layer
-    from moonbox.worker.link import Link
-    from moonbox.worker.pool import Pool
-
-_KEPT_SOURCES = 20
 
 
-class Repl(DurableRepl):
+class Repl(ReplRuns):
     """Runs scripts one after another in one environment: globals persist from run to run.
 
     Make it with `Sandbox.repl()`. The worker is taken from the pool on entering or at the first run.
     """
 
-    _calls: CallPath | None = None
-    _number = 0
-
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        setup: Setup,
-        pool: Pool,
-        template: EnvironmentMark,
-        on_close: Callable[[Repl], None],
-        options: RunOptions,
-        timeout: float | None,
-        toolbox: Toolbox | None,
-        before_write: Callable[[Run], Run | None] | None,
-        check: bool | None,
-        for_one_run: bool,
-        repl_id: str = "",
-    ) -> None:
-        self.id = repl_id or ("" if for_one_run and setup.journal is None else setup.new_id(6))
-        self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
-        self._sandbox = sandbox  # which lives, and its workers with it, as long as one of its Repls
-        self._setup = setup
-        self._worker = HeldWorker(setup, pool, template, timeout)
-        self._options = merged(setup.run_options, options) if options else setup.run_options
-        self._before_write = before_write
-        self._on_close = on_close
-        self._additions = setup.additions
-        self._always: dict[str, tuple[dict[str, str], Decision]] = {}
-        self._check = ScriptCheck(setup, toolbox, check)
-        self._turns = Turns(setup.pid)
-        self._media = MediaStore()
-        self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
+    id: str
+    toolbox: Toolbox
 
     def __repr__(self) -> str:
         state = ", closed" if self._turns.closed else ", paused" if self._turns.paused else ""
@@ -126,7 +76,7 @@ class Repl(DurableRepl):
             return self._driver(link, again), again
 
         driver = self._driver(link, execution)
-        return SteppedDriver(driver, execution, self._turns.pause, self._end_steps, move).begin()
+        return SteppedDriver(driver, execution, self._turns, self._finish, self._give_up, move).begin()
 
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited."""
@@ -138,7 +88,7 @@ class Repl(DurableRepl):
         """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""
         from moonbox.sandbox.background import Background
 
-        _require_text(source)
+        require_text(source)
         return Background(self, source, options.get("run_id") or self._setup.new_id(), options)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, Run]]) -> Future[Run]:
@@ -162,7 +112,7 @@ class Repl(DurableRepl):
         to follow, and for one that does not compile, unless the language's engine checks types too: then a worker is
         asked what the engine finds, if the Repl has no run under way.
         """
-        _require_text(source)
+        require_text(source)
         findings = self._check.findings(source, self._additions)
         is_refused = any(finding.severity == "error" for finding in findings)
         if is_refused or not self._setup.language.engine_checks or self.paused or not self._turns.idle:
@@ -227,11 +177,22 @@ class Repl(DurableRepl):
             if self._journal is not None:
                 self._journal.reset()
 
-    def _forget(self) -> None:
-        """What runs have left in this process."""
-        self._check.forget()
-        self._sources.clear()
-        self._number = 0
+    def sleep(self, idle_for: float = 0.0) -> bool:
+        """Give the worker up until the next run, which restores what scripts have defined from the journal.
+
+        Nothing happens, and the result is False, where the Repl is in use or was used in the last `idle_for` seconds.
+        """
+        if self._worker.link is None or self._turns.closed or self._turns.paused or not self._turns.idle:
+            return False
+        self._sandbox.journal  # noqa: B018 - raises where there is none
+        with self._turns.taken():
+            link = self._worker.link
+            if link is None or link.idle_seconds() < idle_for:
+                return False
+            self._worker.sleep()
+            if self._journal is not None:
+                self._journal.release()
+        return True
 
     @property
     def paused(self) -> bool:
@@ -267,17 +228,14 @@ class Repl(DurableRepl):
                 if self._journal is not None:
                     with suppress(MoonboxError):  # its lease ends by itself
                         self._journal.release()
-            self._on_close(self)
+            self._setup.repls.known.discard(self)
 
     async def aclose(self) -> None:
         self.close()
 
     def __enter__(self) -> Repl:
-        self._turns.enter()
-        try:
+        with self._turns.taken():
             self._worker.acquire()
-        finally:
-            self._turns.leave()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -290,171 +248,3 @@ class Repl(DurableRepl):
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
-
-    # One run
-
-    def _drive(self, begin: Callable[[Link], Execution]) -> Run:
-        """Take the Repl's turn, and run what `begin` makes to its end: on another host where one is lost."""
-        self._turns.enter()
-        execution: Execution | None = None
-        try:
-            link = self._acquire()
-            execution = begin(link)
-            while not execution.over:
-                self._driver(link, execution).run()
-                if execution.moving:
-                    link, execution = self._move(execution)
-            return self._finish(execution)
-        except BaseException as problem:
-            self._give_up(execution, problem)
-            raise
-        finally:
-            self._turns.leave()
-
-    async def _adrive(self, begin: Callable[[Link], Execution]) -> Run:
-        """The same, awaited."""
-        from moonbox.sandbox.awaited import AwaitedDriver
-        from moonbox.sandbox.threads import unbroken
-
-        await self._turns.aenter()
-        execution: Execution | None = None
-        try:
-            link = await self._aacquire()
-            execution = begin(link)
-            while not execution.over:
-                await AwaitedDriver(link, execution, self._setup.threads).run()
-                if execution.moving:
-                    link, execution = await unbroken(partial(self._move, execution))
-            return self._finish(execution)
-        except BaseException as problem:
-            self._give_up(execution, problem)
-            raise
-        finally:
-            self._turns.leave()
-
-    def _given(self, options: RunOptions) -> tuple[RunOptions, list[tuple[str, Any]]]:
-        """What one run is given: the options over those of the Repl, and the inputs as plain values."""
-        if not options:
-            return self._options, []
-        given = merged(self._options, options)
-        with self._media.active():
-            return given, lower_inputs(given.get("inputs"), self._setup.language)
-
-    def _begin(
-        self,
-        link: Link,
-        source: str,
-        given: tuple[RunOptions, list[tuple[str, Any]]],
-        recorded: RecordedRun | None = None,
-        decisions: Decisions | None = None,
-    ) -> Execution:
-        """A run that is ready to be driven, or over because its script cannot be run."""
-        options, inputs = given
-        _require_text(source)
-        setup, worker = self._setup, self._worker
-        number = self._number = self._number + 1
-        self._sources.append((number, source))
-        begin = None if recorded is None else recorded.begin
-        seed = setup.random.getrandbits(56) if begin is None else begin.seed
-        repeats = recorded is not None and recorded.end is not None  # nobody but its caller hears of it
-        record = RunRecord(
-            self._call_path(options.get("limits") or setup.limits),
-            source,
-            begin.run if begin is not None else options.get("run_id") or setup.new_id(),
-            repl_id=self.id,
-            number=number,
-            seed=seed,
-            state_lost_before=worker.loss_unseen,
-            intents=None
-            if setup.sink is None or repeats
-            else Intents.to(setup.sink, setup.redactor, self._before_write),
-            on_output=None if repeats else options.get("on_output"),
-            context=setup.context_with(options.get("context")),
-            labels=options.get("labels"),
-        )
-        record.on_progress = options.get("on_progress")
-        self._take_down(record, inputs, recorded, decisions)
-        worker.loss_unseen = False
-        execution = Execution(
-            record,
-            sources=self._sources,
-            on_call=None if repeats else options.get("on_call"),
-            telemetry=None if repeats else setup.telemetry,
-        )
-        execution.options = options
-        program = source.encode("utf-8", "replace")
-        refused = self._check.admit(execution, len(program), self._additions, [name for name, _ in inputs])
-        if refused is not None:
-            execution.refuse(refused)
-            return execution
-        update = worker.update(link, self.toolbox, self._additions, record.calls.limits)
-        if inputs:
-            update += protocol.pack(protocol.CONFIGURE, {"inputs": inputs})
-        execution.begin(update + protocol.pack_run(program, number, seed), link)
-        return execution
-
-    def _call_path(self, limits: Limits) -> CallPath:
-        """The one of the latest run, unless something has changed since."""
-        calls = self._calls
-        if calls is None or (calls.limits is not limits and calls.limits != limits):
-            calls = self._calls = CallPath(
-                self._setup, self.toolbox, self._additions, limits, self._always, self._media
-            )
-        return calls
-
-    def _finish(self, execution: Execution) -> Run:
-        """The run is over: keep the record, and the worker if it lives."""
-        lost = execution.record.worker_lost
-        if lost:
-            self._worker.drop()
-            self._check.forget()
-        self._worker.has_state = not lost
-        if execution.host_gone:
-            self._worker.sleep()
-        run = execution.finish()
-        for name in (run.kept, run.kept_output):
-            if name:
-                self._check.keep(name)
-        journal = execution.record.journal
-        if journal is not None and journal.finish(run, lost=lost):
-            return run
-        return self._write(run)
-
-    def _write(self, run: Run) -> Run:
-        if self._before_write is not None:
-            changed = self._before_write(run)
-            if changed is None:
-                return run
-            run = changed
-        self._setup.write(run)
-        return run
-
-    def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
-        """An exception ends the run for its caller: keep the record of a run that was interrupted."""
-        if execution is None:
-            return
-        if not execution.over or isinstance(problem, JournalError):
-            if isinstance(problem, Exception):  # the state of the worker is unknown, or not that of the journal
-                execution.ledger.leave_all()
-                self._worker.lose()
-                return
-            execution.interrupted = True
-            execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
-        if execution.interrupted:
-            self._finish(execution)
-            self._worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
-
-    def _end_steps(self, execution: Execution, problem: BaseException | None) -> Run | None:
-        """A step-by-step run is over: let the next run in."""
-        try:
-            if problem is None:
-                return self._finish(execution)
-            self._give_up(execution, problem)
-            return None
-        finally:
-            self._turns.leave()
-
-
-def _require_text(source: object) -> None:
-    if not isinstance(source, str):
-        raise UsageError(f"the script must be a string, not {type(source).__name__}")

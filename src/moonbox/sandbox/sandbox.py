@@ -12,9 +12,9 @@ from moonbox.errors import ClosedError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
-from moonbox.sandbox.figures import Figures
 from moonbox.sandbox.options import RunOptions, check_callbacks, check_context
 from moonbox.sandbox.recovery import DurableRuns
+from moonbox.sandbox.repls import Repls
 from moonbox.sandbox.setup import (
     Setup,
     check_middleware,
@@ -32,7 +32,6 @@ from moonbox.worker.sources import ProcessSource, StrictSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-    from types import TracebackType
     from typing import Unpack
 
     from moonbox.audit.metrics import Metrics
@@ -134,7 +133,12 @@ class Sandbox(DurableRuns):
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
         check_context({} if context is None else context)
         limits = limits or Limits()
-        self._setup = Setup(
+        opened: Journal | None = None
+        if journal is not None:
+            from moonbox.journal.store import open_journal  # loads SQLite
+
+            opened = open_journal(journal, durability=durability)
+        self._setup = setup = Setup(
             toolbox=Toolbox.of(tools),
             limits=limits,
             language=language_named(language),
@@ -150,7 +154,7 @@ class Sandbox(DurableRuns):
             sink=open_sink(audit),
             redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
-            journal=None if journal is None else _open_journal(journal, durability),
+            journal=opened,
             approval_seconds=approval_seconds,
             check=bool(check),
             cluster=None if cluster is None else _join(cluster, isolation),
@@ -158,25 +162,31 @@ class Sandbox(DurableRuns):
         for name, value in (globals or {}).items():
             self.define(name, value)
         self.isolation = isolation
-        self._closed = False
-        setup = self._setup
-        self._template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
+        self.toolbox: Toolbox = setup.toolbox
+        self.limits: Limits = limits
+        self.language: str = setup.language.name
+        self.lua_features: frozenset[str] = setup.features
+        self.context: dict[str, Any] = setup.context
+        self.allow_nan: bool = allow_nan
+        self.failures: Failures = failures
+        self.metrics: Metrics | None = metrics
+        """What counts its runs and calls, if anything does."""
+        self.closed: bool = False
+        """Whether it was closed."""
+        setup.template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
         source = _source(isolation, setup)
         self._zygote = source if isinstance(source, ProcessSource) else None
         source = StrictSource(source, tuple(require)) if require else source
-        self._pool = Pool(source, spares=min_workers, most=max_workers)
+        self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers)
         if require:
             self._prove_jail()
-        self._repls: weakref.WeakSet[Repl] = weakref.WeakSet()
-        self._figures = Figures(self._repls, self._pool, setup.cluster)
+        setup.repls = Repls(setup.pool, setup.cluster)
         if metrics is not None:
-            metrics.watch(self._figures)
+            metrics.watch(setup.repls)
         if setup.cluster is not None:
-            setup.cluster.figures = self._figures
+            setup.cluster.figures = setup.repls
         if sleep_after is not None:
-            from moonbox.sandbox.sleeping import put_to_sleep
-
-            put_to_sleep(self._repls, self._pool, sleep_after)
+            setup.repls.put_to_sleep(sleep_after)
         self._repl_class: type[Repl] | None = None
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
@@ -188,7 +198,7 @@ class Sandbox(DurableRuns):
         try:
             self._pool.prime()
         except BaseException:
-            self._closed = True
+            self.closed = True
             self._pool.close()
             if self._setup.sink is not None:
                 self._setup.sink.close()
@@ -197,36 +207,8 @@ class Sandbox(DurableRuns):
     def __repr__(self) -> str:
         setup = self._setup
         about = f"{setup.language.name}, {counted(len(setup.toolbox), 'tool')}"
-        state = "closed" if self._closed else counted(self.workers.in_use, "worker") + " in use"
+        state = "closed" if self.closed else counted(self.workers.in_use, "worker") + " in use"
         return f"<Sandbox: {about}, {state}>"
-
-    @property
-    def toolbox(self) -> Toolbox:
-        return self._setup.toolbox
-
-    @property
-    def limits(self) -> Limits:
-        return self._setup.limits
-
-    @property
-    def language(self) -> str:
-        return self._setup.language.name
-
-    @property
-    def lua_features(self) -> frozenset[str]:
-        return self._setup.features
-
-    @property
-    def context(self) -> dict[str, Any]:
-        return self._setup.context
-
-    @property
-    def allow_nan(self) -> bool:
-        return self._setup.allow_nan
-
-    @property
-    def failures(self) -> Failures:
-        return self._setup.failures
 
     @property
     def docs(self) -> Docs:
@@ -235,11 +217,6 @@ class Sandbox(DurableRuns):
 
         setup = self._setup
         return Docs(setup.toolbox, setup.additions.docs, self.language, search=setup.search(setup.toolbox))
-
-    @property
-    def metrics(self) -> Metrics | None:
-        """What counts its runs and calls, if anything does."""
-        return self._setup.metrics
 
     @property
     def on_cluster(self) -> bool:
@@ -283,24 +260,11 @@ class Sandbox(DurableRuns):
         repl_id: str = "",
     ) -> Repl:
         """One for one run has no id: the Run says that it belongs to no Repl, and that nothing of its state is left."""
-        if self._closed:
+        if self.closed:
             raise ClosedError("the Sandbox is closed")
-        repls = self._repls
-        repl = (self._repl_class or self._load_repl_class())(
-            self,
-            self._setup,
-            self._pool,
-            self._template,
-            repls.discard,
-            options,
-            timeout,
-            toolbox,
-            before_write,
-            check,
-            for_one_run,
-            repl_id,
-        )
-        repls.add(repl)
+        make = self._repl_class or self._load_repl_class()
+        repl = make(self, self._setup, options, timeout, toolbox, before_write, check, for_one_run, repl_id)
+        self._setup.repls.known.add(repl)
         return repl
 
     def _load_repl_class(self) -> type[Repl]:
@@ -366,12 +330,8 @@ class Sandbox(DurableRuns):
         twin = Sandbox(limits=self.limits, audit=audit)
         for part in ("approve", "middleware", "failures", "secrets", "redactor", "context", "slots", "running_calls"):
             setattr(twin._setup, part, getattr(self._setup, part))
+        twin.failures, twin.context = self.failures, self.context
         return twin
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-        return self._closed
 
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
         """Add a global to every Repl made from now on: a value, or a function called with positional arguments."""
@@ -391,12 +351,12 @@ class Sandbox(DurableRuns):
 
     def close(self) -> None:
         """End every worker and thread. Runs under way are stopped."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         if os.getpid() != self._setup.pid:
             return
-        for repl in list(self._repls):
+        for repl in self._setup.repls.living():
             repl.close()
         self._shut_down()
 
@@ -406,17 +366,13 @@ class Sandbox(DurableRuns):
     def __enter__(self) -> Sandbox:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Sandbox:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
 
@@ -436,12 +392,6 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
 def _check_seconds(name: str, seconds: Any) -> None:
     if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
         raise UsageError(f"{name} must be a positive number, not {seconds!r}")
-
-
-def _open_journal(place: Any, durability: str) -> Journal:
-    from moonbox.journal.store import open_journal  # loads SQLite
-
-    return open_journal(place, durability=durability)
 
 
 @cache

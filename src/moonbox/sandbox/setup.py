@@ -15,7 +15,7 @@ from moonbox.failures import FAILURES
 from moonbox.languages.registry import language as language_named
 from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.options import check_callbacks, check_limits
-from moonbox.sandbox.slots import RunningCalls, ToolSlots
+from moonbox.sandbox.slots import RunningCalls
 from moonbox.sandbox.threads import LoopThread, Threads
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware, ToolCall
     from moonbox.sandbox.options import RunOptions
+    from moonbox.sandbox.repls import Repls
+    from moonbox.sandbox.slots import Slots
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed
+    from moonbox.worker.pool import Pool
 
     EnvironmentMark = tuple[Toolbox, int, int, Limits]
     """Identifies an environment: the toolbox, its revision, the revision of what was added, and the limits."""
@@ -78,9 +81,14 @@ class Setup:
     """Look at scripts before they run."""
     cluster: Membership | None = None
     """The cluster whose nodes have its workers; None where this machine has them."""
+    pool: Pool = field(init=False)
+    template: EnvironmentMark = field(init=False)
+    """What every worker has when it comes from the pool."""
+    repls: Repls = field(init=False)
     additions: Additions = field(default_factory=Additions.standard)
     """What Repls that are made from now on find beside their tools."""
-    slots: ToolSlots = field(default_factory=ToolSlots)
+    slots: dict[str, Slots] = field(default_factory=dict)
+    """Of each tool that has a `max_concurrency`, by its path."""
     running_calls: RunningCalls = field(default_factory=RunningCalls)
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
@@ -104,10 +112,6 @@ class Setup:
     def context_with(self, context: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """What the tools of a run find that is given this context."""
         return {**self.context, **context} if context else self.context
-
-    def failures_of(self, tool: Tool | None) -> Failures:
-        """What becomes of a result of the tool, or of a function, that is nothing but a failure."""
-        return (tool.failures if tool is not None else None) or self.failures
 
     def search(self, toolbox: Toolbox) -> ToolSearch:
         """The search over a toolbox, which follows its changes."""
@@ -134,7 +138,7 @@ class Setup:
             hides = None if self.redactor is None else self.redactor.hides
             learned.learn(tool.path, self.clean_result(packed).value, hides=hides)
 
-    def write(self, run: Run) -> None:
+    def write(self, run: Run) -> Run:
         """Count the run, and write its record to the trail, before its result is returned."""
         if self.metrics is not None:
             self.metrics.record(run)
@@ -143,6 +147,7 @@ class Setup:
 
             with writing(run):
                 self.sink.write(run if self.redactor is None else self.redactor.redact(run))
+        return run
 
     def clean_result(self, packed: Packed) -> Packed:
         """What a tool returned, without secrets: a script could spell them in ways that are not recognised."""
@@ -247,10 +252,7 @@ def open_redactor(redact: Any, secrets: Mapping[str, str] | None = None) -> Reda
         return None
     from moonbox.audit.redaction import Redactor
 
-    if isinstance(redact, Redactor):
-        plain = redact
-    else:
-        plain = Redactor(redact or ())
+    plain = redact if isinstance(redact, Redactor) else Redactor(redact or ())
     texts = [text for text in (secrets or {}).values() if len(text) >= MIN_SECRET]
     return plain.with_secrets(texts) if texts else plain
 

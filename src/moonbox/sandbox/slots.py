@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.tools.tool import Tool
 
 MOST_LEFT = 64
 """So many calls of a Sandbox may still run after their runs gave them up; then no other call is made."""
@@ -126,9 +125,6 @@ class Turns(Slots):
         finally:
             self.leave()
 
-    def pause(self, paused: bool) -> None:
-        self.paused = paused
-
     def _refusal(self) -> UsageError:
         if self.closed:
             return ClosedError("the Repl is closed")
@@ -146,13 +142,14 @@ class RunningCalls:
     """Calls whose tools have not ended. Those that their runs no longer wait for are counted and bounded."""
 
     def __init__(self, most_left: int = MOST_LEFT) -> None:
+        self.lock = threading.Lock()
+        """Guards the holders of each call."""
+        self.calls: set[RunningCall] = set()
         self._most_left = most_left
-        self._lock = threading.Lock()
-        self._calls: set[RunningCall] = set()
 
     def enter(self, entry: CallEntry) -> RunningCall:
         """A call begins; raises ToolError where too many have been left behind."""
-        if len(self._calls) >= self._most_left and self._left() >= self._most_left:
+        if len(self.calls) >= self._most_left and self._left() >= self._most_left:
             raise ToolError(
                 f"{self._most_left} earlier calls timed out or were given up, and their tools are still running; "
                 "no other call is made until some of them have ended",
@@ -160,29 +157,15 @@ class RunningCalls:
                 retryable=True,
             )
         call = RunningCall(self, entry)
-        self._calls.add(call)  # atomic, as `discard` and the copy below
+        self.calls.add(call)  # atomic, as `discard` and the copy below
         return call
-
-    def let_go(self, call: RunningCall) -> None:
-        """One of its holders is done; the call has ended when the last of them is."""
-        with self._lock:
-            call.holders -= 1
-            if call.holders:
-                return
-        self._calls.discard(call)
-        if call.slots is not None:
-            call.slots.leave()
-
-    def hold(self, call: RunningCall) -> None:
-        with self._lock:
-            call.holders += 1
 
     def all_left(self, slots: Slots) -> bool:
         """Whether every slot is held by a call that its run no longer waits for."""
         return self._left(slots) >= slots.most
 
     def _left(self, slots: Slots | None = None) -> int:
-        return sum(call.entry.left for call in self._calls.copy() if slots is None or call.slots is slots)
+        return sum(call.entry.left for call in self.calls.copy() if slots is None or call.slots is slots)
 
 
 class RunningCall:
@@ -191,33 +174,24 @@ class RunningCall:
     It is held by what performs the call: the call's own path, and the thread or task that its tool runs in.
     """
 
-    __slots__ = ("_calls", "entry", "holders", "slots")
+    __slots__ = ("_all", "_holders", "entry", "slots")
 
     def __init__(self, calls: RunningCalls, entry: CallEntry) -> None:
-        self._calls = calls
-        self.holders = 1
-        """How many hold it; changed by `RunningCalls` only."""
+        self._all = calls
+        self._holders = 1
         self.entry = entry
         self.slots: Slots | None = None
 
     def hold(self) -> None:
-        self._calls.hold(self)
+        with self._all.lock:
+            self._holders += 1
 
     def let_go(self) -> None:
-        self._calls.let_go(self)
-
-
-class ToolSlots:
-    """The slots of each tool that has a `max_concurrency`."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._slots: dict[str, Slots] = {}
-
-    def of(self, tool: Tool) -> Slots:
-        assert tool.max_concurrency is not None
-        with self._lock:
-            slots = self._slots.get(tool.path)
-            if slots is None:
-                slots = self._slots[tool.path] = Slots(tool.max_concurrency)
-            return slots
+        """One of its holders is done; the call has ended when the last of them is."""
+        with self._all.lock:
+            self._holders -= 1
+            if self._holders:
+                return
+        self._all.calls.discard(self)
+        if self.slots is not None:
+            self.slots.leave()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.blocking import BlockingDriver
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.execution import Execution
+    from moonbox.sandbox.slots import Turns
 
 
 class Pause:
@@ -62,20 +63,15 @@ class Pause:
             answers = Answer.run()
         if isinstance(answers, Answer):
             return {call.id: answers for call in self.calls}
-        if isinstance(answers, dict):
-            unknown = [key for key in answers if key not in {call.id for call in self.calls}]
-            missing = [call.id for call in self.calls if call.id not in answers]
-            if unknown or missing:
-                raise UsageError(
-                    f"the answers must be for the calls {[call.id for call in self.calls]}; "
-                    f"unknown: {unknown}, missing: {missing}"
-                )
-            return {key: _answer(value) for key, value in answers.items()}
-        if not isinstance(answers, list | tuple) or len(answers) != len(self.calls):
+        ids = [call.id for call in self.calls]
+        if isinstance(answers, list | tuple) and len(answers) == len(ids):
+            answers = dict(zip(ids, answers, strict=True))
+        if not isinstance(answers, dict) or answers.keys() != set(ids):
             raise UsageError(
-                f"there are {len(self.calls)} calls to answer; give a list of as many answers, or a mapping by call.id"
+                f"there are {len(ids)} calls to answer: give a list of as many answers, or a mapping by call.id "
+                f"with an answer for each of {ids}"
             )
-        return {call.id: _answer(value) for call, value in zip(self.calls, answers, strict=True)}
+        return {key: value if isinstance(value, Answer) else Answer.value(value) for key, value in answers.items()}
 
 
 class SteppedDriver:
@@ -85,14 +81,16 @@ class SteppedDriver:
         self,
         driver: BlockingDriver,
         execution: Execution,
-        set_paused: Callable[[bool], None],
-        end: Callable[[Execution, BaseException | None], Run | None],
+        turns: Turns,
+        finish: Callable[[Execution], Run],
+        give_up: Callable[[Execution, BaseException], None],
         move: Callable[[Execution], tuple[BlockingDriver, Execution]],
     ) -> None:
         self._driver = driver
         self._execution = execution
-        self._set_paused = set_paused
-        self._end = end
+        self._turns = turns
+        self._finish = finish
+        self._give_up = give_up
         self._move = move
         self._waiting: dict[int, CallEntry] = {}
 
@@ -111,7 +109,7 @@ class SteppedDriver:
 
     def _until_pause(self, first: Callable[[], None]) -> Run | Pause:
         """Do `first`, then drive on to the next pause or the end."""
-        self._set_paused(False)
+        self._turns.paused = False
         try:
             first()
             while self._is_under_way():
@@ -119,14 +117,15 @@ class SteppedDriver:
                 calls = self._look_at_calls()
                 if calls and not self._execution.over:
                     self._execution.clock.pause()
-                    self._set_paused(True)
+                    self._turns.paused = True
                     return Pause(self, calls)
+            return self._finish(self._execution)
         except BaseException as problem:
-            self._end(self._execution, problem)
+            self._give_up(self._execution, problem)
             raise
-        run = self._end(self._execution, None)
-        assert run is not None
-        return run
+        finally:
+            if not self._turns.paused:
+                self._turns.leave()
 
     def _is_under_way(self) -> bool:
         """Whether the run is not over. One whose worker went with its host goes on in another."""
@@ -165,7 +164,3 @@ class SteppedDriver:
         for entry in self._waiting.values():
             self._execution.ledger.cancel(entry)
         self._driver.stop(REASON_CANCELLED)
-
-
-def _answer(value: Any) -> Answer:
-    return value if isinstance(value, Answer) else Answer.value(value)

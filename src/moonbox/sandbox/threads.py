@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
@@ -44,22 +45,12 @@ class Signal:
         return self._lock.acquire(timeout=seconds)
 
 
-class _Idle:
-    """An idle thread: what it is to do when it is woken up."""
-
-    __slots__ = ("wake", "work")
-
-    def __init__(self) -> None:
-        self.wake = Signal()
-        self.work: _Work | None = None
-
-
 class Threads:
     """Runs jobs in threads of its own. A job that blocks for ever costs its thread, nothing else."""
 
     def __init__(self) -> None:
-        # `pop` and `append` are atomic. The thread that pops an idle one wakes it up.
-        self._idle: list[_Idle] = []
+        # The queues of idle threads. `pop` and `append` are atomic; None ends a thread.
+        self._idle: list[SimpleQueue[_Work | None]] = []
         self._closed = False
 
     def submit(self, job: Job) -> None:
@@ -73,15 +64,14 @@ class Threads:
         except IndexError:
             self._start(work)
             return
-        idle.work = work
-        idle.wake.give()
+        idle.put(work)
 
     def close(self) -> None:
         """End the idle ones; those that are inside a tool end when it returns."""
         self._closed = True  # set before the list is read: a thread appends itself first and reads this flag then
         while self._idle:
             with contextlib.suppress(IndexError):
-                self._idle.pop().wake.give()
+                self._idle.pop().put(None)
 
     def _start(self, work: _Work) -> None:
         thread = threading.Thread(target=self._run, args=(work,), name="moonbox-tool", daemon=True)
@@ -94,7 +84,7 @@ class Threads:
             raise ToolError(f"the tool cannot be run: {reason}", code="busy", retryable=True) from None
 
     def _run(self, work: _Work | None) -> None:
-        idle = _Idle()
+        idle: SimpleQueue[_Work | None] = SimpleQueue()
         while work is not None:
             context, job = work
             done = context.run(job)
@@ -107,13 +97,14 @@ class Threads:
                 del done
             if closed:
                 return
-            if not idle.wake.take(_IDLE_SECONDS):
+            try:
+                work = idle.get(timeout=_IDLE_SECONDS)
+            except Empty:
                 if self._withdraw(idle):
                     return
-                idle.wake.take()  # `submit` has taken this thread from the list and is about to wake it
-            work, idle.work = idle.work, None
+                work = idle.get()  # `submit` has taken this thread from the list and is about to wake it
 
-    def _withdraw(self, idle: _Idle) -> bool:
+    def _withdraw(self, idle: SimpleQueue[_Work | None]) -> bool:
         """Whether it was still in the list."""
         try:
             self._idle.remove(idle)
@@ -132,7 +123,10 @@ class LoopThread:
         self._closed = False
 
     def submit(self, make: Make, ended: Callable[[], object] | None = None) -> Future[Any]:
-        """Run there the coroutine that `make` makes; see `submit_to`."""
+        """Run there the coroutine that `make` makes: Ctrl-C here leaves none behind.
+
+        Cancelling the future cancels it; `ended` is called at its real end.
+        """
         import asyncio  # here and below: slow to load, and most programs have no use for it
 
         with self._lock:  # also while it is handed over: `close` then finds it on the loop, and cancels it
@@ -147,7 +141,7 @@ class LoopThread:
                     loop.close()
                     raise
                 self._thread, self._loop = thread, loop
-            return submit_to(self._loop, make, ended)
+            return _submit(self._loop, make, ended)
 
     def close(self) -> None:
         with self._lock:
@@ -166,11 +160,7 @@ class LoopThread:
         loop.close()
 
 
-def submit_to(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], object] | None = None) -> Future[Any]:
-    """Run on that loop, from another thread, the coroutine that `make` makes there: Ctrl-C here leaves none behind.
-
-    Cancelling the future cancels it; `ended` is called at its real end.
-    """
+def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], object] | None) -> Future[Any]:
     from concurrent.futures import Future
 
     future: Future[Any] = Future()
@@ -207,25 +197,52 @@ def submit_to(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], o
     return future
 
 
-async def in_thread(work: Callable[[], Any]) -> Any:
-    """The result of a blocking function, in a thread of its own that is left behind when this is cancelled."""
+async def in_thread(
+    work: Callable[[], Any],
+    start: Callable[[Callable[[], None]], None] | None = None,
+    ended: Callable[[], object] | None = None,
+) -> Any:
+    """The result of a blocking function, in a thread that is left behind when this is cancelled.
+
+    `start` runs a job in a thread; without it, the function has one of its own. `ended` is called at its real end.
+    """
     import asyncio
-    from concurrent.futures import Future, InvalidStateError
 
-    future: Future[Any] = Future()
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
 
-    def fill() -> None:
-        with contextlib.suppress(InvalidStateError):  # it was cancelled
-            try:
-                result = work()
-            except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
-                future.set_exception(problem)
+    def deliver(result: Any, problem: BaseException | None) -> None:
+        if not done.done():  # it is, for work that was abandoned
+            if problem is None:
+                done.set_result(result)
             else:
-                future.set_result(result)
+                done.set_exception(problem)
 
+    def job() -> None:
+        result, problem = None, None
+        try:
+            result = work()
+        except BaseException as raised:  # noqa: BLE001 - handed over to the event loop
+            problem = raised
+            if isinstance(raised, StopIteration) or not isinstance(raised, Exception | asyncio.CancelledError):
+                problem = to_tool_error(raised)  # a future cannot hold it, or it would end the loop
+        if ended is not None:
+            ended()
+        # The future belongs to the loop's thread, so that thread fills it in.
+        soon(loop, lambda: deliver(result, problem))
+
+    try:
+        (start or _start_thread)(job)
+    except BaseException:  # no thread could be started
+        if ended is not None:
+            ended()
+        raise
+    return await done
+
+
+def _start_thread(job: Callable[[], None]) -> None:
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(fill,), name="moonbox-approval", daemon=True).start()
-    return await asyncio.wrap_future(future)
+    threading.Thread(target=context.run, args=(job,), name="moonbox-approval", daemon=True).start()
 
 
 async def _cancel_all() -> None:

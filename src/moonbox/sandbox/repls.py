@@ -1,0 +1,58 @@
+"""The living Repls of a Sandbox: their figures, and the sleep of idle ones."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from moonbox.errors import MoonboxError
+
+if TYPE_CHECKING:
+    from moonbox.cluster.membership import Membership
+    from moonbox.sandbox.repl import Repl
+    from moonbox.worker.pool import Pool
+
+_LONGEST_PAUSE = 5.0
+
+
+class Repls:
+    """Called, it counts: for the metrics of the Sandbox, and for the operators of its cluster.
+
+    It does not hold the Sandbox, and does nothing after that was closed.
+    """
+
+    def __init__(self, pool: Pool, cluster: Membership | None) -> None:
+        self.known: WeakSet[Repl] = WeakSet()
+        self._pool = pool
+        self._cluster = cluster
+
+    def __call__(self) -> dict[str, dict[str, float]]:
+        if self._pool.closed:
+            return {}
+        repls, workers = self.living(), self._pool.counts()
+        awake, running = sum(repl.worker_pid is not None for repl in repls), sum(repl.busy for repl in repls)
+        hosts = [] if self._cluster is None else self._cluster.connections()
+        return {
+            "workers": {"in_use": workers.in_use, "spare": workers.spare, "waiting": workers.waiting},
+            "repls": {"awake": awake, "asleep": len(repls) - awake, "running": running},
+            "cluster_room": {host.node[:8]: host.status["room"] for host in hosts},
+        }
+
+    def living(self) -> list[Repl]:
+        while True:
+            with suppress(RuntimeError):  # another thread has added one
+                return list(self.known)
+
+    def put_to_sleep(self, idle_seconds: float) -> None:
+        """Start a thread that does it for those which have been idle for so long."""
+        threading.Thread(target=self._watch, args=(idle_seconds,), name="moonbox-sleep", daemon=True).start()
+
+    def _watch(self, idle_seconds: float) -> None:
+        while not self._pool.closed:
+            time.sleep(min(idle_seconds / 4, _LONGEST_PAUSE))
+            for repl in self.living():
+                with suppress(MoonboxError):  # closed, or its journal is away: the next look tries again
+                    repl.sleep(idle_seconds)
