@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from moonbox.audit.literals import LiteralRedaction, folded
 from moonbox.audit.records import changed, changed_call, repacked
 from moonbox.errors import UsageError
+from moonbox.values import json_in, mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -141,7 +142,7 @@ class _Redaction:
             return {key: self._field(str(key), item, path) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.fields(item, path) for item in value]
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        if isinstance(value, str):
             return self._json_text(value, path)
         return value
 
@@ -158,10 +159,7 @@ class _Redaction:
 
     def _json_text(self, text: str, path: tuple[str, ...]) -> str:
         """Tools often answer with JSON as text: the fields in it count too."""
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
+        data = json_in(text)
         kept = self.fields(data, path)
         return text if kept == data else json.dumps(kept, ensure_ascii=False)
 
@@ -232,15 +230,14 @@ class _Scrubber:
     def value(self, value: Any) -> Any:
         if not self._all and self._after_names is None:
             return value
+        return mapped(value, self._leaf)
+
+    def _leaf(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bytes):
             text = value.decode("utf-8", "surrogateescape")
             return self.text(text).encode("utf-8", "surrogateescape")
-        if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
-        if isinstance(value, dict):
-            return {self.text(key) if isinstance(key, str) else key: self.value(item) for key, item in value.items()}
         if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._all:
             return self._replacement
         return value

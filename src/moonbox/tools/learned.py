@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.tools.document import kind_of
+from moonbox.values import json_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -227,13 +228,10 @@ class _Reader:
 
     def _text(self, value: str) -> dict[str, Any]:
         """A result that is text: the shape of the JSON in it, if that is what it holds."""
-        if value.lstrip()[:1] not in ("{", "[") or len(value) > _LONGEST_JSON:
+        data = json_in(value) if len(value) <= _LONGEST_JSON else None
+        if data is None:
             return {"type": "string"}
-        try:
-            inner = self.shape(json.loads(value), 1)
-        except (ValueError, RecursionError):
-            return {"type": "string"}
-        return {"type": "string", "contentMediaType": "application/json", "contentSchema": inner}
+        return {"type": "string", "contentMediaType": "application/json", "contentSchema": self.shape(data, 1)}
 
     def _list(self, value: list[Any], depth: int) -> dict[str, Any]:
         items: dict[str, Any] | None = None
