@@ -14,10 +14,10 @@ whose `error` is empty or a number.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, get_args
-from unicodedata import category
 
 from moonbox.errors import ToolError
 from moonbox.values import json_in
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from moonbox.values import Packed
@@ -48,15 +48,6 @@ def raise_failure(packed: Packed, tool: str | None) -> None:
     if fields is not None:
         code = _code(fields)
         raise ToolError(_text(fields), code=code, retryable=code in _RETRYABLE, data=packed.value, tool=tool)
-
-
-def one_line(text: str, longest: int) -> str:
-    """Text of a tool without what breaks, hides or turns a line, cut with `…` where it is longer."""
-    text = text[: 4 * longest]
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(" " if category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp") else mark for mark in text)
-    text = " ".join(text.split())
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
 def _failure_fields(packed: Packed) -> dict[str, Any] | None:

@@ -17,12 +17,21 @@ def visible(text: str, *, keep: str = "\n\t") -> str:
     """Text that is safe on a terminal: a script's escape codes and direction marks are shown, not obeyed."""
     if text.isascii() and text.isprintable():
         return text
-    from unicodedata import category
+    return "".join(mark if mark in keep or not _is_hidden(mark) else _escaped(mark) for mark in text)
 
-    def is_hidden(mark: str) -> bool:
-        return category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
-    return "".join(mark if mark in keep or not is_hidden(mark) else _escaped(mark) for mark in text)
+def cut(text: str, longest: int) -> str:
+    """The text, cut with `…` where it is longer."""
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def one_line(text: str, longest: int | None = None) -> str:
+    """Text without what breaks, hides or turns a line, cut with `…` where it is longer."""
+    if longest is not None:
+        return cut(one_line(text[: 4 * longest]), longest)
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(" " if _is_hidden(mark) else mark for mark in text)
+    return " ".join(text.split())
 
 
 def seconds(duration: float) -> str:
@@ -41,6 +50,13 @@ def size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} GB"
+
+
+def _is_hidden(mark: str) -> bool:
+    """Whether a character cannot be seen, or breaks or turns a line."""
+    from unicodedata import category  # most text is plain
+
+    return category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def _escaped(mark: str) -> str:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox import Tool, Toolbox
 from moonbox.audit.chain import verify_lines
-from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.audit.redaction import Redactor
 from moonbox.audit.reports import timeline_text
 from moonbox.codemode.catalog import make_catalog, rough_tokens
+from moonbox.compact import short
 from moonbox.errors import ScriptError
 from moonbox.knowledge.extract.formats import decode, read_markdown, read_rst
 from moonbox.knowledge.extract.reader import read_html

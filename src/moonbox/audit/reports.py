@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import short
+from moonbox.compact import short
 from moonbox.values import to_jsonable
 from moonbox.wording import counted, seconds, visible
 

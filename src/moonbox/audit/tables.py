@@ -7,9 +7,9 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.chain import START, ChainCheck, Verification, digest, link, prune_note
-from moonbox.audit.compact import clean
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Run
+from moonbox.compact import clean
 from moonbox.database import Schema
 from moonbox.errors import AuditError
 

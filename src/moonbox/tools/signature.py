@@ -21,11 +21,12 @@ from moonbox.errors import UsageError
 from moonbox.languages.notation import SHORT, Notation
 from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
-from moonbox.tools.facts import SENTENCE, one_line, sentences, telling
+from moonbox.tools.facts import SENTENCE, sentences, telling
 from moonbox.tools.paging import paging_form
 from moonbox.tools.search import words
 from moonbox.tools.type_reader import Reader, minified, singular
 from moonbox.tools.types import Template, TypeBook, joined
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
