@@ -113,7 +113,7 @@ def _from_openapi(schema: Any) -> Any:
         for keyword, value in named.items()
         if keyword not in _NOT_JSON_SCHEMA
     }
-    converted = with_parts(said, _from_openapi)
+    converted = with_parts(said, lambda part, _: _from_openapi(part))
     if "type" in converted:
         kind = str(getattr(converted["type"], "value", converted["type"])).lower()
         converted["type"] = kind
