@@ -13,11 +13,15 @@ def noun(number: int, singular: str, plural: str | None = None) -> str:
     return singular if number == 1 else plural or f"{singular}s"
 
 
-def visible(text: str, *, keep: str = "\n\t") -> str:
-    """Text that is safe on a terminal: a script's escape codes and direction marks are shown, not obeyed."""
+def visible(text: str, *, keep: str = "\n\t", as_json: bool = False) -> str:
+    """Text that is safe on a terminal: a script's escape codes and direction marks are shown, not obeyed.
+
+    `as_json`: they are spelled as JSON spells them, so that a JSON text stays one.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(mark if mark in keep or not _is_hidden(mark) else _escaped(mark) for mark in text)
+    escape = _json_escaped if as_json else _escaped
+    return "".join(mark if mark in keep or not _is_hidden(mark) else escape(mark) for mark in text)
 
 
 def cut(text: str, longest: int) -> str:
@@ -62,3 +66,8 @@ def _is_hidden(mark: str) -> bool:
 def _escaped(mark: str) -> str:
     code = ord(mark)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
+def _json_escaped(mark: str) -> str:
+    data = mark.encode("utf-16-be", "surrogatepass")  # in which JSON counts
+    return "".join(f"\\u{int.from_bytes(data[place : place + 2]):04x}" for place in range(0, len(data), 2))

@@ -30,15 +30,12 @@ class Pruning:
         if any(value is not None and value < 0 for value in (self.older_than, self.keep, self.max_bytes)):
             raise UsageError("older_than, keep and max_bytes must not be negative")
 
-    @property
-    def border(self) -> float:
-        """Runs that began before this moment are removed."""
-        return time.time() - self.older_than if self.older_than is not None else float("-inf")
-
     def of_runs(self, runs: Sequence[tuple[str, float, int]]) -> set[str]:
         """The ids of the runs to remove, of all runs as (id, started, bytes) in the order they were written."""
-        border = self.border
-        removed = {id for id, started, _ in runs if started < border}
+        removed = set[str]()
+        if self.older_than is not None:
+            border = time.time() - self.older_than
+            removed = {id for id, started, _ in runs if started < border}
         if self.keep is not None:
             latest = sorted(((started, place, id) for place, (id, started, _) in enumerate(runs)), reverse=True)
             removed.update(id for _, _, id in latest[self.keep :])
