@@ -15,10 +15,11 @@ import pytest
 from moonbox.audit.jsonlines import JsonLinesSink, LineFile
 from moonbox.audit.sinks import MemorySink, Sink, default_path, open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
-from moonbox.errors import AuditError, ClosedError, ScriptError, UsageError
+from moonbox.errors import AuditError, ClosedError, UsageError
+from tests.audit.runs import FAILURE, make_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from moonbox.audit.records import Run
 
@@ -33,7 +34,7 @@ def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Sink:
     return sink
 
 
-def test_every_sink_gives_back_what_was_written(sink: TrailSink, make_run: Callable[..., Run]) -> None:
+def test_every_sink_gives_back_what_was_written(sink: TrailSink) -> None:
     runs = [make_run(f"run-{n}", started=1000.0 + n, values=(n, b"\xff", float("inf"))) for n in range(3)]
     for run in runs:
         sink.write(run)
@@ -41,17 +42,15 @@ def test_every_sink_gives_back_what_was_written(sink: TrailSink, make_run: Calla
     assert [found.id for found in sink.list()] == ["run-2", "run-1", "run-0"]
 
 
-def test_every_sink_stays_readable_when_it_is_closed(sink: TrailSink, make_run: Callable[..., Run]) -> None:
+def test_every_sink_stays_readable_when_it_is_closed(sink: TrailSink) -> None:
     sink.write(make_run("a"))
     sink.close()
     assert (sink.get("a"), sink.stats().runs, len(sink.list())) == (make_run("a"), 1, 1)
 
 
-def test_every_sink_lists_by_the_same_rules(
-    sink: TrailSink, make_run: Callable[..., Run], failure: ScriptError
-) -> None:
+def test_every_sink_lists_by_the_same_rules(sink: TrailSink) -> None:
     sink.write(make_run("a", started=10.0, repl="x"))
-    sink.write(make_run("b", started=30.0, repl="y", error=failure, calls=()))
+    sink.write(make_run("b", started=30.0, repl="y", error=FAILURE, calls=()))
     sink.write(make_run("c", started=20.0, repl="x", calls=make_run().calls[:1]))
     sink.write(make_run("d", started=20.0, repl="y"))
 
@@ -89,7 +88,7 @@ def test_every_sink_lists_by_the_same_rules(
     }
 
 
-def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: TrailSink, make_run: Callable[..., Run]) -> None:
+def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: TrailSink) -> None:
     for id in ("abc1", "abc2", "abc", "b%_x", "b%_y"):
         sink.write(make_run(id))
     assert sink.get("abc1").id == "abc1"
@@ -101,9 +100,9 @@ def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: TrailSink, ma
         sink.get("%")
 
 
-def test_every_sink_counts_the_same(sink: TrailSink, make_run: Callable[..., Run], failure: ScriptError) -> None:
+def test_every_sink_counts_the_same(sink: TrailSink) -> None:
     sink.write(make_run("a", started=0.0))
-    sink.write(make_run("b", started=86_400.0, error=failure))
+    sink.write(make_run("b", started=86_400.0, error=FAILURE))
     assert sink.stats().to_dict() == {
         "runs": 2,
         "failures": 1,
@@ -180,7 +179,7 @@ def test_a_failure_of_any_sink_is_an_audit_error_with_the_run(tmp_path: Path, pr
     assert unread.value.run is None
 
 
-def test_memory_keeps_the_latest(make_run: Callable[..., Run]) -> None:
+def test_memory_keeps_the_latest() -> None:
     sink = MemorySink(capacity=2)
     for n in range(3):
         sink.write(make_run(str(n), started=float(n)))
@@ -190,9 +189,7 @@ def test_memory_keeps_the_latest(make_run: Callable[..., Run]) -> None:
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-def test_json_lines_are_one_line_each_and_owned_alone(
-    tmp_path: Path, make_run: Callable[..., Run], fsync: bool
-) -> None:
+def test_json_lines_are_one_line_each_and_owned_alone(tmp_path: Path, fsync: bool) -> None:
     path = tmp_path / "deep" / "er" / "trail.jsonl"
     sink = JsonLinesSink(path, fsync=fsync)
     sink.write(make_run("a", output="one\ntwo\u2028three"))
@@ -215,7 +212,7 @@ def test_a_write_that_is_overtaken_by_close_touches_no_other_file(tmp_path: Path
     assert (tmp_path / "other").read_bytes() == b""
 
 
-def test_json_lines_go_on_after_a_failed_re_creation_of_the_file(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+def test_json_lines_go_on_after_a_failed_re_creation_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "trail.jsonl"
     sink = JsonLinesSink(path)
     sink.write(make_run("a"))
@@ -229,7 +226,7 @@ def test_json_lines_go_on_after_a_failed_re_creation_of_the_file(tmp_path: Path,
     sink.close()
 
 
-def test_json_lines_go_on_after_a_writer_was_killed_half_way(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+def test_json_lines_go_on_after_a_writer_was_killed_half_way(tmp_path: Path) -> None:
     path = tmp_path / "trail.jsonl"
     path.write_text(make_run("a").to_json() + "\n" + make_run("torn").to_json()[:99])
     sink = JsonLinesSink(path)
@@ -239,9 +236,7 @@ def test_json_lines_go_on_after_a_writer_was_killed_half_way(tmp_path: Path, mak
     sink.close()
 
 
-def test_json_lines_are_whole_when_threads_and_a_forked_process_write_at_once(
-    tmp_path: Path, make_run: Callable[..., Run]
-) -> None:
+def test_json_lines_are_whole_when_threads_and_a_forked_process_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "trail.jsonl"
     sink = JsonLinesSink(path)
     long = "x" * 200_000  # more than a pipe or a page takes at once
@@ -329,9 +324,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> JsonLinesSink | Sql
     return found
 
 
-def test_every_file_is_pruned_by_the_same_rules(
-    store: JsonLinesSink | SqliteSink, make_run: Callable[..., Run]
-) -> None:
+def test_every_file_is_pruned_by_the_same_rules(store: JsonLinesSink | SqliteSink) -> None:
     now = time.time()
     for hours in (4, 0, 5, 1, 2, 3):
         store.write(make_run(f"run-{hours}", started=now - hours * 3600 - 60))
@@ -351,7 +344,7 @@ def test_every_file_is_pruned_by_the_same_rules(
         store.prune(older_than=-1.0)
 
 
-def test_pruning_gives_the_space_back(store: JsonLinesSink | SqliteSink, make_run: Callable[..., Run]) -> None:
+def test_pruning_gives_the_space_back(store: JsonLinesSink | SqliteSink) -> None:
     for n in range(50):
         store.write(make_run(f"run-{n}", started=float(n), output="telling " * 1000))
     files = [store.path, store.path.with_name("trail.db-wal")]
@@ -362,7 +355,7 @@ def test_pruning_gives_the_space_back(store: JsonLinesSink | SqliteSink, make_ru
     assert store.get("run-49").output.startswith("telling")
 
 
-def test_pruning_lines_keeps_what_is_no_run_the_mode_and_a_link(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+def test_pruning_lines_keeps_what_is_no_run_the_mode_and_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     path = tmp_path / "trail.jsonl"
     path.symlink_to(tmp_path / "real" / "trail.jsonl")
@@ -383,7 +376,7 @@ def test_pruning_lines_keeps_what_is_no_run_the_mode_and_a_link(tmp_path: Path, 
     assert [file.name for file in (tmp_path / "real").iterdir()] == ["trail.jsonl"]
 
 
-def test_a_file_of_lines_that_was_removed_is_made_anew(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+def test_a_file_of_lines_that_was_removed_is_made_anew(tmp_path: Path) -> None:
     sink = JsonLinesSink(tmp_path / "trail.jsonl")
     sink.write(make_run("a"))
     sink.path.unlink()
@@ -398,7 +391,7 @@ def database(tmp_path: Path) -> Iterator[SqliteSink]:
     database.close()
 
 
-def test_the_later_record_of_an_id_counts(database: SqliteSink, make_run: Callable[..., Run]) -> None:
+def test_the_later_record_of_an_id_counts(database: SqliteSink) -> None:
     database.write(make_run("a"))
     later = make_run("a", calls=make_run().calls[:1], values=(2,))
     database.write(later)
@@ -407,7 +400,7 @@ def test_the_later_record_of_an_id_counts(database: SqliteSink, make_run: Callab
     assert [tool.calls for tool in database.stats().tools] == [1]
 
 
-def test_names_that_are_not_utf8_text_do_not_stop_the_trail(database: SqliteSink, make_run: Callable[..., Run]) -> None:
+def test_names_that_are_not_utf8_text_do_not_stop_the_trail(database: SqliteSink) -> None:
     (call, *_) = make_run().calls
     odd = make_run("a", source="-- \ud800\n\udfff", calls=(type(call)(1, "\ud800\x00", {}),))
     database.write(odd)
@@ -415,9 +408,7 @@ def test_names_that_are_not_utf8_text_do_not_stop_the_trail(database: SqliteSink
     assert database.list(tool="\\ud800\x00")[0].title == "\\udfff"
 
 
-def test_a_failed_write_leaves_nothing_behind_and_the_next_one_works(
-    database: SqliteSink, make_run: Callable[..., Run]
-) -> None:
+def test_a_failed_write_leaves_nothing_behind_and_the_next_one_works(database: SqliteSink) -> None:
     doubled = make_run().calls[:1] * 2
     with pytest.raises(AuditError, match=r"^the audit trail .* failed: UNIQUE constraint failed: calls"):
         database.write(make_run("a", calls=doubled))
