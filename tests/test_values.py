@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from moonbox.errors import ConversionError
 from moonbox.values import INT64_MAX, INT64_MIN, ValueLimits, from_jsonable, pack, plain, to_jsonable
+from tests.strategies import plain_values
 
 
 class Colour(enum.Enum):
@@ -190,19 +191,6 @@ def test_what_was_packed_is_a_copy() -> None:
     row["more"] = 1
     assert packed.value == [{"tags": [1]}]
     assert packed == pack([{"tags": [1]}]) and packed != pack([])
-
-
-def plain_values() -> st.SearchStrategy[Any]:
-    leaves = st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(INT64_MIN, INT64_MAX),
-        st.floats(),
-        st.text(),
-        st.binary(),
-    )
-    keys = st.one_of(st.text(), st.integers(INT64_MIN, INT64_MAX))
-    return st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(keys, inner), max_leaves=20)
 
 
 def same(left: Any, right: Any) -> bool:

@@ -16,13 +16,7 @@ from moonbox.errors import ScriptError, UsageError
 from moonbox.values import pack
 from tests.audit.runs import FAILURE, make_run
 from tests.long import times
-
-INTEGERS = st.integers(-(2**63), 2**63 - 1)
-values = st.recursive(
-    st.one_of(st.none(), st.booleans(), INTEGERS, st.floats(), st.text(), st.binary()),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | INTEGERS, inner),
-    max_leaves=30,
-)
+from tests.strategies import plain_values
 
 
 @pytest.mark.parametrize(
@@ -103,11 +97,7 @@ def test_a_long_string_keeps_head_and_tail_and_says_how_to_read_on() -> None:
 @pytest.mark.parametrize(
     ("language", "value", "advice"),
     [
-        (
-            "lua",
-            list(range(5000)),
-            "an array of 5,000 elements",
-        ),
+        ("lua", list(range(5000)), "an array of 5,000 elements"),
         (
             "lua",
             list(range(5000)),
@@ -264,7 +254,7 @@ def test_too_small_a_bound_is_refused() -> None:
 
 @settings(max_examples=times(150), deadline=None)
 @example([b""], "", MIN_CHARS, True)
-@given(st.lists(values, max_size=3), st.text(), st.integers(MIN_CHARS, 2000), st.booleans())
+@given(st.lists(plain_values(max_leaves=30), max_size=3), st.text(), st.integers(MIN_CHARS, 2000), st.booleans())
 def test_any_run_gives_a_bounded_text_that_can_be_sent(returned: list[Any], output: str, room: int, ok: bool) -> None:
     error = None if ok else ScriptError("runtime", output * 9, hint=output, data=returned)
     calls = tuple(Call(n, output, value, packed=pack(value)) for n, value in enumerate(returned, 1))
