@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moonbox.audit.jsonlines import JsonLinesSink, LineFile
+from moonbox.audit.query import DayStats, RunSummary, Stats, ToolStats
 from moonbox.audit.sinks import MemorySink, Sink, default_path, open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import AuditError, ClosedError, UsageError
@@ -72,20 +74,8 @@ def test_every_sink_lists_by_the_same_rules(sink: TrailSink) -> None:
     with pytest.raises(UsageError, match=r"^limit and offset must not be negative: -1, 0$"):
         ids(limit=-1)
     (summary,) = sink.list(ok=False)
-    assert summary.to_dict() == {
-        "id": "b",
-        "started": 30.0,
-        "language": "lua",
-        "repl": "y",
-        "state": "failed",
-        "kind": "runtime",
-        "calls": 0,
-        "failed_calls": 0,
-        "open_calls": 0,
-        "wall": 0.5,
-        "title": "return total",
-        "ok": False,
-    }
+    assert summary == RunSummary("b", 30.0, "lua", "y", "failed", "runtime", 0, 0, 0, 0.5, "return total")
+    assert summary.to_dict() == {**dataclasses.asdict(summary), "ok": False}
 
 
 def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: TrailSink) -> None:
@@ -103,29 +93,17 @@ def test_every_sink_finds_a_run_by_a_prefix_that_only_it_has(sink: TrailSink) ->
 def test_every_sink_counts_the_same(sink: TrailSink) -> None:
     sink.write(make_run("a", started=0.0))
     sink.write(make_run("b", started=86_400.0, error=FAILURE))
-    assert sink.stats().to_dict() == {
-        "runs": 2,
-        "failures": 1,
-        "calls": 6,
-        "kinds": {"runtime": 1},
-        "states": {"failed": 1, "ok": 1},
-        "tools": (
-            {
-                "tool": "get_expenses",
-                "calls": 4,
-                "failures": 0,
-                "p50": 0.02,
-                "p95": 0.04,
-                "bytes_in": 34,
-                "bytes_out": 4,
-            },
-            {"tool": "send", "calls": 2, "failures": 2, "p50": 0.0, "p95": 0.0, "bytes_in": 0, "bytes_out": 0},
-        ),
-        "days": (
-            {"day": "1970-01-02", "runs": 1, "failures": 1, "calls": 3, "wall": 0.5},
-            {"day": "1970-01-01", "runs": 1, "failures": 0, "calls": 3, "wall": 0.5},
-        ),
-    }
+    stats = sink.stats()
+    assert stats == Stats(
+        runs=2,
+        failures=1,
+        calls=6,
+        kinds={"runtime": 1},
+        states={"failed": 1, "ok": 1},
+        tools=(ToolStats("get_expenses", 4, 0, 0.02, 0.04, 34, 4), ToolStats("send", 2, 2, 0.0, 0.0, 0, 0)),
+        days=(DayStats("1970-01-02", 1, 1, 3, 0.5), DayStats("1970-01-01", 1, 0, 3, 0.5)),
+    )
+    assert stats.to_dict()["days"][1] == {"day": "1970-01-01", "runs": 1, "failures": 0, "calls": 3, "wall": 0.5}
     later = sink.stats(since=1.0)
     assert (later.runs, later.calls, later.tools[0].calls, len(later.days)) == (1, 3, 2, 1)
 
