@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 START = ""
 """What the first record follows."""
@@ -234,16 +234,3 @@ def json_object(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def segments(lines: Iterable[bytes]) -> Iterator[tuple[list[bytes], bytes | None]]:
-    """Lines without a hash, and the line with one that covers them; at the end, such a line may be missing."""
-    between: list[bytes] = []
-    for line in lines:
-        if split_line(line) is None:
-            between.append(line)
-        else:
-            yield between, line
-            between = []
-    if between:
-        yield between, None

@@ -28,7 +28,6 @@ from moonbox.audit.chain import (
     prune_note,
     run_of,
     sealed_line,
-    segments,
     split_line,
     stub_line,
     verify_lines,
@@ -320,30 +319,33 @@ def _pruned(lines: Iterable[bytes], whole: set[str], removed: set[str], before: 
         id = run_of(data)
         return id in removed or ("id" not in data and id in whole)
 
-    for between, last in segments(lines):
-        parts = split_line(last) if last is not None else None
-        kept = [line for line in between if not goes(line)]
-        if last is None or parts is None:
-            loose += kept
+    between = list[bytes]()  # lines without a hash, which the next line with one covers
+    for line in lines:
+        parts = split_line(line)
+        if parts is None:
+            between.append(line)
             continue
         body, hash = parts
-        if len(kept) < len(between) or goes(last) or body == STUB or body.startswith(b'{"prune":'):
+        kept = [line for line in between if not goes(line)]
+        if len(kept) < len(between) or goes(line) or body == STUB or body.startswith(b'{"prune":'):
             loose += kept
-            if run_of(json_object(last)) is not None and not goes(last):
+            if run_of(json_object(line)) is not None and not goes(line):
                 loose.append(body + b"}\n")
             gap = hash
-            continue
-        if gap:
-            stubs.append(gap)
-            yield stub_line(gap)
-            gap = ""
-        yield from between
-        yield last
-        tail = Tail(hash)
+        else:
+            if gap:
+                stubs.append(gap)
+                yield stub_line(gap)
+                gap = ""
+            yield from between
+            yield line
+            tail = Tail(hash)
+        between = []
     if gap:
         stubs.append(gap)
         yield stub_line(gap)
         tail = Tail(gap)
+    loose += [line for line in between if not goes(line)]
     for line in loose:
         tail.add_loose(line)
         yield line
