@@ -15,19 +15,7 @@ from moonbox.tools import Tool, tool
 from moonbox.tools.coercion import is_json
 from tests.counting import count_calls
 from tests.long import times
-
-
-def made(properties: dict[str, Any], required: Any = (), **more: Any) -> Tool:
-    schema = {"type": "object", "properties": properties, "required": list(required), **more}
-    return Tool.from_schema(name="f", parameters=schema, call=lambda args: args)
-
-
-def refusal(bad: Tool, arguments: Any, **options: Any) -> str:
-    with pytest.raises(ArgumentError) as raised:
-        bad.bind(arguments, **options)
-    assert raised.value.code == "invalid"
-    assert raised.value.tool == bad.path
-    return raised.value.message
+from tests.tools.making import made, refusal
 
 
 @tool
