@@ -81,33 +81,27 @@ def _line_edit(number: int, old: str, new: str) -> Edit:
     return edit
 
 
+UNFIT = "does not fit the lines before it"
+NO_HASH = "has no hash, but the lines before it have"
+NOT_PRUNED = "records were removed here, but not by `moonbox audit prune` or the trail's retention"
 FORGED = '{"id":"forged","source":"","started":1003.5}\n'
 EDITS: dict[str, tuple[Edit, str]] = {
-    "a result is changed": (_line_edit(5, "9.5", "1.5"), "line 6 (run run-1) does not fit the lines before it"),
-    "a line is removed": (
-        lambda lines: [*lines[:5], *lines[6:]],
-        "line 6 (run run-2) does not fit the lines before it",
-    ),
+    "a result is changed": (_line_edit(5, "9.5", "1.5"), f"line 6 (run run-1) {UNFIT}"),
+    "a line is removed": (lambda lines: [*lines[:5], *lines[6:]], f"line 6 (run run-2) {UNFIT}"),
     "two lines are swapped": (
         lambda lines: [*lines[:5], lines[8], *lines[6:8], lines[5], *lines[9:]],
-        "line 6 (run run-2) does not fit the lines before it",
+        f"line 6 (run run-2) {UNFIT}",
     ),
-    "the first line is removed": (lambda lines: lines[1:], "line 1 (run run-0) does not fit the lines before it"),
-    "a line is put in": (
-        lambda lines: [*lines[:5], FORGED, *lines[5:]],
-        "line 7 (run run-1) does not fit the lines before it",
-    ),
-    "a line is added": (
-        lambda lines: [*lines, FORGED],
-        "line 16 (run forged) has no hash, but the lines before it have",
-    ),
+    "the first line is removed": (lambda lines: lines[1:], f"line 1 (run run-0) {UNFIT}"),
+    "a line is put in": (lambda lines: [*lines[:5], FORGED, *lines[5:]], f"line 7 (run run-1) {UNFIT}"),
+    "a line is added": (lambda lines: [*lines, FORGED], f"line 16 (run forged) {NO_HASH}"),
     "a line loses its hash": (
         lambda lines: [*lines[:14], lines[14].split(',"chain"')[0] + "}\n"],
-        "line 15 (run run-4) has no hash, but the lines before it have",
+        f"line 15 (run run-4) {NO_HASH}",
     ),
     "a line becomes a stub": (
         lambda lines: [*lines[:5], '{"pruned":true,"chain"' + lines[5].rpartition(',"chain"')[2], *lines[6:]],
-        "line 6: records were removed here, but not by `moonbox audit prune` or the trail's retention",
+        f"line 6: {NOT_PRUNED}",
     ),
     "all hashes are gone": (
         lambda lines: [line.rpartition(',"chain"')[0] + "}\n" for line in lines],
@@ -125,27 +119,25 @@ def test_lines_that_were_tampered_with_are_named(tmp_path: Path, what: str) -> N
     assert open_trail(path).verify().problem == problem
 
 
+UNFIT_RECORD = "does not fit the records before it"
+SHOWN = "what listings and statistics show of the run was changed"
 STATEMENTS = {
     "UPDATE runs SET record = replace(record, '9.5', '1.5') WHERE id = 'run-1'": (
         "record 6 (run run-1): the run was changed"
     ),
     "DELETE FROM runs WHERE id = 'run-1'": "record 6 (run run-1): the run is missing",
-    "UPDATE runs SET kind = NULL, title = 'nothing' WHERE id = 'run-1'": (
-        "record 6 (run run-1): what listings and statistics show of the run was changed"
-    ),
+    "UPDATE runs SET kind = NULL, title = 'nothing' WHERE id = 'run-1'": f"record 6 (run run-1): {SHOWN}",
     "DELETE FROM calls WHERE tool = 'send' AND run IN (SELECT seq FROM runs WHERE id = 'run-2')": (
-        "record 9 (run run-2): what listings and statistics show of the run was changed"
+        f"record 9 (run run-2): {SHOWN}"
     ),
     "DELETE FROM chain WHERE run = 'run-1'; DELETE FROM runs WHERE id = 'run-1'": (
-        "record 7 (run run-2) does not fit the records before it"
+        f"record 7 (run run-2) {UNFIT_RECORD}"
     ),
-    "DELETE FROM chain WHERE position = 1": "record 2 (run run-0) does not fit the records before it",
+    "DELETE FROM chain WHERE position = 1": f"record 2 (run run-0) {UNFIT_RECORD}",
     "UPDATE chain SET kind = 'pruned', run = '' WHERE run = 'run-1'; DELETE FROM runs WHERE id = 'run-1'": (
-        "record 4: records were removed here, but not by `moonbox audit prune` or the trail's retention"
+        f"record 4: {NOT_PRUNED}"
     ),
-    "UPDATE chain SET digest = upper(digest) WHERE position = 6": (
-        "record 6 (run run-1) does not fit the records before it"
-    ),
+    "UPDATE chain SET digest = upper(digest) WHERE position = 6": f"record 6 (run run-1) {UNFIT_RECORD}",
     "INSERT INTO runs SELECT 99, 'forged', started, language, repl, kind, calls, failed_calls, wall, title, record "
     "FROM runs WHERE id = 'run-0'": "run forged was not written by moonbox: the chain does not have it",
     "INSERT INTO intents VALUES ('run-0', 7, '{}')": (
