@@ -24,11 +24,10 @@ LAYERS: dict[str, float] = {
     "native": 0,
     "shortage": 0,
     "failures": 0,
-    "dataclass": 0,
-    "frozen": 0,
     "secrets": 0,
     "database": 0,
     "_version": 0,
+    "compact": 0,
     "suggest": 0,
     "wording": 0,
     "net": 0.25,
@@ -59,7 +58,7 @@ OF_THE_FACE = {("tools", "project"): "toolbox.py", ("tools", "sources"): "toolbo
 """`Toolbox.from_scripts` and its like are constructors of the public face and load what they need when called."""
 FACE = {"__init__", "__main__"}
 """The public names, which load what they need when it is asked for."""
-OF_THE_WORKER = {"dataclass", "errors", "limits", "native", "values", "languages", "worker"}
+OF_THE_WORKER = {"errors", "limits", "native", "values", "languages", "worker"}
 WORKER_SIDE = ("worker/child.py", "worker/zygote.py", "worker/protocol.py", "worker/jail")
 
 

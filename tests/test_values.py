@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from moonbox.errors import ConversionError
 from moonbox.values import INT64_MAX, INT64_MIN, ValueLimits, from_jsonable, pack, plain, to_jsonable
+from tests.strategies import plain_values
 
 
 class Colour(enum.Enum):
@@ -158,12 +159,6 @@ LIMITS = ValueLimits(max_string=40, max_array=6, max_depth=4, max_elements=12, a
         ([[0] * 6, [0] * 6], "array", "the value has more than 12 elements in all"),
         ([(0,) * 6, (0,) * 6], "array", "the value has more than 12 elements in all"),
         (math.inf, None, "value is inf, which is not a JSON number"),
-        (
-            [{"n": 2**63}],
-            None,
-            "value[0].n is an integer of more than 64 bits (9223372036854775808); send it as a string",
-        ),
-        ({1.5: "a"}, None, "value has a key of type float; keys must be strings or integers"),
     ],
 )
 def test_what_is_past_a_limit_is_refused(value: Any, limit: str | None, message: str) -> None:
@@ -190,19 +185,6 @@ def test_what_was_packed_is_a_copy() -> None:
     row["more"] = 1
     assert packed.value == [{"tags": [1]}]
     assert packed == pack([{"tags": [1]}]) and packed != pack([])
-
-
-def plain_values() -> st.SearchStrategy[Any]:
-    leaves = st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(INT64_MIN, INT64_MAX),
-        st.floats(),
-        st.text(),
-        st.binary(),
-    )
-    keys = st.one_of(st.text(), st.integers(INT64_MIN, INT64_MAX))
-    return st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(keys, inner), max_leaves=20)
 
 
 def same(left: Any, right: Any) -> bool:

@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -172,118 +172,58 @@ class Frame(Struct, frozen=True):
     source: str | None = None
     chunk: str = "script"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"line": self.line, "function": self.function, "source": self.source, "chunk": self.chunk}
 
-
-class _Failure(Struct, frozen=True):
-    kind: ErrorKind
-    message: str
-    line: int | None = None
-    column: int | None = None
-    traceback: str = ""
-    limit: LimitName | None = None
-    hint: str | None = None
-    code: str | None = None
-    tool: str | None = None
-    retryable: bool = False
-    data: Any = None
-    frames: tuple[Frame, ...] = ()
+_FIELDS = (
+    *("kind", "message", "line", "column", "traceback", "limit"),
+    *("hint", "code", "tool", "retryable", "data", "frames"),
+)
+"""The fields of a ScriptError, in their order in JSON."""
 
 
 class ScriptError(MoonboxError):
     """Why a run failed, in words for the model that must fix the script."""
 
-    def __init__(self, kind: ErrorKind, message: str, **fields: Any) -> None:
-        self._failure = _Failure(kind, message, **fields)
-        super().__init__(message)
-
-    @property
-    def kind(self) -> ErrorKind:
-        return self._failure.kind
-
-    @property
-    def message(self) -> str:
-        return self._failure.message
-
-    @property
-    def line(self) -> int | None:
-        return self._failure.line
-
-    @property
-    def column(self) -> int | None:
-        return self._failure.column
-
-    @property
-    def traceback(self) -> str:
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        line: int | None = None,
+        column: int | None = None,
+        traceback: str = "",
+        limit: LimitName | None = None,
+        hint: str | None = None,
+        code: str | None = None,
+        tool: str | None = None,
+        retryable: bool = False,
+        data: Any = None,
+        frames: tuple[Frame, ...] = (),
+    ) -> None:
+        self.kind, self.message, self.line, self.column = kind, message, line, column
+        self.traceback = traceback
         """The source line with a caret, and the calls that led there."""
-        return self._failure.traceback
-
-    @property
-    def limit(self) -> LimitName | None:
+        self.limit = limit
         """Which limit ended the run; None unless `kind` is "limit"."""
-        return self._failure.limit
-
-    @property
-    def hint(self) -> str | None:
+        self.hint = hint
         """What to write instead, where moonbox knows."""
-        return self._failure.hint
-
-    @property
-    def code(self) -> str | None:
-        return self._failure.code
-
-    @property
-    def tool(self) -> str | None:
-        return self._failure.tool
-
-    @property
-    def retryable(self) -> bool:
-        return self._failure.retryable
-
-    @property
-    def data(self) -> Any:
-        return self._failure.data
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:
-        return self._failure.frames
+        self.code, self.tool, self.retryable, self.data, self.frames = code, tool, retryable, data, frames
+        super().__init__(message)
 
     def with_(self, **changes: Any) -> ScriptError:
         """A copy with some fields changed."""
-        return ScriptError._from(replace(self._failure, **changes))
+        return ScriptError(**{**self._fields(), **changes})
 
     def to_dict(self) -> dict[str, Any]:
-        failure = self._failure
-        return {
-            "kind": failure.kind,
-            "message": failure.message,
-            "line": failure.line,
-            "column": failure.column,
-            "traceback": failure.traceback,
-            "limit": failure.limit,
-            "hint": failure.hint,
-            "code": failure.code,
-            "tool": failure.tool,
-            "retryable": failure.retryable,
-            "data": failure.data,
-            "frames": [frame.to_dict() for frame in failure.frames],
-        }
+        return {**self._fields(), "frames": [asdict(frame) for frame in self.frames]}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ScriptError:
-        frames = tuple(Frame(**frame) for frame in data.get("frames", ()))
-        return cls._from(_Failure(**{**data, "frames": frames}))
+        return cls(**{**data, "frames": tuple(Frame(**frame) for frame in data.get("frames", ()))})
 
-    @classmethod
-    def _from(cls, failure: _Failure) -> ScriptError:
-        error = cls.__new__(cls)
-        MoonboxError.__init__(error, failure.message)
-        error._failure = failure
-        return error
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _FIELDS}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ScriptError) and self._failure == other._failure
+        return isinstance(other, ScriptError) and self._fields() == other._fields()
 
     __hash__ = MoonboxError.__hash__
 

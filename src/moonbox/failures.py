@@ -13,11 +13,11 @@ whose `error` is empty or a number.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Literal, get_args
-from unicodedata import category
 
 from moonbox.errors import ToolError
+from moonbox.values import json_in
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from moonbox.values import Packed
@@ -50,22 +50,13 @@ def raise_failure(packed: Packed, tool: str | None) -> None:
         raise ToolError(_text(fields), code=code, retryable=code in _RETRYABLE, data=packed.value, tool=tool)
 
 
-def one_line(text: str, longest: int) -> str:
-    """Text of a tool without what breaks, hides or turns a line, cut with `…` where it is longer."""
-    text = text[: 4 * longest]
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(" " if category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp") else mark for mark in text)
-    text = " ".join(text.split())
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
-
-
 def _failure_fields(packed: Packed) -> dict[str, Any] | None:
     """The fields of the failure, without those that are null."""
     if not _is_possible(packed.data):
         return None
     value = packed.value
     if type(value) is str:
-        value = _parsed(value)
+        value = json_in(value)
     if type(value) is list and len(value) == 1:
         value = value[0]
     if type(value) is not dict:
@@ -82,15 +73,6 @@ def _is_possible(data: bytes) -> bool:
         return key in _KEYS or data[at + 2 + len(key) :][:1] == b"\xc0"  # null
     is_text = 0xA0 <= data[0] <= 0xBF or data[0] in (0xD9, 0xDA)
     return is_text and len(data) <= _LONGEST_JSON
-
-
-def _parsed(text: str) -> Any:
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _is_failure(fields: dict[str, Any]) -> bool:

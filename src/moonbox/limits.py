@@ -69,23 +69,22 @@ class Limits(_Given):
     """Bytes of one script."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            optional = field.name in _OPTIONAL
+        for name, value in self.to_dict().items():
+            if value is None and name in _OPTIONAL:
+                continue
+            is_time = name == "timeout"
+            least, most = _LEAST.get(name, 1), _MOST.get(name, _LARGEST)
+            wanted = ""
             if value is None:
-                if optional:
-                    continue
-                raise UsageError(f"Limits.{field.name} must be a number, not None")
-            whole = field.name != "timeout"
-            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-                wanted = "a whole number" if whole else "a number of seconds"
-                raise UsageError(f"Limits.{field.name} must be {wanted}, not {value!r}")
-            least = _LEAST.get(field.name, 1)
-            if not least <= value or (field.name == "timeout" and value <= 0):
-                raise UsageError(f"Limits.{field.name} must be {_range(field.name, least)}, not {value!r}")
-            most = _MOST.get(field.name, _LARGEST)
-            if value > most:
-                raise UsageError(f"Limits.{field.name} must be at most {most}, not {value!r}")
+                wanted = "a number"
+            elif isinstance(value, bool) or not isinstance(value, (int, float) if is_time else int):
+                wanted = "a number of seconds" if is_time else "a whole number"
+            elif not (value > 0 if is_time else value >= least):
+                wanted = "more than 0" if is_time else f"at least {least}"
+            elif value > most:
+                wanted = f"at most {most}"
+            if wanted:
+                raise UsageError(f"Limits.{name} must be {wanted}, not {value!r}")
 
     @classmethod
     def quick(cls, **changes: Any) -> Limits:
@@ -135,7 +134,7 @@ class Limits(_Given):
 
 
 _OPTIONAL = frozenset({"timeout", "max_operations", "max_tool_calls"})
-_LEAST = {"timeout": 0, "max_tool_calls": 0, "max_memory": MIB, "max_output": 0, "max_string": 64}
+_LEAST = {"max_tool_calls": 0, "max_memory": MIB, "max_output": 0, "max_string": 64}
 _LARGEST = 2**48  # far more than any machine has, and a multiple of it still fits into 64 bits
 _MOST = {
     "timeout": 1_000_000_000,  # thirty years; clocks of the system take not much more
@@ -145,7 +144,3 @@ _MOST = {
 
 def _restore(given: dict[str, Any]) -> Limits:
     return Limits(**given)
-
-
-def _range(name: str, least: float) -> str:
-    return "more than 0" if name == "timeout" else f"at least {least}"

@@ -20,28 +20,27 @@ def wanted() -> bool:
 
 def extension(name: str) -> Any:
     """That extension of the package; None where it is not wanted, not built, or built from an earlier source."""
-    if not wanted():
-        return None
-    try:
-        module = __import__(f"moonbox.{name}", fromlist=["REVISION"])
-    except ImportError:
-        return None
-    return module if getattr(module, "REVISION", 0) == _REVISIONS[name] else None
+    return _loaded(name)[0]
 
 
 def why_missing() -> str:
     """Why the worker's loop is not the native one."""
+    return _loaded("worker._native")[1] or "the native parts do not fit this version of lupa"
+
+
+def _loaded(name: str) -> tuple[Any, str]:
+    """An extension, or None and the reason."""
     if not wanted():
-        return f"{SWITCH}=0 turns the native parts off"
+        return None, f"{SWITCH}=0 turns the native parts off"
     try:
-        module = __import__("moonbox.worker._native", fromlist=["REVISION"])
+        module = __import__(f"moonbox.{name}", fromlist=["REVISION"])
     except ModuleNotFoundError:
-        return f"the native parts were not built: {_note()}"
+        return None, f"the native parts were not built: {_note()}"
     except ImportError as problem:
-        return f"the native parts cannot be loaded: {problem}"
-    if getattr(module, "REVISION", 0) != _REVISIONS["worker._native"]:
-        return "the native parts were built from an earlier source; install moonbox again"
-    return "the native parts do not fit this version of lupa"
+        return None, f"the native parts cannot be loaded: {problem}"
+    if getattr(module, "REVISION", 0) != _REVISIONS[name]:
+        return None, "the native parts were built from an earlier source; install moonbox again"
+    return module, ""
 
 
 def _note() -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from moonbox.values import encode, mapped
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -53,17 +55,16 @@ class SecretRedactor:
         """The plain value without secrets; the very same object when it contains none."""
         if not self._needles or (isinstance(value, list | dict) and not self._suspects(value)):
             return value
-        return self._redacted(value)
+        clean = mapped(value, self._redacted)
+        return value if clean == value else clean
 
     def _suspects(self, value: Any) -> bool:
         """One search through everything at once: for a large table far quicker than one in each of its strings."""
-        leaves: list[bytes] = []
-        numbers: set[str] | None = set() if self._digits else None
-        _collect(value, leaves, numbers)
-        if numbers and not numbers.isdisjoint(self._digits):
+        try:
+            folded = encode(value).lower()
+        except (TypeError, ValueError, OverflowError):  # half of a surrogate pair, or not plain
             return True
-        folded = b"\0".join(leaves).lower()
-        return any(needle.text in folded for needle in self._needles)
+        return bool(self._digits) or any(needle.text in folded for needle in self._needles)
 
     def _redacted(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -72,10 +73,6 @@ class SecretRedactor:
             return value if clean is data else clean.decode("utf-8", "replace")
         if isinstance(value, bytes):
             return self._redacted_bytes(value)
-        if isinstance(value, list):
-            return [self._redacted(item) for item in value]
-        if isinstance(value, dict):
-            return {self._redacted(key): self._redacted(item) for key, item in value.items()}
         if isinstance(value, int | float) and not isinstance(value, bool) and (digits := _whole(value)) in self._digits:
             return f"[secret {self._digits[digits]}]"
         return value
@@ -95,22 +92,6 @@ class SecretRedactor:
 def _whole(value: float) -> str:
     """The digits of a number's whole part; none for one that is too large to be a secret, or not finite."""
     return str(int(value)) if abs(value) < 2**63 else ""
-
-
-def _collect(value: Any, leaves: list[bytes], numbers: set[str] | None) -> None:
-    if isinstance(value, str):
-        leaves.append(value.encode("utf-8", "surrogatepass"))
-    elif isinstance(value, bytes):
-        leaves.append(value)
-    elif isinstance(value, list):
-        for item in value:
-            _collect(item, leaves, numbers)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _collect(key, leaves, numbers)
-            _collect(item, leaves, numbers)
-    elif numbers is not None and isinstance(value, int | float):
-        numbers.add(_whole(value))
 
 
 class _Needle(Struct, frozen=True):

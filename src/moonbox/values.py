@@ -27,8 +27,9 @@ string or integer keys as a dict.
 from __future__ import annotations
 
 import enum
+import json
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain, islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,8 @@ _PAIRS_KEY = "$pairs"
 _FLOAT_KEY = "$float"
 _TAGS = frozenset({_BYTES_KEY, _PAIRS_KEY, _FLOAT_KEY})
 _ELEMENT_BYTES = 16  # the least that an element takes in a script's memory
-_encode = msgpack.Encoder().encode
+encode = msgpack.Encoder().encode
+"""A plain value as MessagePack."""
 _decode = msgpack.Decoder().decode
 
 
@@ -114,9 +116,9 @@ def pack(value: Any, limits: ValueLimits = _WIDE, path: str = "value") -> Packed
     if not _crosses_unchanged(value, limits):
         value = plain(value, limits, path)
     try:
-        data = _encode(value)
+        data = encode(value)
     except UnicodeEncodeError:  # half of a surrogate pair: no UTF-8 text can hold it
-        data = _encode(_replace_surrogates(value))
+        data = encode(mapped(value, _replace_surrogates))
     if len(data) > limits.max_string:
         plain(value, limits, path)  # raises where one of the strings is too long
     return Packed(data)
@@ -175,13 +177,7 @@ def _of(kind: type[Any], group: Sequence[Any], kinds: set[type[Any]]) -> Sequenc
 
 
 def _replace_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, list):
-        return [_replace_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
-    return value
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def plain(value: Any, limits: ValueLimits = _WIDE, path: str = "value") -> Any:
@@ -370,6 +366,25 @@ def _iso_date(key: Any) -> Any:
     from datetime import date
 
     return key.isoformat() if isinstance(key, date) else key
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of a plain value, with each key and each item that is no list or table as `change` makes it."""
+    if isinstance(value, list | tuple):
+        return [mapped(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(key): mapped(item, change) for key, item in value.items()}
+    return change(value)
+
+
+def json_in(text: str) -> Any:
+    """The table or list that a text is as JSON; None for any other text."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def to_jsonable(value: Any) -> Any:

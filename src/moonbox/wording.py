@@ -13,16 +13,29 @@ def noun(number: int, singular: str, plural: str | None = None) -> str:
     return singular if number == 1 else plural or f"{singular}s"
 
 
-def visible(text: str, *, keep: str = "\n\t") -> str:
-    """Text that is safe on a terminal: a script's escape codes and direction marks are shown, not obeyed."""
+def visible(text: str, *, keep: str = "\n\t", as_json: bool = False) -> str:
+    """Text that is safe on a terminal: a script's escape codes and direction marks are shown, not obeyed.
+
+    `as_json`: they are spelled as JSON spells them, so that a JSON text stays one.
+    """
     if text.isascii() and text.isprintable():
         return text
-    from unicodedata import category
+    escape = _json_escaped if as_json else _escaped
+    return "".join(mark if mark in keep or not _is_hidden(mark) else escape(mark) for mark in text)
 
-    def is_hidden(mark: str) -> bool:
-        return category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
-    return "".join(mark if mark in keep or not is_hidden(mark) else _escaped(mark) for mark in text)
+def cut(text: str, longest: int) -> str:
+    """The text, cut with `…` where it is longer."""
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def one_line(text: str, longest: int | None = None) -> str:
+    """Text without what breaks, hides or turns a line, cut with `…` where it is longer."""
+    if longest is not None:
+        return cut(one_line(text[: 4 * longest]), longest)
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(" " if _is_hidden(mark) else mark for mark in text)
+    return " ".join(text.split())
 
 
 def seconds(duration: float) -> str:
@@ -43,6 +56,18 @@ def size(count: float) -> str:
     return f"{count:.3g} GB"
 
 
+def _is_hidden(mark: str) -> bool:
+    """Whether a character cannot be seen, or breaks or turns a line."""
+    from unicodedata import category  # most text is plain
+
+    return category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
 def _escaped(mark: str) -> str:
     code = ord(mark)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
+def _json_escaped(mark: str) -> str:
+    data = mark.encode("utf-16-be", "surrogatepass")  # in which JSON counts
+    return "".join(f"\\u{int.from_bytes(data[place : place + 2]):04x}" for place in range(0, len(data), 2))

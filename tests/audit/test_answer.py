@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,17 +14,9 @@ from moonbox.audit.answer import MIN_CHARS, render
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ScriptError, UsageError
 from moonbox.values import pack
+from tests.audit.runs import FAILURE, make_run
 from tests.long import times
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-INTEGERS = st.integers(-(2**63), 2**63 - 1)
-values = st.recursive(
-    st.one_of(st.none(), st.booleans(), INTEGERS, st.floats(), st.text(), st.binary()),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | INTEGERS, inner),
-    max_leaves=30,
-)
+from tests.strategies import plain_values
 
 
 @pytest.mark.parametrize(
@@ -105,11 +97,7 @@ def test_a_long_string_keeps_head_and_tail_and_says_how_to_read_on() -> None:
 @pytest.mark.parametrize(
     ("language", "value", "advice"),
     [
-        (
-            "lua",
-            list(range(5000)),
-            "an array of 5,000 elements",
-        ),
+        ("lua", list(range(5000)), "an array of 5,000 elements"),
         (
             "lua",
             list(range(5000)),
@@ -150,10 +138,8 @@ def test_a_huge_value_is_not_built_as_one_string() -> None:
     assert peak < 3_000_000
 
 
-def test_a_failure_says_what_where_how_and_what_had_happened(
-    make_run: Callable[..., Run], failure: ScriptError
-) -> None:
-    text = render(make_run(values=(), error=failure, output="so far\n"))
+def test_a_failure_says_what_where_how_and_what_had_happened() -> None:
+    text = render(make_run(values=(), error=FAILURE, output="so far\n"))
     assert text == (
         "runtime error on line 3: attempt to index a nil value (local 'row')\n"
         "hint: check `if row then` first\n"
@@ -190,25 +176,25 @@ def test_headlines(error: ScriptError, first: str) -> None:
     assert render(Run("a", "", error=error)).split("\n\n")[0] == first
 
 
-def test_a_traceback_that_repeats_the_message_is_not_shown_twice(failure: ScriptError) -> None:
-    repeated = failure.with_(traceback=f"script:3: {failure.message}\n  3 | return row.name\n    |        ^")
-    assert render(Run("a", "", error=repeated)) == render(Run("a", "", error=failure))
+def test_a_traceback_that_repeats_the_message_is_not_shown_twice() -> None:
+    repeated = FAILURE.with_(traceback=f"script:3: {FAILURE.message}\n  3 | return row.name\n    |        ^")
+    assert render(Run("a", "", error=repeated)) == render(Run("a", "", error=FAILURE))
 
 
-def test_state_notes(failure: ScriptError) -> None:
-    assert render(Run("a", "", error=failure, state_lost=True)).endswith(
+def test_state_notes() -> None:
+    assert render(Run("a", "", error=FAILURE, state_lost=True)).endswith(
         "\n\nstate was lost: globals set before are gone, the next run starts afresh"
     )
     syntax = ScriptError("syntax", "x")
     assert render(Run("a", "", error=syntax, repl="r")).endswith("\n\nnothing was run; state is unchanged")
-    assert render(Run("a", "", error=failure, repl="r")).endswith(
+    assert render(Run("a", "", error=FAILURE, repl="r")).endswith(
         "state kept: globals set before the error are still there"
     )
 
 
-def test_a_script_by_itself_has_no_state_to_speak_of(failure: ScriptError) -> None:
+def test_a_script_by_itself_has_no_state_to_speak_of() -> None:
     assert render(Run("a", "", error=ScriptError("syntax", "x"))) == "syntax error: x\n\nnothing was run"
-    text = render(Run("a", "", error=failure, calls=(Call(1, "a", {}),)))
+    text = render(Run("a", "", error=FAILURE, calls=(Call(1, "a", {}),)))
     assert "state" not in text
     assert text.endswith("\n\ncalls already made (1 ok); do not repeat those that changed something:\n1. a {}: ok")
 
@@ -221,14 +207,14 @@ def test_the_message_of_a_failed_call_stands_once() -> None:
     assert text.endswith("\n1. send {}: failed (refused)")
 
 
-def test_call_lines_say_what_may_have_taken_effect(failure: ScriptError) -> None:
+def test_call_lines_say_what_may_have_taken_effect() -> None:
     calls = (
         Call(1, "a", {}, "timeout", error=CallError("timeout", "after 5 s")),
         Call(2, "b", {"text": "x" * 500}, "in_flight"),
         Call(3, "c", None, "denied", error=CallError("denied", "no")),
         Call(4, "d", [], "cancelled"),
     )
-    lines = render(Run("a", "", error=failure, calls=calls)).splitlines()[-4:]
+    lines = render(Run("a", "", error=FAILURE, calls=calls)).splitlines()[-4:]
     assert lines == [
         "1. a {}: timed out, may still have taken effect",
         '2. b {"text":"' + "x" * 90 + "…: in flight when the run ended, may have taken effect",
@@ -237,16 +223,16 @@ def test_call_lines_say_what_may_have_taken_effect(failure: ScriptError) -> None
     ]
 
 
-def test_many_calls_are_bounded_with_a_count(failure: ScriptError) -> None:
+def test_many_calls_are_bounded_with_a_count() -> None:
     calls = tuple(Call(n, "t", {"n": n}, "error" if n == 30 else "ok") for n in range(1, 101))
-    text = render(Run("a", "", error=failure, calls=calls))
+    text = render(Run("a", "", error=FAILURE, calls=calls))
     assert "calls already made (99 ok, 1 not ok)" in text
     assert '\n10. t {"n":10}: ok\n… 80 more calls, 1 not ok …\n91. t {"n":91}: ok\n' in text
 
 
-def test_error_and_hint_survive_any_truncation(failure: ScriptError) -> None:
+def test_error_and_hint_survive_any_truncation() -> None:
     calls = tuple(Call(n, "tool" * 50, {"x": "y" * 1000}) for n in range(1, 500))
-    run = Run("a", "", error=failure, calls=calls, output="noise " * 100_000, output_cut=999_999_999, state_lost=True)
+    run = Run("a", "", error=FAILURE, calls=calls, output="noise " * 100_000, output_cut=999_999_999, state_lost=True)
     for room in (MIN_CHARS, 1000, 5000, 50_000):
         text = render(run, room)
         assert len(text) <= room
@@ -254,7 +240,7 @@ def test_error_and_hint_survive_any_truncation(failure: ScriptError) -> None:
             "runtime error on line 3: attempt to index a nil value (local 'row')\nhint: check `if row then` first\n"
         )
         assert "state was lost" in text
-    huge = failure.with_(message="m" * 10_000_000, traceback="t" * 10_000_000)
+    huge = FAILURE.with_(message="m" * 10_000_000, traceback="t" * 10_000_000)
     text = render(Run("a", "", error=huge, calls=calls, output="noise " * 100_000), MIN_CHARS)
     assert len(text) <= MIN_CHARS
     assert text.startswith("runtime error on line 3: mmm")
@@ -268,7 +254,7 @@ def test_too_small_a_bound_is_refused() -> None:
 
 @settings(max_examples=times(150), deadline=None)
 @example([b""], "", MIN_CHARS, True)
-@given(st.lists(values, max_size=3), st.text(), st.integers(MIN_CHARS, 2000), st.booleans())
+@given(st.lists(plain_values(max_leaves=30), max_size=3), st.text(), st.integers(MIN_CHARS, 2000), st.booleans())
 def test_any_run_gives_a_bounded_text_that_can_be_sent(returned: list[Any], output: str, room: int, ok: bool) -> None:
     error = None if ok else ScriptError("runtime", output * 9, hint=output, data=returned)
     calls = tuple(Call(n, output, value, packed=pack(value)) for n, value in enumerate(returned, 1))

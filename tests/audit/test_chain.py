@@ -19,18 +19,17 @@ from moonbox.audit.jsonlines import JsonLinesSink
 from moonbox.audit.retention import Retention
 from moonbox.audit.sinks import open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
+from tests.audit.runs import make_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from moonbox.audit.records import Run
 
     Edit = Callable[[list[str]], list[str]]
 
 WRITER = Path(__file__).with_name("writer.py")
 
 
-def _written(path: Path, make_run: Callable[..., Run], count: int = 5, **options: object) -> None:
+def _written(path: Path, count: int = 5, **options: object) -> None:
     with contextlib.closing(open_sink(path, **options)) as sink:  # type: ignore[arg-type]
         for n in range(count):
             run = make_run(f"run-{n}", started=1000.0 + n)
@@ -44,15 +43,15 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / str(request.param)
 
 
-def test_an_untouched_trail_fits(path: Path, make_run: Callable[..., Run]) -> None:
-    _written(path, make_run)
+def test_an_untouched_trail_fits(path: Path) -> None:
+    _written(path)
     report = open_trail(path).verify()
     assert (report.ok, report.records, report.pruned, len(report.head)) == (True, 15, 0, 64)
     assert report.counted == "15 records: 5 complete runs, 5 starts of runs, 5 starts and ends of calls"
     assert open_trail(path).verify(expect=report.head).ok
 
 
-def test_an_unfinished_run_is_read_back_with_its_calls(path: Path, make_run: Callable[..., Run]) -> None:
+def test_an_unfinished_run_is_read_back_with_its_calls(path: Path) -> None:
     with contextlib.closing(open_sink(path)) as sink:
         whole = make_run("a")
         sink.start_run(make_run("a", calls=(), values=()))  # type: ignore[attr-defined]
@@ -82,33 +81,27 @@ def _line_edit(number: int, old: str, new: str) -> Edit:
     return edit
 
 
+UNFIT = "does not fit the lines before it"
+NO_HASH = "has no hash, but the lines before it have"
+NOT_PRUNED = "records were removed here, but not by `moonbox audit prune` or the trail's retention"
 FORGED = '{"id":"forged","source":"","started":1003.5}\n'
 EDITS: dict[str, tuple[Edit, str]] = {
-    "a result is changed": (_line_edit(5, "9.5", "1.5"), "line 6 (run run-1) does not fit the lines before it"),
-    "a line is removed": (
-        lambda lines: [*lines[:5], *lines[6:]],
-        "line 6 (run run-2) does not fit the lines before it",
-    ),
+    "a result is changed": (_line_edit(5, "9.5", "1.5"), f"line 6 (run run-1) {UNFIT}"),
+    "a line is removed": (lambda lines: [*lines[:5], *lines[6:]], f"line 6 (run run-2) {UNFIT}"),
     "two lines are swapped": (
         lambda lines: [*lines[:5], lines[8], *lines[6:8], lines[5], *lines[9:]],
-        "line 6 (run run-2) does not fit the lines before it",
+        f"line 6 (run run-2) {UNFIT}",
     ),
-    "the first line is removed": (lambda lines: lines[1:], "line 1 (run run-0) does not fit the lines before it"),
-    "a line is put in": (
-        lambda lines: [*lines[:5], FORGED, *lines[5:]],
-        "line 7 (run run-1) does not fit the lines before it",
-    ),
-    "a line is added": (
-        lambda lines: [*lines, FORGED],
-        "line 16 (run forged) has no hash, but the lines before it have",
-    ),
+    "the first line is removed": (lambda lines: lines[1:], f"line 1 (run run-0) {UNFIT}"),
+    "a line is put in": (lambda lines: [*lines[:5], FORGED, *lines[5:]], f"line 7 (run run-1) {UNFIT}"),
+    "a line is added": (lambda lines: [*lines, FORGED], f"line 16 (run forged) {NO_HASH}"),
     "a line loses its hash": (
         lambda lines: [*lines[:14], lines[14].split(',"chain"')[0] + "}\n"],
-        "line 15 (run run-4) has no hash, but the lines before it have",
+        f"line 15 (run run-4) {NO_HASH}",
     ),
     "a line becomes a stub": (
         lambda lines: [*lines[:5], '{"pruned":true,"chain"' + lines[5].rpartition(',"chain"')[2], *lines[6:]],
-        "line 6: records were removed here, but not by `moonbox audit prune` or the trail's retention",
+        f"line 6: {NOT_PRUNED}",
     ),
     "all hashes are gone": (
         lambda lines: [line.rpartition(',"chain"')[0] + "}\n" for line in lines],
@@ -118,35 +111,33 @@ EDITS: dict[str, tuple[Edit, str]] = {
 
 
 @pytest.mark.parametrize("what", EDITS)
-def test_lines_that_were_tampered_with_are_named(tmp_path: Path, make_run: Callable[..., Run], what: str) -> None:
+def test_lines_that_were_tampered_with_are_named(tmp_path: Path, what: str) -> None:
     path = tmp_path / "trail.jsonl"
-    _written(path, make_run)
+    _written(path)
     edit, problem = EDITS[what]
     path.write_text("".join(edit(path.read_text().splitlines(keepends=True))))
     assert open_trail(path).verify().problem == problem
 
 
+UNFIT_RECORD = "does not fit the records before it"
+SHOWN = "what listings and statistics show of the run was changed"
 STATEMENTS = {
     "UPDATE runs SET record = replace(record, '9.5', '1.5') WHERE id = 'run-1'": (
         "record 6 (run run-1): the run was changed"
     ),
     "DELETE FROM runs WHERE id = 'run-1'": "record 6 (run run-1): the run is missing",
-    "UPDATE runs SET kind = NULL, title = 'nothing' WHERE id = 'run-1'": (
-        "record 6 (run run-1): what listings and statistics show of the run was changed"
-    ),
+    "UPDATE runs SET kind = NULL, title = 'nothing' WHERE id = 'run-1'": f"record 6 (run run-1): {SHOWN}",
     "DELETE FROM calls WHERE tool = 'send' AND run IN (SELECT seq FROM runs WHERE id = 'run-2')": (
-        "record 9 (run run-2): what listings and statistics show of the run was changed"
+        f"record 9 (run run-2): {SHOWN}"
     ),
     "DELETE FROM chain WHERE run = 'run-1'; DELETE FROM runs WHERE id = 'run-1'": (
-        "record 7 (run run-2) does not fit the records before it"
+        f"record 7 (run run-2) {UNFIT_RECORD}"
     ),
-    "DELETE FROM chain WHERE position = 1": "record 2 (run run-0) does not fit the records before it",
+    "DELETE FROM chain WHERE position = 1": f"record 2 (run run-0) {UNFIT_RECORD}",
     "UPDATE chain SET kind = 'pruned', run = '' WHERE run = 'run-1'; DELETE FROM runs WHERE id = 'run-1'": (
-        "record 4: records were removed here, but not by `moonbox audit prune` or the trail's retention"
+        f"record 4: {NOT_PRUNED}"
     ),
-    "UPDATE chain SET digest = upper(digest) WHERE position = 6": (
-        "record 6 (run run-1) does not fit the records before it"
-    ),
+    "UPDATE chain SET digest = upper(digest) WHERE position = 6": f"record 6 (run run-1) {UNFIT_RECORD}",
     "INSERT INTO runs SELECT 99, 'forged', started, language, repl, kind, calls, failed_calls, wall, title, record "
     "FROM runs WHERE id = 'run-0'": "run forged was not written by moonbox: the chain does not have it",
     "INSERT INTO intents VALUES ('run-0', 7, '{}')": (
@@ -158,9 +149,9 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_tables_that_were_tampered_with_are_named(tmp_path: Path, make_run: Callable[..., Run], sql: str) -> None:
+def test_tables_that_were_tampered_with_are_named(tmp_path: Path, sql: str) -> None:
     path = tmp_path / "trail.db"
-    _written(path, make_run)
+    _written(path)
     with contextlib.closing(SqliteSink(path)) as sink:
         sink.start_run(make_run("open", calls=()))
         sink.start_call("open", make_run().calls[0])
@@ -169,10 +160,8 @@ def test_tables_that_were_tampered_with_are_named(tmp_path: Path, make_run: Call
     assert open_trail(path).verify().problem == STATEMENTS[sql]
 
 
-def test_records_cut_from_the_end_are_found_by_the_hash_that_was_noted(
-    path: Path, make_run: Callable[..., Run]
-) -> None:
-    _written(path, make_run)
+def test_records_cut_from_the_end_are_found_by_the_hash_that_was_noted(path: Path) -> None:
+    _written(path)
     head = open_trail(path).verify().head
     if path.suffix == ".db":
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -189,8 +178,8 @@ def test_records_cut_from_the_end_are_found_by_the_hash_that_was_noted(
     )
 
 
-def test_a_pruned_trail_fits_and_counts_what_went(path: Path, make_run: Callable[..., Run]) -> None:
-    _written(path, make_run, 8)
+def test_a_pruned_trail_fits_and_counts_what_went(path: Path) -> None:
+    _written(path, 8)
     trail = open_trail(path)
     with contextlib.closing(open_sink(path)) as sink:
         sink.write(make_run("late", started=500.0))  # the oldest, written last
@@ -210,7 +199,7 @@ def test_a_pruned_trail_fits_and_counts_what_went(path: Path, make_run: Callable
         assert not open_trail(path).verify().ok
 
 
-def test_a_trail_of_an_older_version_is_sealed_by_the_next_run(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+def test_a_trail_of_an_older_version_is_sealed_by_the_next_run(tmp_path: Path) -> None:
     path = tmp_path / "trail.jsonl"
     path.write_text("".join(make_run(f"old-{n}", started=float(n)).to_json() + "\n" for n in range(4)) + '{"torn')
     assert open_trail(path).verify().problem is not None
@@ -226,9 +215,7 @@ def test_a_trail_of_an_older_version_is_sealed_by_the_next_run(tmp_path: Path, m
         assert (sink.verify().problem, sink.verify().pruned) == (None, 2)
 
 
-def test_the_chain_holds_with_several_writers_that_are_pruned_meanwhile(
-    path: Path, make_run: Callable[..., Run]
-) -> None:
+def test_the_chain_holds_with_several_writers_that_are_pruned_meanwhile(path: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, str(WRITER), str(path), f"p{n}", "20"], stdout=subprocess.PIPE)
         for n in range(2)
@@ -252,9 +239,9 @@ def test_the_chain_holds_with_several_writers_that_are_pruned_meanwhile(
     assert report.pruned + len(open_trail(path).list(1000)) == 80
 
 
-def test_a_sqlite_trail_from_before_the_chain_is_taken_into_it(tmp_path: Path, make_run: Callable[..., Run]) -> None:
+def test_a_sqlite_trail_from_before_the_chain_is_taken_into_it(tmp_path: Path) -> None:
     path = tmp_path / "trail.db"
-    _written(path, make_run, 3)
+    _written(path, 3)
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.executescript(
             "DROP TABLE chain; DROP TABLE intents; DELETE FROM migrations WHERE position = 2; PRAGMA user_version = 2"
@@ -266,7 +253,7 @@ def test_a_sqlite_trail_from_before_the_chain_is_taken_into_it(tmp_path: Path, m
 TRAILS = Path(__file__).with_name("trails")
 
 
-def test_a_trail_of_the_version_before_is_read_verified_and_continued(path: Path, make_run: Callable[..., Run]) -> None:
+def test_a_trail_of_the_version_before_is_read_verified_and_continued(path: Path) -> None:
     """The version before wrote no ends of calls, and did not say which process wrote."""
     if path.suffix == ".db":
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -289,9 +276,7 @@ def test_a_trail_of_the_version_before_is_read_verified_and_continued(path: Path
     ("retention", "most"),
     [(Retention(max_bytes=100_000), 20), (Retention(max_bytes=None, max_runs=20), 21), (None, 80)],
 )
-def test_a_trail_keeps_what_its_retention_says(
-    path: Path, make_run: Callable[..., Run], retention: Retention | None, most: int
-) -> None:
+def test_a_trail_keeps_what_its_retention_says(path: Path, retention: Retention | None, most: int) -> None:
     with contextlib.closing(open_sink(path, retention=retention)) as sink:
         for n in range(80):
             sink.write(make_run(f"run-{n:03}", started=float(n), output="x" * 5000))
@@ -304,7 +289,7 @@ def test_a_trail_keeps_what_its_retention_says(
         assert path.stat().st_size < 2 * retention.max_bytes
 
 
-def test_runs_that_are_too_old_go_by_themselves(path: Path, make_run: Callable[..., Run]) -> None:
+def test_runs_that_are_too_old_go_by_themselves(path: Path) -> None:
     with contextlib.closing(open_sink(path, retention=None)) as sink:
         sink.write(make_run("old", started=1.0))
     with contextlib.closing(open_sink(path, retention=Retention(max_age=3600))) as sink:
@@ -312,7 +297,7 @@ def test_runs_that_are_too_old_go_by_themselves(path: Path, make_run: Callable[.
     assert [run.id for run in open_trail(path).list()] == ["new"]
 
 
-def test_a_call_that_comes_after_the_end_of_its_run_changes_nothing(path: Path, make_run: Callable[..., Run]) -> None:
+def test_a_call_that_comes_after_the_end_of_its_run_changes_nothing(path: Path) -> None:
     with contextlib.closing(open_sink(path)) as sink:
         sink.write(make_run("a"))
         sink.start_call("a", make_run().calls[0])  # type: ignore[attr-defined]
@@ -321,7 +306,7 @@ def test_a_call_that_comes_after_the_end_of_its_run_changes_nothing(path: Path, 
         assert open_trail(path).verify().ok
 
 
-def test_a_tool_cannot_make_its_run_look_unfinished(path: Path, make_run: Callable[..., Run]) -> None:
+def test_a_tool_cannot_make_its_run_look_unfinished(path: Path) -> None:
     from moonbox.errors import ScriptError
 
     with contextlib.closing(open_sink(path)) as sink:

@@ -15,24 +15,36 @@ from moonbox.audit.records import CALL_STATUSES, Call, CallError, Observation, R
 from moonbox.errors import ERROR_KINDS, LIMIT_NAMES, Frame, ScriptError
 from moonbox.values import Packed, pack
 from tests.long import times
+from tests.strategies import INTEGERS, plain_values
 
 text = st.text(max_size=20)
-numbers = st.integers(-(2**63), 2**63 - 1)
-floats = st.floats()
 moments = st.floats(0, 1e11)
-keys = st.one_of(text, numbers, st.sampled_from(["$bytes", "$float", "$pairs"]))
-values = st.recursive(
-    st.one_of(st.none(), st.booleans(), numbers, floats, text, st.binary(max_size=20)),
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(keys, inner, max_size=4)),
-    max_leaves=12,
-)
-frames = st.builds(Frame, st.none() | st.integers(1, 99), text, st.none() | text, text)
+keys = st.one_of(text, INTEGERS, st.sampled_from(["$bytes", "$float", "$pairs"]))
+values = plain_values(text=text, keys=keys, max_leaves=12)
+BY_TYPE: dict[type, st.SearchStrategy[Any]] = {
+    bool: st.booleans(),
+    int: st.integers(0, 10**9),
+    float: moments,
+    str: text,
+    type(None): st.none() | text,
+}
+
+
+def made(kind: Any, **special: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Records of that kind; fields that are not given here are of the types of their defaults."""
+    names, defaults = kind.__struct_fields__, kind.__struct_defaults__
+    fields = {name: BY_TYPE.get(type(value)) for name, value in zip(names[::-1], defaults[::-1], strict=False)}
+    found = {name: field for name, field in fields.items() if field is not None}
+    return st.builds(lambda **given: kind(**given), **found | special)  # annotations are not there at run time
+
+
+numbers = st.none() | st.integers(1, 999)
 errors = st.builds(
-    lambda kind, message, **more: ScriptError(kind, message, **more),
+    ScriptError,
     st.sampled_from(ERROR_KINDS),
     text,
-    line=st.none() | st.integers(1, 999),
-    column=st.none() | st.integers(1, 999),
+    line=numbers,
+    column=numbers,
     traceback=text,
     limit=st.none() | st.sampled_from(LIMIT_NAMES),
     hint=st.none() | text,
@@ -40,55 +52,33 @@ errors = st.builds(
     tool=st.none() | text,
     retryable=st.booleans(),
     data=values,
-    frames=st.lists(st.builds(Frame, st.none() | st.integers(1, 99), text, st.none() | text, text), max_size=2).map(
-        tuple
-    ),
+    frames=st.lists(st.builds(Frame, numbers, text, st.none() | text, text), max_size=2).map(tuple),
 )
-calls = st.builds(
-    lambda **fields: Call(**fields),
+calls = made(
+    Call,
     index=st.integers(1, 999),
     tool=text,
     arguments=values,
+    original_arguments=values,
     status=st.sampled_from(CALL_STATUSES),
     packed=values.map(pack),
-    error=st.none() | st.builds(CallError, text, text, st.booleans(), values, st.none() | text),
-    started=moments,
-    queued=moments,
-    duration=moments,
-    bytes_in=st.integers(0, 10**9),
-    bytes_out=st.integers(0, 10**9),
-    approval=st.sampled_from([None, "allowed", "always", "edited", "denied"]),
-    retry_of=st.none() | st.integers(1, 999),
-    batch=st.integers(0, 99),
+    error=st.none() | made(CallError, code=text, message=text, data=values),
+    retry_of=numbers,
+    spent=st.none() | st.dictionaries(text, st.integers(0, 999)),
 )
-usages = st.builds(
-    Usage,
-    wall=moments,
-    cpu=moments,
-    operations=st.none() | numbers,
-    peak_memory=st.integers(0),
-    calls=st.integers(0),
-    bytes_in=st.integers(0),
-    bytes_out=st.integers(0),
-    native=st.booleans(),
-)
-runs = st.builds(
-    lambda **fields: Run(**fields),  # its annotations are not there at run time
+runs = made(
+    Run,
     id=text,
     source=text,
-    language=st.sampled_from(["lua", "rhai"]),
     values=st.lists(values, max_size=3).map(tuple),
-    output=text,
-    output_cut=st.integers(0, 10**9),
     calls=st.lists(calls, max_size=3).map(tuple),
-    usage=usages,
+    usage=made(Usage, operations=st.none() | INTEGERS),
     error=st.none() | errors,
-    started=moments,
-    repl=text,
-    number=st.integers(1, 999),
-    seed=numbers,
+    seed=INTEGERS,
     observations=st.lists(st.builds(Observation, text, values), max_size=2).map(tuple),
-    state_lost=st.booleans(),
+    limits=st.none(),
+    labels=st.dictionaries(text, text),
+    running=st.just(False),
 )
 
 

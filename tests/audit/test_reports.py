@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from moonbox.audit.records import Call, CallError, Run, Usage
-from moonbox.audit.reports import bars, timeline, timeline_text
+from moonbox.audit.reports import timeline_text
 from moonbox.wording import seconds, size, visible
+
+
+def timeline(run: Run, width: int = 100, max_rows: int = 100) -> list[str]:
+    return [line.plain for line in timeline_text(run, width, max_rows=max_rows)]
 
 
 def test_calls_are_bars_at_their_time_and_batches_overlap() -> None:
@@ -38,10 +44,11 @@ def test_every_bar_fills_its_line_whatever_the_clock_says() -> None:
         Call(4, "backwards", {}, started=100.0, queued=-5.0, duration=-3.0),
     )
     for run in (Run("a", "", calls=odd, started=100.0, usage=Usage(wall=1.0)), Run("a", "", calls=(Call(1, "t", {}),))):
-        for bar in bars(run, 40):
-            assert len(bar.drawing) == 40
-            assert bar.running >= 1
-            assert min(bar.before, bar.waiting, bar.after) >= 0
+        scale, *lines = timeline_text(run, 60)
+        for line in lines:
+            bar = line.spans[1]
+            assert bar.end == len(scale.plain)
+            assert re.fullmatch(" *░*█+ *", line.plain[bar.start : bar.end])
 
 
 def test_no_calls_no_lines_and_many_calls_a_count() -> None:

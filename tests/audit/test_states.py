@@ -21,6 +21,7 @@ from moonbox.audit.sinks import MemorySink, open_sink, open_trail
 from moonbox.cli.app import app
 from moonbox.errors import AuditError, ScriptError
 from moonbox.http.app import Service, create_app
+from tests.audit.runs import make_run
 from tests.http_api.conftest import serving
 from tests.waiting import wait_until
 
@@ -125,7 +126,7 @@ def _calls(path: Path) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(params=["trail.db", "trail.jsonl"])
-def mixed(request: pytest.FixtureRequest, tmp_path: Path, make_run: Callable[..., Run]) -> Path:
+def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A trail with a run in each state."""
     path = tmp_path / str(request.param)
     sink: Any = open_sink(path)

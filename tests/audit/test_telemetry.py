@@ -7,7 +7,6 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-import pytest
 from msgspec.structs import replace
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -20,42 +19,32 @@ from moonbox.errors import ScriptError
 from moonbox.values import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    import pytest
     from opentelemetry.sdk.trace import ReadableSpan
 
 
-@pytest.fixture
-def exporter() -> InMemorySpanExporter:
-    return InMemorySpanExporter()
+class Traced:
+    """Telemetry, and the spans that come out of it."""
+
+    def __init__(self, *, content: bool = False) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        telemetry = Telemetry.create(tracer_provider=self.provider, content=content)
+        assert telemetry is not None
+        self.start_run, self.start_call = telemetry.start_run, telemetry.start_call
+        self.app = self.provider.get_tracer("app")
+
+    def spans(self) -> dict[str, ReadableSpan]:
+        return {span.name: span for span in self.exporter.get_finished_spans()}
 
 
-@pytest.fixture
-def provider(exporter: InMemorySpanExporter) -> TracerProvider:
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    return provider
-
-
-@pytest.fixture
-def telemetry(provider: TracerProvider) -> Telemetry:
-    telemetry = Telemetry.create(tracer_provider=provider)
-    assert telemetry is not None
-    return telemetry
-
-
-@pytest.fixture
-def spans(exporter: InMemorySpanExporter) -> Callable[[], dict[str, ReadableSpan]]:
-    return lambda: {span.name: span for span in exporter.get_finished_spans()}
-
-
-def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
-    telemetry: Telemetry, provider: TracerProvider, spans: Callable[[], dict[str, ReadableSpan]]
-) -> None:
-    with provider.get_tracer("app").start_as_current_span("agent"):
-        run_span = telemetry.start_run("run-1", "lua", "repl-1", {"conversation": "c1", "user": "ann"})
-    call_span = telemetry.start_call(run_span, 1, "github.search")
-    with call_span.active(), provider.get_tracer("app").start_as_current_span("inside the tool"):
+def test_a_call_hangs_below_its_run_and_a_run_below_its_caller() -> None:
+    traced = Traced()
+    with traced.app.start_as_current_span("agent"):
+        run_span = traced.start_run("run-1", "lua", "repl-1", {"conversation": "c1", "user": "ann"})
+    call_span = traced.start_call(run_span, 1, "github.search")
+    with call_span.active(), traced.app.start_as_current_span("inside the tool"):
         pass
     call = Call(
         1, "github.search", {"q": "secret"}, packed=pack("secret"), queued=0.5, bytes_in=14, bytes_out=8, batch=1
@@ -65,7 +54,7 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
     )
     call_span.end(call)
     run_span.end(Run("run-1", "return 'secret'", calls=(call,), usage=Usage(cpu=0.25, peak_memory=99), number=3))
-    found = spans()
+    found = traced.spans()
     assert list(found) == ["agent", "inside the tool", "execute_tool github.search", "moonbox.run"]
     assert _parent(found["moonbox.run"]) == found["agent"].context.span_id
     assert _parent(found["execute_tool github.search"]) == found["moonbox.run"].context.span_id
@@ -103,17 +92,16 @@ def test_a_call_hangs_below_its_run_and_a_run_below_its_caller(
     assert all(span.status.is_unset for span in found.values())
 
 
-def test_failures_are_recorded_by_kind_without_what_the_script_saw(
-    telemetry: Telemetry, spans: Callable[[], dict[str, ReadableSpan]]
-) -> None:
-    run_span = telemetry.start_run("run-1", "lua")
-    call_span = telemetry.start_call(run_span, 1, "send")
+def test_failures_are_recorded_by_kind_without_what_the_script_saw() -> None:
+    traced = Traced()
+    run_span = traced.start_run("run-1", "lua")
+    call_span = traced.start_call(run_span, 1, "send")
     call = Call(1, "send", {"to": "secret"}, "timeout", error=CallError("timeout", "secret took too long"))
     call_span.end(call)
     error = ScriptError("limit", "secret loop ran too long", limit="time")
     run_span.end(Run("run-1", "", calls=(call,), error=error))
     for name, kind in (("execute_tool send", "timeout"), ("moonbox.run", "limit.time")):
-        span = spans()[name]
+        span = traced.spans()[name]
         assert (span.status.status_code, span.status.description) == (trace.StatusCode.ERROR, kind)
         assert (span.attributes or {})["error.type"] == kind
         (event,) = span.events
@@ -121,59 +109,52 @@ def test_failures_are_recorded_by_kind_without_what_the_script_saw(
         assert "secret" not in span.to_json()
 
 
-def test_content_is_there_when_asked_for(
-    provider: TracerProvider, spans: Callable[[], dict[str, ReadableSpan]]
-) -> None:
-    telemetry = Telemetry.create(tracer_provider=provider, content=True)
-    assert telemetry is not None
-    run_span = telemetry.start_run("run-1", "lua")
-    call_span = telemetry.start_call(run_span, 1, "send")
+def test_content_is_there_when_asked_for() -> None:
+    traced = Traced(content=True)
+    run_span = traced.start_run("run-1", "lua")
+    call_span = traced.start_call(run_span, 1, "send")
     call_span.end(Call(1, "send", {"to": "a"}, "error", error=CallError("bad", "no such person")))
-    span = spans()["execute_tool send"]
+    span = traced.spans()["execute_tool send"]
     assert (span.attributes or {})["gen_ai.tool.call.arguments"] == '{"to": "a"}'
     assert (span.attributes or {})["gen_ai.tool.call.result"] == "null"
     assert span.status.description == "no such person"
     run_span.end()
 
 
-def test_names_that_scripts_make_up_do_not_become_span_names(
-    telemetry: Telemetry, spans: Callable[[], dict[str, ReadableSpan]]
-) -> None:
-    run_span = telemetry.start_run("run-1", "lua")
-    telemetry.start_call(run_span, 1, "made-up-1", known=False).end(Call(1, "made-up-1", {}, "error"))
+def test_names_that_scripts_make_up_do_not_become_span_names() -> None:
+    traced = Traced()
+    run_span = traced.start_run("run-1", "lua")
+    traced.start_call(run_span, 1, "made-up-1", known=False).end(Call(1, "made-up-1", {}, "error"))
     run_span.end()
-    span = spans()["execute_tool unknown"]
+    span = traced.spans()["execute_tool unknown"]
     assert "made-up" not in span.to_json()
 
 
-def test_a_span_without_a_record_ends_as_cancelled_and_only_once(
-    telemetry: Telemetry, exporter: InMemorySpanExporter
-) -> None:
-    run_span = telemetry.start_run("run-1", "lua")
-    call_span = telemetry.start_call(run_span, 1, "slow")
+def test_a_span_without_a_record_ends_as_cancelled_and_only_once() -> None:
+    traced = Traced()
+    run_span = traced.start_run("run-1", "lua")
+    call_span = traced.start_call(run_span, 1, "slow")
     call_span.end()
     call_span.end(Call(1, "slow", {}))
     run_span.end()
-    assert [(span.attributes or {})["error.type"] for span in exporter.get_finished_spans()] == ["cancelled"] * 2
+    assert [(span.attributes or {})["error.type"] for span in traced.exporter.get_finished_spans()] == ["cancelled"] * 2
 
 
-def test_parents_hold_across_threads_and_tasks(
-    telemetry: Telemetry, provider: TracerProvider, exporter: InMemorySpanExporter
-) -> None:
-    app = provider.get_tracer("app")
+def test_parents_hold_across_threads_and_tasks() -> None:
+    traced = Traced()
 
     def call(parent: object, index: int) -> None:
-        span = telemetry.start_call(parent, index, "threaded")  # type: ignore[arg-type]
-        with span.active(), app.start_as_current_span(f"inside {index}"):
+        span = traced.start_call(parent, index, "threaded")  # type: ignore[arg-type]
+        with span.active(), traced.app.start_as_current_span(f"inside {index}"):
             pass
         span.end(Call(index, "threaded", {}))
 
     async def one_run(name: str) -> None:
-        with app.start_as_current_span(name):
-            run_span = telemetry.start_run(name, "lua")
+        with traced.app.start_as_current_span(name):
+            run_span = traced.start_run(name, "lua")
 
             async def task(index: int) -> None:
-                span = telemetry.start_call(run_span, index, "awaited")
+                span = traced.start_call(run_span, index, "awaited")
                 with span.active():
                     await asyncio.sleep(0)
                     assert trace.get_current_span() is span.span
@@ -191,7 +172,7 @@ def test_parents_hold_across_threads_and_tasks(
         await asyncio.gather(one_run("one"), one_run("two"))
 
     asyncio.run(both())
-    finished = exporter.get_finished_spans()
+    finished = traced.exporter.get_finished_spans()
     by_id = {span.context.span_id: span for span in finished}
     calls = [span for span in finished if span.name.startswith("execute_tool")]
     assert len(calls) == 8

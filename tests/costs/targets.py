@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox import Tool, Toolbox
 from moonbox.audit.chain import verify_lines
-from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.audit.redaction import Redactor
-from moonbox.audit.reports import timeline
+from moonbox.audit.reports import timeline_text
 from moonbox.codemode.catalog import make_catalog, rough_tokens
+from moonbox.compact import short
 from moonbox.errors import ScriptError
 from moonbox.knowledge.extract.formats import decode, read_markdown, read_rst
 from moonbox.knowledge.extract.reader import read_html
@@ -185,7 +185,7 @@ def _records() -> Iterator[Target]:
     yield Target("short", lambda item: short(item, 200), inputs.value)
     yield Target("visible", visible, _TEXT)
     yield Target("summary", lambda item: RunSummary.of(_run(None, item)), _TEXT)
-    yield Target("timeline", lambda item: timeline(_run(item, item)), _TEXT)
+    yield Target("timeline", lambda item: timeline_text(_run(item, item)), _TEXT)
     yield Target("verify", lambda item: verify_lines(item.encode("utf-8", "replace").splitlines(keepends=True)), _TEXT)
 
 

@@ -10,8 +10,9 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from moonbox import Media, Sandbox
-from moonbox.errors import ArgumentError, ToolDefinitionError
+from moonbox.errors import ToolDefinitionError
 from moonbox.tools import Tool, tool
+from tests.tools.making import made, problems
 
 TEXT = {"type": "string"}
 AB = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}
@@ -54,22 +55,16 @@ CLOSED: tuple[Any, ...] = (
 )
 
 
-def made(part: Any, **more: Any) -> Tool:
+def holding(part: Any, **more: Any) -> Tool:
+    """A tool whose parameter `p` has this schema."""
     shared = {"$defs": {"base": AB, **part.get("$defs", {})}, "components": {"schemas": {"base": AB}}}
-    schema = {"type": "object", "properties": {"p": part}, **shared, **more}
-    return Tool.from_schema(name="f", parameters=schema, call=lambda args: args)
-
-
-def problems(taker: Tool, arguments: Any) -> list[str]:
-    with pytest.raises(ArgumentError) as raised:
-        taker.bind(arguments)
-    return [line[2:] for line in raised.value.message.splitlines() if line.startswith("- ")]
+    return made({"p": part}, **shared, **more)
 
 
 @pytest.mark.parametrize("part", OPEN, ids=str)
 def test_other_keys_are_allowed(part: Any) -> None:
     given = {"p": {"a": "x", "other": "y"}}
-    assert made(part).bind(given) == given
+    assert holding(part).bind(given) == given
 
 
 @pytest.mark.parametrize(
@@ -88,14 +83,14 @@ def test_unknown_keys_are_refused(part: Any, depth: str, draft: str) -> None:
     elif depth == "values":
         part, wrong, right = {"additionalProperties": part}, {"k": wrong}, {"k": right}
         path = "p.k"
-    taker = made(part, **{"$schema": draft})
+    taker = holding(part, **{"$schema": draft})
     assert taker.bind({"p": right}) == {"p": right}
     assert [line.partition(";")[0] for line in problems(taker, {"p": wrong})] == [f"{path}.othr: unknown key"]
 
 
 def test_a_definition_may_be_used_alone_and_as_a_part() -> None:
     derived = {"allOf": [{"$ref": "#/$defs/base"}, {"properties": {"c": TEXT}}]}
-    taker = made({"properties": {"derived": derived, "base": {"$ref": "#/$defs/base"}}})
+    taker = holding({"properties": {"derived": derived, "base": {"$ref": "#/$defs/base"}}})
     given = {"p": {"derived": {"a": "", "c": ""}, "base": {"a": ""}}}
     assert taker.bind(given) == given
     assert problems(taker, {"p": {"base": {"c": ""}}}) == ["p.base.c: unknown key; known keys: a, b"]
@@ -105,7 +100,7 @@ def test_a_definition_may_be_used_alone_and_as_a_part() -> None:
 def test_conditions_mean_what_they_meant() -> None:
     """A condition that a closed definition would no longer meet decides as before."""
     unless = {"not": {"properties": {"q": {"$ref": "#/$defs/base"}}, "required": ["q"]}}
-    taker = made(unless)
+    taker = holding(unless)
     assert problems(taker, {"p": {"q": {"a": "x", "other": 1}}})
     assert taker.bind({"p": {"q": {"a": 1}}})
 
@@ -113,7 +108,7 @@ def test_conditions_mean_what_they_meant() -> None:
 def test_definitions_that_refer_to_themselves() -> None:
     node = {"properties": {"value": TEXT, "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}}
     loop = {"allOf": [{"$ref": "#/$defs/loop"}]}
-    taker = made({"$ref": "#/$defs/node", "$defs": {"node": node, "loop": loop}})
+    taker = holding({"$ref": "#/$defs/node", "$defs": {"node": node, "loop": loop}})
     assert problems(taker, {"p": {"next": {"next": {"valeu": "x"}}}}) == [
         "p.next.next.valeu: unknown key; did you mean 'value'?"
     ]
@@ -126,7 +121,7 @@ def test_definitions_that_refer_to_themselves() -> None:
 )
 def test_what_is_no_schema_is_refused(part: Any) -> None:
     with pytest.raises(ToolDefinitionError, match="is not a valid JSON Schema"):
-        made(part)
+        holding(part)
 
 
 def test_parameters_made_of_parts() -> None:

@@ -67,24 +67,21 @@ def test_codes(error: BaseException, code: str, retryable: bool, message: str) -
     assert (found.code, found.retryable, found.message, found.tool) == (code, retryable, message, "f")
 
 
+STATUSES: dict[tuple[str, bool], tuple[int, ...]] = {
+    ("invalid", False): (400, 418, 422),
+    ("denied", False): (401, 403),
+    ("not_found", False): (404, 410),
+    ("conflict", False): (409,),
+    ("timeout", True): (408, 504),
+    ("rate_limited", True): (429,),
+    ("unavailable", True): (503,),
+    ("tool_error", True): (500,),
+    ("tool_error", False): (501,),
+}
+
+
 @pytest.mark.parametrize(
-    ("status", "code", "retryable"),
-    [
-        (400, "invalid", False),
-        (401, "denied", False),
-        (403, "denied", False),
-        (404, "not_found", False),
-        (408, "timeout", True),
-        (409, "conflict", False),
-        (410, "not_found", False),
-        (418, "invalid", False),
-        (422, "invalid", False),
-        (429, "rate_limited", True),
-        (500, "tool_error", True),
-        (501, "tool_error", False),
-        (503, "unavailable", True),
-        (504, "timeout", True),
-    ],
+    ("status", "code", "retryable"), [(status, *kind) for kind, listed in STATUSES.items() for status in listed]
 )
 def test_codes_of_http_statuses(status: int, code: str, retryable: bool) -> None:
     """The real exceptions of the clients that are installed, and one shaped like those of others."""

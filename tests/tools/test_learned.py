@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 INTEGER, NUMBER, TEXT = {"type": "integer"}, {"type": "number"}, {"type": "string"}
 
 
+def kept_in(path: Path) -> LearnedShapes:
+    learned = LearnedShapes()
+    learned.keep_in(path)
+    return learned
+
+
 def table(required: list[str], **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
@@ -116,14 +122,13 @@ def test_an_object_whose_keys_differ_from_result_to_result_is_a_map() -> None:
 
 
 def test_what_is_learned_belongs_to_its_owner(tmp_path: Path) -> None:
-    learned = LearnedShapes()
-    learned.keep_in(tmp_path / "shapes.json")
+    path = tmp_path / ".moonbox" / "shapes.json"
+    learned = kept_in(path)
     learned.learn("t", {"a": 1})
     context = contextvars.copy_context()
     context.run(OWNER.set, "alice")
     context.run(learned.learn, "t", {"hers": 1})
-    again = LearnedShapes()
-    again.keep_in(tmp_path / "shapes.json")
+    again = kept_in(path)
     for shapes in (learned, again):
         assert shapes.schema("t") == table(["a"], a=INTEGER)
         assert shapes.snapshot() == {"t": table(["a"], a=INTEGER)}
@@ -137,8 +142,7 @@ def test_the_file_is_for_its_user_alone(tmp_path: Path) -> None:
     path = tmp_path / "shapes.json"
     path.write_text("", encoding="utf-8")
     path.chmod(0o644)
-    learned = LearnedShapes()
-    learned.keep_in(path)
+    learned = kept_in(path)
     before = os.umask(0)
     try:
         learned.learn("t", {"a": 1})
@@ -185,51 +189,33 @@ def test_bounded() -> None:
     assert len(learned.snapshot()) == 2_000
 
 
-def test_kept_in_a_file(tmp_path: Path) -> None:
-    path = tmp_path / ".moonbox" / "shapes.json"
-    first = LearnedShapes()
-    first.keep_in(path)
-    first.learn("t", {"a": 1})
-    second = LearnedShapes()
-    second.keep_in(path)
-    assert second.schema("t") == table(["a"], a=INTEGER)
+OTHERS = ["", "[]", "{", '{"version": 9, "shapes": {"t": {}}}', '{"version": 2, "shapes": []}']
+SIZES = [None, [], {"t": 1}, {"t": [0, 1, True]}, {"t": [1, -1, True]}, {"t": ["1", 1, 1]}, [["t", 0, 1, True]]]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 9, "shapes": {"t": {}}}', '{"version": 2, "shapes": []}'])
-def test_a_file_of_another_kind_is_ignored(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "shapes.json"
-    path.write_text(text, encoding="utf-8")
-    learned = LearnedShapes()
-    learned.keep_in(path)
-    assert learned.snapshot() == {}
+@pytest.mark.parametrize(
+    "text", [*OTHERS, *(json.dumps({"version": 2, "shapes": [], "sizes": sizes}) for sizes in SIZES)]
+)
+def test_a_file_of_another_kind_or_that_somebody_changed_is_ignored(text: str, tmp_path: Path) -> None:
+    (tmp_path / "shapes.json").write_text(text, encoding="utf-8")
+    learned = kept_in(tmp_path / "shapes.json")
+    assert (learned.snapshot(), learned.sizes()) == ({}, {})
 
 
 def test_sizes_are_kept_and_read_again(tmp_path: Path) -> None:
     file = tmp_path / "shapes.json"
-    learned = LearnedShapes()
-    learned.keep_in(file)
+    learned = kept_in(file)
     for _ in range(3):
         learned.measure("t", 100, scripted=True)
     assert learned.size("t") == ResultSize(3, 300, scripted=True) and learned.size("t").mean == 100
-    again = LearnedShapes()
-    again.keep_in(file)
+    again = kept_in(file)
     assert again.sizes() == {"t": ResultSize(3, 300, scripted=True)}
     again.forget("t")
     assert again.size("t") == ResultSize()
 
 
-@pytest.mark.parametrize("sizes", [None, [], {"t": 1}, {"t": [0, 1, True]}, {"t": [1, -1, True]}, {"t": ["1", 1, 1]}])
-def test_sizes_of_a_file_that_somebody_changed(tmp_path: Path, sizes: Any) -> None:
-    file = tmp_path / "shapes.json"
-    file.write_text(json.dumps({"version": 2, "shapes": [], "sizes": sizes}), encoding="utf-8")
-    learned = LearnedShapes()
-    learned.keep_in(file)
-    assert learned.sizes() == {}
-
-
 def test_uses_are_counted_for_each_owner_and_kept(tmp_path: Path) -> None:
-    learned = LearnedShapes()
-    learned.keep_in(tmp_path / "shapes.json")
+    learned = kept_in(tmp_path / "shapes.json")
     for _ in range(2):
         learned.is_due("find")
     context = contextvars.copy_context()
@@ -237,8 +223,7 @@ def test_uses_are_counted_for_each_owner_and_kept(tmp_path: Path) -> None:
     context.run(learned.is_due, "pay")
     learned.learn("find", [1])
     assert (learned.uses(), context.run(learned.uses)) == ({"find": 2}, {"pay": 1})
-    again = LearnedShapes()
-    again.keep_in(tmp_path / "shapes.json")
+    again = kept_in(tmp_path / "shapes.json")
     assert (again.uses(), context.run(again.uses)) == ({"find": 2}, {"pay": 1})
     again.forget("find")
     assert again.uses() == {}

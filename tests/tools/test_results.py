@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime as dt
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -18,31 +15,6 @@ from moonbox.values import ValueLimits
 
 def answering(**options: Any) -> Tool:
     return Tool.from_schema(name="f", call=lambda args: None, **options)
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
-
-
-class Item(BaseModel):
-    when: dt.date
-    price: Decimal
-
-
-def test_values_are_lowered() -> None:
-    value = {
-        "point": Point(1),
-        "items": (Item(when=dt.date(2024, 1, 2), price=Decimal("1.5")),),
-        "set": {2, 1},
-        "raw": b"\xff",
-    }
-    assert answering().convert_result(value) == {
-        "point": {"x": 1},
-        "items": [{"when": "2024-01-02", "price": "1.5"}],
-        "set": [1, 2],
-        "raw": b"\xff",
-    }
 
 
 @pytest.mark.parametrize(

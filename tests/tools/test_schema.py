@@ -58,58 +58,81 @@ def properties(made: Tool) -> dict[str, Any]:
     return found
 
 
-def test_every_kind_of_hint() -> None:
-    @tool
-    def f(
-        text: str,
-        number: float,
-        flag: bool,
-        anything,
-        colour: Colour,
-        point: Point,
-        address: Address,
-        choice: Literal["a", "b"],
-        either: int | str,
-        maybe: Optional[int],  # noqa: UP045
-        old: Union[int, None],  # noqa: UP007
-        when: dt.datetime,
-        day: dt.date,
-        amount: decimal.Decimal,
-        lasting: dt.timedelta,
-        raw: bytes,
-        tags: list[str],
-        unique: set[int],
-        pair: tuple[int, str],
-        table: dict[str, int],
-        bounded: Annotated[int, Field(description="between", ge=1, le=9)],
-    ) -> None: ...
+TEXT, INTEGER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
+MAYBE = {"anyOf": [INTEGER, NULL]}
 
-    found = properties(f)
-    assert found["anything"] == {}
-    assert found["colour"] == {"$ref": "#/$defs/Colour"}
-    assert found["choice"] == {"enum": ["a", "b"], "type": "string"}
-    assert found["either"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
-    assert found["maybe"] == found["old"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-    assert found["when"] == {"type": "string", "format": "date-time"}
-    assert found["raw"] == {"type": "string", "format": "binary"}
-    assert found["unique"] == {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
-    assert found["table"] == {"type": "object", "additionalProperties": {"type": "integer"}}
-    assert found["bounded"] == {"description": "between", "type": "integer", "minimum": 1, "maximum": 9}
-    assert found["lasting"] == {"anyOf": [{"type": "number"}, {"type": "string", "format": "duration"}]}
-    assert f.parameters["required"] == list(found)
+
+@pytest.mark.parametrize(
+    ("annotation", "schema", "given", "value"),
+    [
+        (str, TEXT, "x", "x"),
+        (float, {"type": "number"}, 3, 3.0),
+        (bool, {"type": "boolean"}, True, True),
+        (Any, {}, [1], [1]),
+        (Colour, {"$ref": "#/$defs/Colour"}, "blue", Colour.BLUE),
+        (Point, {"$ref": "#/$defs/Point"}, {"x": 1.0}, Point(1, 1.0)),
+        (Node, {"$ref": "#/$defs/Node"}, {"title": "a", "children": {}}, Node(title="a")),
+        (Address, {"$ref": "#/$defs/Address"}, {"street": "A"}, {"street": "A"}),
+        (Literal["a", "b"], {"enum": ["a", "b"], "type": "string"}, "a", "a"),
+        (int | str, {"anyOf": [INTEGER, TEXT]}, "x", "x"),
+        (Optional[int], MAYBE, None, None),  # noqa: UP045
+        (Union[int, None], MAYBE, 2.0, 2),  # noqa: UP007
+        (dt.datetime, {**TEXT, "format": "date-time"}, "2024-05-01T10:00:00", dt.datetime(2024, 5, 1, 10)),
+        (dt.date, {**TEXT, "format": "date"}, "2024-05-01", dt.date(2024, 5, 1)),
+        (decimal.Decimal, None, 0.1, decimal.Decimal("0.1")),
+        (
+            dt.timedelta,
+            {"anyOf": [{"type": "number"}, {**TEXT, "format": "duration"}]},
+            90,
+            dt.timedelta(seconds=90),
+        ),
+        (bytes, {**TEXT, "format": "binary"}, b"\xff\x00", b"\xff\x00"),
+        (list[str], {"type": "array", "items": TEXT}, {}, []),
+        (set[int], {"type": "array", "items": INTEGER, "uniqueItems": True}, [1, 2.0], {1, 2}),
+        (tuple[int, str], None, [1, "x"], (1, "x")),
+        (dict[str, int], {"type": "object", "additionalProperties": INTEGER}, {"a": 1.0}, {"a": 1}),
+        (
+            Annotated[int, Field(description="between", ge=1, le=9)],
+            {"description": "between", **INTEGER, "minimum": 1, "maximum": 9},
+            3,
+            3,
+        ),
+    ],
+    ids=str,
+)
+def test_hints_become_schemas_and_values_arrive_in_their_types(
+    annotation: Any, schema: Any, given: Any, value: Any
+) -> None:
+    def f(a): ...
+
+    f.__annotations__["a"] = annotation
+    taker = Tool.from_function(f)
+    assert schema is None or properties(taker)["a"] == schema
+    assert taker.parameters["required"] == ["a"]
+    ((), arrived) = taker.arguments_for(taker.bind({"a": given}))
+    assert arrived == {"a": value}
+    assert type(arrived["a"]) is type(value)
+
+
+def test_definitions_of_types() -> None:
+    @tool
+    def f(anything, colour: Colour, point: Point, address: Address) -> None: ...
+
+    assert properties(f)["anything"] == {}
+    assert f.parameters["required"] == ["anything", "colour", "point", "address"]
     assert f.parameters["$defs"]["Colour"] == {"enum": ["red", "blue"], "type": "string"}
     assert f.parameters["$defs"]["Point"] == {
         "type": "object",
-        "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 1.0}},
+        "properties": {"x": INTEGER, "y": {"type": "number", "default": 1.0}},
         "required": ["x"],
     }
     assert f.parameters["$defs"]["Address"]["required"] == ["street"]
-    assert f.returns == {"type": "null"}
+    assert f.returns == NULL
 
 
 def test_titles_go_but_a_property_called_title_stays() -> None:
     made = Tool.from_function(lambda node: node, name="f")
-    assert made.parameters["properties"] == {"node": {}}
+    assert (made.parameters["properties"], made.returns) == ({"node": {}}, None)
 
     def put(node: Node, title: str = "x") -> Node: ...  # type: ignore[empty-body]
 
@@ -175,53 +198,6 @@ def test_results_are_shown_as_they_arrive(annotation: Any, value: Any, text: str
     made = Tool.from_function(f, validate_result=True)
     assert render(made, "signature") == f"f() -> {text}"
     made.convert_result(value)  # the value fits what is shown
-
-
-def test_a_function_without_return_annotation_has_no_result_schema() -> None:
-    assert Tool.from_function(lambda: 1, name="f").returns is None
-
-
-def test_values_arrive_in_their_types() -> None:
-    @tool
-    def f(
-        when: dt.datetime,
-        colour: Colour,
-        point: Point,
-        node: Node,
-        raw: bytes,
-        amount: decimal.Decimal,
-        lasting: dt.timedelta,
-        unique: set[int],
-        ratio: float,
-    ) -> Any:
-        return locals()
-
-    bound = f.bind(
-        {
-            "when": "2024-05-01T10:00:00",
-            "colour": "blue",
-            "point": {"x": 1.0},
-            "node": {"title": "a", "children": {}},
-            "raw": b"\xff\x00",
-            "amount": 0.1,
-            "lasting": 90,
-            "unique": [1, 2.0],
-            "ratio": 3,
-        }
-    )
-    assert bound["point"] == {"x": 1} and bound["node"]["children"] == [] and bound["unique"] == [1, 2]
-    values = f.invoke(bound)
-    assert values == {
-        "when": dt.datetime(2024, 5, 1, 10),
-        "colour": Colour.BLUE,
-        "point": Point(1, 1.0),
-        "node": Node(title="a"),
-        "raw": b"\xff\x00",
-        "amount": decimal.Decimal("0.1"),
-        "lasting": dt.timedelta(seconds=90),
-        "unique": {1, 2},
-        "ratio": 3.0,
-    }
 
 
 def test_values_of_strict_models_are_read_as_json() -> None:

@@ -13,6 +13,7 @@ from moonbox import Sandbox, Tool, tool
 from moonbox.errors import ArgumentError
 from tests.counting import count_calls
 from tests.long import times
+from tests.tools.making import made, problems
 
 PADDING = 6_000
 """More items than an explanation looks at."""
@@ -21,17 +22,6 @@ PADDING = 6_000
 class Tree(BaseModel):
     ids: set[int] = set()
     children: list[Tree] = []
-
-
-def made(properties: dict[str, Any], **more: Any) -> Tool:
-    schema = {"type": "object", "properties": properties, **more}
-    return Tool.from_schema(name="f", parameters=schema, call=lambda arguments: arguments)
-
-
-def refusal(bad: Tool, arguments: Any) -> list[str]:
-    with pytest.raises(ArgumentError) as raised:
-        bad.bind(arguments)
-    return raised.value.message.splitlines()[1:-1]
 
 
 ITEM = {"type": "object", "properties": {"path": {"type": "string", "pattern": "^[a-z]*$"}}}
@@ -69,21 +59,21 @@ MANY = dict.fromkeys(map(str, range(PADDING)), "a")
     ],
 )
 def test_what_cannot_be_validated_is_refused(schema: Any, value: Any) -> None:
-    assert refusal(made({"a": schema}, **{"$defs": {"Any": {}}}), {"a": value})
+    assert problems(made({"a": schema}, **{"$defs": {"Any": {}}}), {"a": value})
 
 
 @pytest.mark.parametrize(
     ("schema", "value", "reason"),
     [
-        ({"type": "object"}, {7: 1, "7": 2}, "- a: the keys 7 and '7' are the same in JSON"),
-        ({"maximum": 10}, float("inf"), "- a: inf is not a JSON number"),
-        ({"maxLength": 1}, "\ud800", "- a: the text is not valid Unicode: it has half of a surrogate pair"),
-        ({"maxLength": 1}, b"\xff", "- a: a string that is not UTF-8 is not accepted here"),
-        ({"maxLength": 1}, {1.5: 1}, "- a: the value has no exact JSON form, so that it cannot be validated here"),
+        ({"type": "object"}, {7: 1, "7": 2}, "a: the keys 7 and '7' are the same in JSON"),
+        ({"maximum": 10}, float("inf"), "a: inf is not a JSON number"),
+        ({"maxLength": 1}, "\ud800", "a: the text is not valid Unicode: it has half of a surrogate pair"),
+        ({"maxLength": 1}, b"\xff", "a: a string that is not UTF-8 is not accepted here"),
+        ({"maxLength": 1}, {1.5: 1}, "a: the value has no exact JSON form, so that it cannot be validated here"),
     ],
 )
 def test_reasons(schema: Any, value: Any, reason: str) -> None:
-    assert refusal(made({"a": schema}), {"a": value}) == [reason]
+    assert problems(made({"a": schema}), {"a": value}) == [reason]
 
 
 @pytest.mark.parametrize(
@@ -97,10 +87,12 @@ def test_reasons(schema: Any, value: Any, reason: str) -> None:
         ({"$ref": "#/$defs/Any"}, b"\xff"),
         ({"type": "string", "format": "binary"}, b"\xff"),
         ({"anyOf": [{"type": "null"}, {"type": "string", "format": "binary"}]}, b"\xff"),
+        ({}, [{"x": b"\xff"}]),
     ],
 )
 def test_places_of_which_the_schema_says_nothing_take_everything(schema: Any, value: Any) -> None:
-    assert made({"a": schema}, **{"$defs": {"Any": {}}}).bind({"a": value})["a"] is not None
+    bound = made({"a": schema}, **{"$defs": {"Any": {}}}).bind({"a": value})
+    assert repr(bound) == repr({"a": value})
 
 
 def test_from_a_script() -> None:
@@ -213,7 +205,7 @@ def test_explaining_grows_no_faster_than_the_value() -> None:
     rows = made(
         {"rows": {"anyOf": [{"type": "array", "items": {"anyOf": [ITEM, {"type": "null"}]}}, {"type": "null"}]}}
     )
-    assert costs(lambda n: refusal(rows, {"rows": [{"path": "a"}] * n + [{"path": b"\xff"}]}), 1_000, 10_000) < 12
+    assert costs(lambda n: problems(rows, {"rows": [{"path": "a"}] * n + [{"path": b"\xff"}]}), 1_000, 10_000) < 12
 
 
 def test_coercing_a_large_table_in_a_large_union_costs_no_more_than_the_table() -> None:
@@ -226,7 +218,7 @@ def test_coercing_a_large_table_in_a_large_union_costs_no_more_than_the_table() 
 
 
 def test_a_message_names_no_key_whole_that_is_megabytes_long() -> None:
-    assert len(refusal(made({"a": {}}), {"x" * 1_000_000: 1})[0]) < 200
+    assert len(problems(made({"a": {}}), {"x" * 1_000_000: 1})[0]) < 200
 
 
 def test_thousands_of_type_problems_are_cut_short() -> None:

@@ -6,11 +6,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import Clip, binary, pieces, shape, short
+from moonbox.compact import Clip, binary, pieces, shape, short
 from moonbox.errors import UsageError
-from moonbox.failures import failure_in, one_line
+from moonbox.failures import failure_in
 from moonbox.languages.registry import LANGUAGES, language
-from moonbox.wording import counted
+from moonbox.wording import counted, cut, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -148,11 +148,7 @@ def _check_notes(run: Run) -> list[str]:
     """What is likely wrong with the script, a few lines of it at most."""
     failed_on = run.error.line if run.error is not None else None  # of that line the error says enough
     notes = [note for note in run.notes if note.line != failed_on]
-    return [f"note: {_cut(str(note))}" for note in notes[:_MOST_NOTES]]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_NOTE else text[: _LONGEST_NOTE - 1] + "…"
+    return [f"note: {cut(str(note), _LONGEST_NOTE)}" for note in notes[:_MOST_NOTES]]
 
 
 def _problem(error: ScriptError, room: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 START = ""
 """What the first record follows."""
@@ -60,31 +60,45 @@ _KINDS = {
 }
 
 
-class Stubs:
-    """Places where records were removed. The latest record of a pruning must name every one of them."""
+class ChainCheck:
+    """A check of a chain, record by record. The latest record of a pruning must name every stub before it."""
 
-    def __init__(self) -> None:
-        self._open: dict[str, str] = {}
-        self.pruned = 0
+    def __init__(self, expect: str | None) -> None:
+        self._expect = expect
+        self._stubs: dict[str, str] = {}
+        self._kinds = Counter[str]()
+        self._pruned = 0
+        self.head = START
 
-    def add(self, hash: str, place: str) -> None:
-        self._open[hash] = place
+    def stub(self, hash: str, place: str) -> None:
+        """Records were removed at this place; `hash` is that of the last of them."""
+        self._stubs[hash] = place
+        self._follow(hash)
 
-    def vouch(self, note: Any) -> None:
-        """Take what a pruning says about the places before it."""
-        if not isinstance(note, dict) or not isinstance(note.get("stubs"), list):
-            return
-        named = {stub for stub in note["stubs"] if isinstance(stub, str)}
-        self._open = {hash: place for hash, place in self._open.items() if hash not in named}
-        if isinstance(runs := note.get("runs"), int):
-            self.pruned = runs
+    def record(self, hash: str, kind: str, note: Any = None) -> None:
+        """A record that fits; `note` is what one of a pruning says about the places before it."""
+        self._kinds[kind] += 1
+        self._follow(hash)
+        if isinstance(note, dict) and isinstance(note.get("stubs"), list):
+            named = {stub for stub in note["stubs"] if isinstance(stub, str)}
+            self._stubs = {hash: place for hash, place in self._stubs.items() if hash not in named}
+            if isinstance(runs := note.get("runs"), int):
+                self._pruned = runs
 
-    @property
-    def problem(self) -> str | None:
-        """The first place where records are missing and no pruning says so."""
-        for place in self._open.values():
-            return f"{place}: records were removed here, but not by `moonbox audit prune` or the trail's retention"
-        return None
+    def result(self, problem: str | None, *, at_end: Callable[[], str | None]) -> Verification:
+        """What the check came to. `at_end` is asked for a problem of the whole trail where no record has one."""
+        if problem is None and self._stubs:
+            place = next(iter(self._stubs.values()))
+            problem = f"{place}: records were removed here, but not by `moonbox audit prune` or the trail's retention"
+        problem = problem or at_end()
+        if problem is None and self._expect is not None:
+            expected = f"no record has the expected hash {self._expect}"
+            problem = f"{expected}: records were removed from the end, or replaced"
+        return Verification(self._kinds.total(), self._pruned, self.head, problem, dict(self._kinds))
+
+    def _follow(self, hash: str) -> None:
+        self.head = hash
+        self._expect = None if self._expect == hash else self._expect
 
 
 def prune_note(stubs: Sequence[str], runs: int) -> dict[str, Any]:
@@ -161,7 +175,7 @@ def stub_line(hash: str) -> bytes:
 
 def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verification:
     """Check a file of JSON lines from its first line to its last."""
-    tail, stubs, kinds, first_loose = Tail(), Stubs(), Counter[str](), b""
+    check, tail, first_loose = ChainCheck(expect), Tail(), b""
     problem: str | None = None
     number = 0
     for number, line in enumerate(lines, 1):
@@ -172,28 +186,24 @@ def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verificat
             continue
         body, hash = parts
         if body == STUB and not tail.loose:
-            stubs.add(hash, f"line {number}")
+            check.stub(hash, f"line {number}")
         elif hash != tail.hash_of(body):
             problem = f"line {number}{_described(line)} does not fit the lines before it"
             break
         else:
             kind = next((kind for start, kind in _LINES.items() if body.startswith(start)), "run")
-            kinds[kind] += 1
-            if kind == "prune":
-                stubs.vouch(json_object(line).get("prune"))
+            check.record(hash, kind, json_object(line).get("prune") if kind == "prune" else None)
         tail = Tail(hash)
-        expect = None if expect == hash else expect
-    problem = problem or stubs.problem
-    # A last line without an end was being written when its writer was killed: the next writer seals it.
-    loose = tail.loose > 1 or (tail.loose == 1 and first_loose.endswith(b"\n"))
-    if problem is None and loose and tail.head:
-        first = number - tail.loose + 1
-        problem = f"line {first}{_described(first_loose)} has no hash, but the lines before it have"
-    elif problem is None and loose:
-        problem = "no line has a hash: an older version wrote the trail; the next run that is written seals it"
-    if problem is None and expect is not None:
-        problem = not_expected(expect)
-    return Verification(kinds.total(), stubs.pruned, tail.head, problem, dict(kinds))
+
+    def loose_problem() -> str | None:
+        # A last line without an end was being written when its writer was killed: the next writer seals it.
+        if tail.loose == 0 or (tail.loose == 1 and not first_loose.endswith(b"\n")):
+            return None
+        if not tail.head:
+            return "no line has a hash: an older version wrote the trail; the next run that is written seals it"
+        return f"line {number - tail.loose + 1}{_described(first_loose)} has no hash, but the lines before it have"
+
+    return check.result(problem, at_end=loose_problem)
 
 
 _LINES = {
@@ -203,10 +213,6 @@ _LINES = {
     b'{"prune":': "prune",
     b'{"seal":': "seal",
 }
-
-
-def not_expected(hash: str) -> str:
-    return f"no record has the expected hash {hash}: records were removed from the end, or replaced"
 
 
 def _described(line: bytes) -> str:
@@ -228,16 +234,3 @@ def json_object(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def segments(lines: Iterable[bytes]) -> Iterator[tuple[list[bytes], bytes | None]]:
-    """Lines without a hash, and the line with one that covers them; at the end, such a line may be missing."""
-    between: list[bytes] = []
-    for line in lines:
-        if split_line(line) is None:
-            between.append(line)
-        else:
-            yield between, line
-            between = []
-    if between:
-        yield between, None

@@ -28,14 +28,13 @@ from moonbox.audit.chain import (
     prune_note,
     run_of,
     sealed_line,
-    segments,
     split_line,
     stub_line,
     verify_lines,
 )
 from moonbox.audit.reader import LoadedRuns
 from moonbox.audit.records import Call, Run, cut_off
-from moonbox.audit.retention import Prunable, Pruning, Retention, RetentionClock
+from moonbox.audit.retention import Prunable, Pruning, Retention
 from moonbox.audit.writers import Writer, state_of_start
 from moonbox.database import create_private_file
 from moonbox.errors import AuditError, ClosedError
@@ -60,10 +59,10 @@ class JsonLinesSink(LoadedRuns, Prunable):
         create: bool = True,
         retention: Retention | None = None,
     ) -> None:
+        super().__init__(retention)
         self.path = Path(path)
         self._fsync = fsync
         self._closed = False
-        self._retention = RetentionClock(retention)
         self._files: dict[int, LineFile] = {}  # one for each process: locks do not work across a fork
         if create:
             _create(self.path)
@@ -87,34 +86,28 @@ class JsonLinesSink(LoadedRuns, Prunable):
     def runs(self) -> Iterator[Run]:
         started: dict[str, dict[str, Any]] = {}
         calls: dict[str, dict[int, Call]] = {}
-        try:
-            with self.path.open("rb") as lines:
-                for line in lines:
-                    # A line without an end was cut short when its writer was killed: that run was never returned.
-                    data = json_object(line) if line.endswith(b"\n") else {}
-                    with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
-                        if "id" in data:
-                            run = Run.from_dict(data)
-                            started.pop(run.id, None)
-                            calls.pop(run.id, None)
-                            yield run
-                        elif "run_started" in data:
-                            started[str(run_of(data))] = data["run_started"]
-                        elif (one := data.get("call_ended", data.get("call_started"))) and data["run"] in started:
-                            calls.setdefault(data["run"], {})[one["index"]] = Call.from_dict(one)
-        except OSError as error:
-            raise AuditError(f"cannot read the audit trail {self.path}: {_reason(error)}") from error
+        with _explained("read", self.path), self.path.open("rb") as lines:
+            for line in lines:
+                # A line without an end was cut short when its writer was killed: that run was never returned.
+                data = json_object(line) if line.endswith(b"\n") else {}
+                with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
+                    if "id" in data:
+                        run = Run.from_dict(data)
+                        started.pop(run.id, None)
+                        calls.pop(run.id, None)
+                        yield run
+                    elif "run_started" in data:
+                        started[str(run_of(data))] = data["run_started"]
+                    elif (one := data.get("call_ended", data.get("call_started"))) and data["run"] in started:
+                        calls.setdefault(data["run"], {})[one["index"]] = Call.from_dict(one)
         for id, data in started.items():
             with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
                 yield cut_off(Run.from_dict(data), calls.get(id, {}).values(), state_of_start(data))
 
     def verify(self, *, expect: str | None = None) -> Verification:
         """Whether every line fits the one before; `expect` is the hash of a record that must be there."""
-        try:
-            with self.path.open("rb") as lines:
-                return verify_lines(lines, expect)
-        except OSError as error:
-            raise AuditError(f"cannot read the audit trail {self.path}: {_reason(error)}") from error
+        with _explained("read", self.path), self.path.open("rb") as lines:
+            return verify_lines(lines, expect)
 
     def close(self) -> None:
         self._closed = True
@@ -124,29 +117,20 @@ class JsonLinesSink(LoadedRuns, Prunable):
     def _append(self, text: str) -> None:
         if self._closed:
             raise ClosedError(f"the audit trail {self.path} is closed")
-        try:
-            size = self._file().append(text, self._fsync)
-        except OSError as error:
-            raise AuditError(
-                f"cannot write to the audit trail {self.path}: {shortage(error) or error.strerror}"
-            ) from error
-        self._retain(len(text), size)
+        with _explained("write to", self.path):
+            self._file().append(text, self._fsync)
+        self._retain(len(text))
 
-    def _retain(self, written: int, size: int) -> None:
-        if self._retention.pruning is None or not self._retention.is_due(written):
-            return
-        runs = [(run.id, run.started) for run in self.runs()] if self._retention.counts_runs else []
-        oldest = min((started for _, started in runs), default=None)
-        if self._retention.is_past(runs=len(runs), size=size, oldest=oldest):
-            self._prune(self._retention.pruning)
+    def _extent(self) -> tuple[int, int, float | None]:
+        keep, starts = self._retention, list[float]()
+        if keep.max_runs is not None or keep.max_age is not None:  # else there is no need to read the file
+            starts = [run.started for run in self.runs()]
+        with _explained("read", self.path):
+            return len(starts), self.path.stat().st_size, min(starts, default=None)
 
     def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
-        try:
+        with _explained("prune", self.path):
             return self._file().prune(choice, dry_run=dry_run)
-        except OSError as error:
-            raise AuditError(
-                f"cannot prune the audit trail {self.path}: {shortage(error) or error.strerror}"
-            ) from error
 
     def _file(self) -> LineFile:
         pid = os.getpid()
@@ -166,8 +150,8 @@ class LineFile:
         self._lock = threading.Lock()
         self._fd: int | None = _open(path)
 
-    def append(self, text: str, fsync: bool) -> int:
-        """Add a JSON object as a line with its hash; returns the size of the file."""
+    def append(self, text: str, fsync: bool) -> None:
+        """Add a JSON object as a line with its hash."""
         with self._locked() as fd:
             size = os.fstat(fd).st_size
             last = os.pread(fd, END_LENGTH, max(0, size - END_LENGTH))
@@ -180,7 +164,6 @@ class LineFile:
             _write(fd, data)
             if fsync:
                 _to_disk(fd)
-            return size + len(data)
 
     def _seal(self, text: str, last: bytes) -> bytes:
         """The line, after one that covers what has no hash: lines of an older version, or what a killed writer left."""
@@ -251,15 +234,19 @@ class LineFile:
             os.close(new)
 
 
-def _create(path: Path) -> None:
+@contextlib.contextmanager
+def _explained(deed: str, path: Path) -> Iterator[None]:
+    """Says what could not be done, and why."""
     try:
-        create_private_file(path)
+        yield
     except OSError as error:
-        raise AuditError(f"cannot open the audit trail {path}: {_reason(error)}") from error
+        reason = shortage(error) or error.strerror or str(error)
+        raise AuditError(f"cannot {deed} the audit trail {path}: {reason}") from error
 
 
-def _reason(error: OSError) -> str:
-    return shortage(error) or error.strerror or str(error)
+def _create(path: Path) -> None:
+    with _explained("open", path):
+        create_private_file(path)
 
 
 def _open(path: Path) -> int:
@@ -332,30 +319,33 @@ def _pruned(lines: Iterable[bytes], whole: set[str], removed: set[str], before: 
         id = run_of(data)
         return id in removed or ("id" not in data and id in whole)
 
-    for between, last in segments(lines):
-        parts = split_line(last) if last is not None else None
-        kept = [line for line in between if not goes(line)]
-        if last is None or parts is None:
-            loose += kept
+    between = list[bytes]()  # lines without a hash, which the next line with one covers
+    for line in lines:
+        parts = split_line(line)
+        if parts is None:
+            between.append(line)
             continue
         body, hash = parts
-        if len(kept) < len(between) or goes(last) or body == STUB or body.startswith(b'{"prune":'):
+        kept = [line for line in between if not goes(line)]
+        if len(kept) < len(between) or goes(line) or body == STUB or body.startswith(b'{"prune":'):
             loose += kept
-            if run_of(json_object(last)) is not None and not goes(last):
+            if run_of(json_object(line)) is not None and not goes(line):
                 loose.append(body + b"}\n")
             gap = hash
-            continue
-        if gap:
-            stubs.append(gap)
-            yield stub_line(gap)
-            gap = ""
-        yield from between
-        yield last
-        tail = Tail(hash)
+        else:
+            if gap:
+                stubs.append(gap)
+                yield stub_line(gap)
+                gap = ""
+            yield from between
+            yield line
+            tail = Tail(hash)
+        between = []
     if gap:
         stubs.append(gap)
         yield stub_line(gap)
         tail = Tail(gap)
+    loose += [line for line in between if not goes(line)]
     for line in loose:
         tail.add_loose(line)
         yield line

@@ -8,7 +8,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import clean
+from moonbox.compact import clean
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:

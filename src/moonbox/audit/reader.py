@@ -148,17 +148,9 @@ def _check_page(limit: int, offset: int) -> None:
 
 def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:
     """The filter as SQL conditions and their values."""
-    values = {
-        "ok": where.ok,
-        "state": where.state,
-        "kind": where.kind,
-        "tool": where.tool,
-        "repl": where.repl,
-        "language": where.language,
-        "since": where.since,
-        "until": where.until,
-        "text": None if where.text is None else f"%{_pattern(where.text)}%",
-    }
+    values = {name: getattr(where, name) for name in _TESTS}
+    if where.text is not None:
+        values["text"] = f"%{_pattern(where.text)}%"
     tests = [_TESTS[name] for name, value in values.items() if value is not None]
     for place, (name, label) in enumerate((where.labels or {}).items()):
         tests.append(_LABEL_TEST.format(place))

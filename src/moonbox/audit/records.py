@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from moonbox.audit.answer import render
-from moonbox.audit.compact import short
+from moonbox.compact import short
 from moonbox.errors import ScriptError, UsageError
 from moonbox.findings import Finding
 from moonbox.languages.registry import DEFAULT_LANGUAGE

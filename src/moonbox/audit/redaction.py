@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from moonbox.audit.literals import LiteralRedaction, folded
 from moonbox.audit.records import changed, changed_call, repacked
 from moonbox.errors import UsageError
+from moonbox.values import json_in, mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from moonbox.audit.records import Call, Run
 
@@ -46,13 +47,13 @@ class Redactor:
 
     def redact(self, run: Run) -> Run:
         """A copy of the run in which nothing hidden is left."""
-        work = _Redaction(self._patterns, self._replacement)
-        calls = [_redact_call(call, work) for call in run.calls]
+        work = self.in_steps()
+        calls = [work.fields_of_call(call) for call in run.calls]
         values = [work.fields(value, ("value",)) for value in run.values]
         error = run.error and run.error.with_(data=work.fields(run.error.data, _path(run.error.tool or "error")))
         labels = work.fields(run.labels, ("labels",))
         kept = replace(run, calls=tuple(calls), values=tuple(values), error=error, labels=labels)
-        scrubber = work.scrubber(self._secrets)
+        scrubber = work.scrubber()
         source = scrubber.text(run.source, is_source=True)
         return replace(changed(replace(kept, source=""), scrubber.value), source=source)
 
@@ -62,31 +63,13 @@ class Redactor:
 
     def value(self, value: Any, *path: str) -> Any:
         """One value redacted by itself, as if it were found at `path`."""
-        work = _Redaction(self._patterns, self._replacement)
+        work = self.in_steps()
         kept = work.fields(value, path)
-        return work.scrubber(self._secrets).value(kept)
+        return work.scrubber().value(kept)
 
-    def in_steps(self) -> StepwiseRedaction:
+    def in_steps(self) -> Redaction:
         """Redacts the calls of a run one by one, while it happens."""
-        return StepwiseRedaction(self._patterns, self._secrets, self._replacement)
-
-
-class StepwiseRedaction:
-    """The redaction of a run that has not ended: what any field held so far is hidden in the calls to come."""
-
-    def __init__(self, patterns: list[tuple[re.Pattern[str], ...]], secrets: Iterable[str], replacement: str) -> None:
-        self._work = _Redaction(patterns, replacement)
-        self._secrets = list(secrets)
-        self._scrubber = self._work.scrubber(self._secrets)
-        self._known = 0
-
-    def call(self, call: Call) -> Call:
-        """A call that begins or has ended, without what must be hidden."""
-        call = _redact_call(call, self._work)
-        if self._work.known != self._known:
-            self._known = self._work.known
-            self._scrubber = self._work.scrubber(self._secrets)
-        return changed_call(call, self._scrubber.value)
+        return Redaction(self._patterns, self._secrets, self._replacement)
 
 
 _SHORTEST = 4
@@ -95,30 +78,46 @@ _FEW = 64
 _MOST_COMPARED = 100_000_000
 
 
-class _Redaction:
-    """One pass over the fields of a run, which remembers what it hid."""
+class Redaction:
+    """The redaction of one run, also while it happens: what any field held so far is hidden in what comes after."""
 
-    def __init__(self, patterns: list[tuple[re.Pattern[str], ...]], replacement: str) -> None:
-        self._patterns, self._replacement = patterns, replacement
+    def __init__(self, patterns: list[tuple[re.Pattern[str], ...]], secrets: list[str], replacement: str) -> None:
+        self._patterns, self._secrets, self._replacement = patterns, secrets, replacement
         self._hidden: dict[str, None] = {}
         self._names: set[str] = set()
         self._candidates: dict[str, list[tuple[re.Pattern[str], ...]]] = {}
+        self._scrubber: tuple[int, _Scrubber] | None = None
 
-    @property
-    def known(self) -> int:
-        """How much it has found."""
-        return len(self._hidden) + len(self._names)
+    def call(self, call: Call) -> Call:
+        """A call that begins or has ended, without what must be hidden."""
+        call = self.fields_of_call(call)
+        return changed_call(call, self.scrubber().value)
 
-    def scrubber(self, secrets: Iterable[str]) -> _Scrubber:
-        """What hides these secrets and everything that was found so far."""
-        names = frozenset(self._names)
-        plain = [pattern[0] for pattern in self._patterns if len(pattern) == 1]
+    def scrubber(self) -> _Scrubber:
+        """What hides the secrets and everything that was found so far."""
+        found = len(self._hidden) + len(self._names)
+        if self._scrubber is None or self._scrubber[0] != found:
+            names = frozenset(self._names)
+            plain = [pattern[0] for pattern in self._patterns if len(pattern) == 1]
 
-        def hides(name: str) -> bool:
-            # A name that is only hidden inside something is hidden in texts once it was seen there.
-            return name in names or any(pattern.fullmatch(name) for pattern in plain)
+            def hides(name: str) -> bool:
+                # A name that is only hidden inside something is hidden in texts once it was seen there.
+                return name in names or any(pattern.fullmatch(name) for pattern in plain)
 
-        return _Scrubber([*secrets, *self._hidden], self._replacement, hides if plain or names else None)
+            literals = LiteralRedaction(hides, self._replacement) if plain or names else None
+            self._scrubber = found, _Scrubber([*self._secrets, *self._hidden], self._replacement, literals)
+        return self._scrubber[1]
+
+    def fields_of_call(self, call: Call) -> Call:
+        """A call without its hidden fields."""
+        path = _path(call.tool)
+        return replace(
+            call,
+            arguments=self.arguments(call.arguments, path),
+            error=call.error and replace(call.error, data=self.fields(call.error.data, path)),
+            packed=repacked(call, lambda result: self.fields(result, path)),
+            original_arguments=self.arguments(call.original_arguments, path),
+        )
 
     def arguments(self, arguments: Any, path: tuple[str, ...]) -> Any:
         """The arguments of a call by their names; what has no name may be anything, so that it is hidden whole."""
@@ -141,7 +140,7 @@ class _Redaction:
             return {key: self._field(str(key), item, path) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.fields(item, path) for item in value]
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        if isinstance(value, str):
             return self._json_text(value, path)
         return value
 
@@ -158,10 +157,7 @@ class _Redaction:
 
     def _json_text(self, text: str, path: tuple[str, ...]) -> str:
         """Tools often answer with JSON as text: the fields in it count too."""
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
+        data = json_in(text)
         kept = self.fields(data, path)
         return text if kept == data else json.dumps(kept, ensure_ascii=False)
 
@@ -178,8 +174,8 @@ class _Redaction:
 class _Scrubber:
     """Replaces exact strings wherever they stand, and what follows the name of a hidden field."""
 
-    def __init__(self, secrets: Iterable[str], replacement: str, hides: Callable[[str], bool] | None) -> None:
-        self._after_names = None if hides is None else LiteralRedaction(hides, replacement)
+    def __init__(self, secrets: Iterable[str], replacement: str, after_names: LiteralRedaction | None) -> None:
+        self._after_names = after_names
         plain = {secret for secret in secrets if secret}
         self._all = plain | {_escaped(secret) for secret in plain} | {json.dumps(secret)[1:-1] for secret in plain}
         # The longest first, so that one secret inside another does not leave the rest of it behind.
@@ -232,27 +228,17 @@ class _Scrubber:
     def value(self, value: Any) -> Any:
         if not self._all and self._after_names is None:
             return value
+        return mapped(value, self._leaf)
+
+    def _leaf(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bytes):
             text = value.decode("utf-8", "surrogateescape")
             return self.text(text).encode("utf-8", "surrogateescape")
-        if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
-        if isinstance(value, dict):
-            return {self.text(key) if isinstance(key, str) else key: self.value(item) for key, item in value.items()}
         if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._all:
             return self._replacement
         return value
-
-
-def _redact_call(call: Call, work: _Redaction) -> Call:
-    path = _path(call.tool)
-    arguments = work.arguments(call.arguments, path)
-    error = call.error and replace(call.error, data=work.fields(call.error.data, path))
-    packed = repacked(call, lambda result: work.fields(result, path))
-    original = work.arguments(call.original_arguments, path)
-    return replace(call, arguments=arguments, original_arguments=original, packed=packed, error=error)
 
 
 def _names(what: str, items: Iterable[str]) -> list[str]:

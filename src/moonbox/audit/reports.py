@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import short
+from moonbox.compact import short
 from moonbox.values import to_jsonable
 from moonbox.wording import counted, seconds, visible
 
@@ -18,86 +18,45 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Call, Run
 
-MARKS = {"ok": "✓", "error": "✗", "denied": "⊘", "timeout": "!", "cancelled": "∅", "in_flight": "…"}
-STYLES = {
-    "ok": "green",
-    "error": "red",
-    "denied": "yellow",
-    "timeout": "red",
-    "cancelled": "yellow",
-    "in_flight": "cyan",
+_STATUSES = {
+    "ok": ("✓", "green"),
+    "error": ("✗", "red"),
+    "denied": ("⊘", "yellow"),
+    "timeout": ("!", "red"),
+    "cancelled": ("∅", "yellow"),
+    "in_flight": ("…", "cyan"),
 }
+"""The mark and the colour of each status of a call."""
 _MAX_LINES = 2_000
 _MAX_CALLS = 500
 _CONTEXT = 3
 _ARGUMENT_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One row: what was called, and where on the line it stands, in cells."""
-
-    call: Call
-    label: str
-    before: int
-    waiting: int
-    running: int
-    after: int
-    goes_on: bool = False
-    """The run has not ended yet, so that a call without an end is running."""
-
-    @property
-    def drawing(self) -> str:
-        """Spaces, the wait for a slot or a person as ░, the time inside the tool as █."""
-        return " " * self.before + "░" * self.waiting + "█" * self.running + " " * self.after
-
-    @property
-    def status(self) -> str:
-        """What came of it, in words when it was not simply done."""
-        call = self.call
-        if call.ok:
-            return MARKS["ok"]
-        words = call.error.code if call.error and call.status == "error" else call.status
-        if call.status == "in_flight":
-            words = "running" if self.goes_on else "in doubt"
-        return f"{MARKS.get(call.status, '?')} {visible(words, keep='')[:30]}"
-
-
-def bars(run: Run, cells: int, *, max_rows: int = 100, label_width: int = 24) -> tuple[Bar, ...]:
-    """A bar for each of the first `max_rows` calls, on a line of `cells` cells that stands for the whole run."""
-    start, end = _span(run)
-    per_cell = (end - start) / cells if end > start else 1.0
-    return tuple(_bar(run, call, start, per_cell, cells, label_width) for call in run.calls[:max_rows])
-
-
-def timeline(run: Run, width: int = 100, *, max_rows: int = 100) -> list[str]:
-    """The timeline as plain lines: a scale, a row for each call, and how many calls are not shown."""
-    return [line.plain for line in timeline_text(run, width, max_rows=max_rows)]
-
-
 def timeline_text(run: Run, width: int = 100, *, max_rows: int = 100) -> list[Text]:
-    """The same lines with colours, for rich."""
+    """The timeline for rich: a scale, a row for each of the first calls, and how many calls are not shown."""
     from rich.text import Text
 
-    if not run.calls:
+    calls = run.calls[:max_rows]
+    if not calls:
         return []
-    label_width = min(max(len(visible(call.tool, keep="")) for call in run.calls[:max_rows]), max(8, width // 4))
+    names, statuses = [visible(call.tool, keep="") for call in calls], [_status(call, run) for call in calls]
+    label_width = min(max(map(len, names)), max(8, width // 4))
     number_width = len(str(run.calls[-1].index))
-    status_width = max(len(bar.status) for bar in bars(run, 1, max_rows=max_rows))
-    cells = max(10, width - number_width - label_width - 3 - _ROOM_FOR_TIME - status_width)
+    cells = max(10, width - number_width - label_width - 3 - _ROOM_FOR_TIME - max(map(len, statuses)))
     start, end = _span(run)
     scale = f"{'0':<{cells - len(seconds(end - start))}}{seconds(end - start)}"
     lines = [Text(f"{'':{number_width}} {'':{label_width}} {scale}", style="dim")]
-    for bar in bars(run, cells, max_rows=max_rows, label_width=label_width):
-        style = STYLES.get(bar.call.status, "default")
-        line = Text(f"{bar.call.index:>{number_width}} ", style="dim")
-        line.append(f"{bar.label:<{label_width}} ", style="default")
-        line.append(bar.drawing, style=style)
-        line.append(f" {seconds(bar.call.duration):>{_ROOM_FOR_TIME - 1}} ", style="default")
-        line.append(bar.status, style=style)
+    for call, name, status in zip(calls, names, statuses, strict=True):
+        style = _STATUSES.get(call.status, ("?", "default"))[1]
+        label = name if len(name) <= label_width else name[: label_width - 1] + "…"
+        line = Text(f"{call.index:>{number_width}} ", style="dim")
+        line.append(f"{label:<{label_width}} ", style="default")
+        line.append(_bar(call, start, (end - start) / cells or 1.0, cells), style=style)
+        line.append(f" {seconds(call.duration):>{_ROOM_FOR_TIME - 1}} ", style="default")
+        line.append(status, style=style)
         lines.append(line)
-    hidden = len(run.calls) - max_rows
-    if hidden > 0:
+    if hidden := len(run.calls) - len(calls):
         lines.append(Text(f"{'':{number_width}} … {counted(hidden, 'more call')}", style="dim"))
     return lines
 
@@ -112,7 +71,9 @@ def _span(run: Run) -> tuple[float, float]:
     return start, max(*ends, run.started + run.usage.wall if run.started else 0.0, start)
 
 
-def _bar(run: Run, call: Call, start: float, per_cell: float, cells: int, label_width: int) -> Bar:
+def _bar(call: Call, start: float, per_cell: float, cells: int) -> str:
+    """Spaces, the wait for a slot or a person as ░, the time inside the tool as █."""
+
     def cell(moment: float) -> int:
         return min(cells, max(0, round((moment - start) / per_cell)))
 
@@ -121,10 +82,18 @@ def _bar(run: Run, call: Call, start: float, per_cell: float, cells: int, label_
     left = max(cell(call.started + call.queued + call.duration), entered + 1)  # never invisible
     if call.status == "in_flight":
         left = cells
-    label = visible(call.tool, keep="")
-    if len(label) > label_width:
-        label = label[: label_width - 1] + "…"
-    return Bar(call, label, begun, entered - begun, left - entered, cells - left, goes_on=run.running)
+    return " " * begun + "░" * (entered - begun) + "█" * (left - entered) + " " * (cells - left)
+
+
+def _status(call: Call, run: Run) -> str:
+    """What came of it, in words when it was not simply done."""
+    mark = _STATUSES.get(call.status, ("?", "default"))[0]
+    if call.ok:
+        return mark
+    words = call.error.code if call.error and call.status == "error" else call.status
+    if call.status == "in_flight":
+        words = "running" if run.running else "in doubt"
+    return f"{mark} {visible(words, keep='')[:30]}"
 
 
 def tracebacks(run: Run) -> list[tuple[Call, str]]:

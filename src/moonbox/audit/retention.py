@@ -30,15 +30,12 @@ class Pruning:
         if any(value is not None and value < 0 for value in (self.older_than, self.keep, self.max_bytes)):
             raise UsageError("older_than, keep and max_bytes must not be negative")
 
-    @property
-    def border(self) -> float:
-        """Runs that began before this moment are removed."""
-        return time.time() - self.older_than if self.older_than is not None else float("-inf")
-
     def of_runs(self, runs: Sequence[tuple[str, float, int]]) -> set[str]:
         """The ids of the runs to remove, of all runs as (id, started, bytes) in the order they were written."""
-        border = self.border
-        removed = {id for id, started, _ in runs if started < border}
+        removed = set[str]()
+        if self.older_than is not None:
+            border = time.time() - self.older_than
+            removed = {id for id, started, _ in runs if started < border}
         if self.keep is not None:
             latest = sorted(((started, place, id) for place, (id, started, _) in enumerate(runs)), reverse=True)
             removed.update(id for _, _, id in latest[self.keep :])
@@ -50,27 +47,6 @@ class Pruning:
                     if left < 0:
                         removed.add(id)
         return removed
-
-
-class Prunable:
-    """A trail in a file: runs can be removed from it, also while others write to it."""
-
-    def prune(
-        self,
-        *,
-        older_than: float | None = None,
-        keep: int | None = None,
-        max_bytes: int | None = None,
-        dry_run: bool = False,
-    ) -> int:
-        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
-
-        Returns their number.
-        """
-        return self._prune(Pruning(older_than, keep, max_bytes), dry_run=dry_run)
-
-    def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,42 +77,53 @@ class Retention:
         )
 
 
-class RetentionClock:
-    """Decides when a writer checks the size of its trail."""
+class Prunable:
+    """A trail in a file: runs can be removed from it, also while others write to it."""
 
     def __init__(self, retention: Retention | None) -> None:
         self._retention = retention or Retention(None, None, None)
-        self._bytes = self._runs = 0
+        self._pruning = self._retention.pruning
+        self._new_bytes = self._new_runs = 0
         self._looked = float("-inf")
-        self.pruning = self._retention.pruning
 
-    @property
-    def counts_runs(self) -> bool:
-        """Whether the number or the age of runs is bounded, so that they have to be looked at."""
-        return self._retention.max_runs is not None or self._retention.max_age is not None
+    def prune(
+        self,
+        *,
+        older_than: float | None = None,
+        keep: int | None = None,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove runs older than that many seconds, all but the latest `keep`, and the oldest past `max_bytes`.
 
-    def is_due(self, size: int) -> bool:
-        """Whether to look now that another `size` bytes were written."""
-        if self.pruning is None:
-            return False
-        self._bytes += size
-        self._runs += 1
-        keep = self._retention
-        now = time.monotonic()
-        if (
-            (keep.max_bytes is not None and self._bytes * 16 > keep.max_bytes)
-            or (keep.max_runs is not None and self._runs * 16 > keep.max_runs)
+        Returns their number.
+        """
+        return self._prune(Pruning(older_than, keep, max_bytes), dry_run=dry_run)
+
+    def _prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
+        raise NotImplementedError
+
+    def _extent(self) -> tuple[int, int, float | None]:
+        """How many runs and bytes the trail has, and when its oldest run began."""
+        raise NotImplementedError
+
+    def _retain(self, written: int) -> None:
+        """Prune the trail where it is past its bounds; not every call looks whether it is."""
+        keep, now = self._retention, time.monotonic()
+        self._new_bytes += written
+        self._new_runs += 1
+        is_due = (
+            (keep.max_bytes is not None and self._new_bytes * 16 > keep.max_bytes)
+            or (keep.max_runs is not None and self._new_runs * 16 > keep.max_runs)
             or now - self._looked > _LOOK_AGAIN
-        ):
-            self._bytes, self._runs, self._looked = 0, 0, now
-            return True
-        return False
-
-    def is_past(self, *, runs: int, size: int, oldest: float | None) -> bool:
-        """Whether a trail of that many runs and bytes, whose oldest run began then, is past its bounds."""
-        keep = self._retention
-        return (
+        )
+        if self._pruning is None or not is_due:
+            return
+        self._new_bytes, self._new_runs, self._looked = 0, 0, now
+        runs, size, oldest = self._extent()
+        if (
             (keep.max_bytes is not None and size > keep.max_bytes)
             or (keep.max_runs is not None and runs > keep.max_runs)
             or (keep.max_age is not None and oldest is not None and oldest < time.time() - keep.max_age)
-        )
+        ):
+            self._prune(self._pruning)

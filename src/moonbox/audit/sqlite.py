@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from moonbox.audit.query import RunSummary, pick
 from moonbox.audit.reader import SUMMARY, RunReader
 from moonbox.audit.records import Call, Run, cut_off
-from moonbox.audit.retention import Prunable, Pruning, Retention, RetentionClock
+from moonbox.audit.retention import Prunable, Pruning, Retention
 from moonbox.audit.tables import (
     INTO_CALLS,
     SCHEMA,
@@ -50,9 +50,9 @@ class SqliteSink(RunReader, Prunable):
         timeout: float = 30.0,
         retention: Retention | None = None,
     ) -> None:
+        super().__init__(retention)
         self.path = Path(path)
         self._closed = False
-        self._retention = RetentionClock(retention)
         self._database = Database(self.path, SCHEMA, create=create, durable=fsync, timeout=timeout)
 
     def write(self, run: Run) -> None:
@@ -60,8 +60,7 @@ class SqliteSink(RunReader, Prunable):
         with self._database.writing() as db:
             insert_run(db, summary, record, run.calls)
             add_to_chain(db, "run", run.id, record)
-        if self._retention.is_due(len(record)):
-            self._retain()
+        self._retain(len(record))
 
     def start_run(self, run: Run) -> None:
         """Write down a run that is about to make its first call."""
@@ -129,15 +128,13 @@ class SqliteSink(RunReader, Prunable):
             self._database.shrink()
         return len(removed)
 
-    def _retain(self) -> None:
-        pruning = self._retention.pruning
+    def _extent(self) -> tuple[int, int, float | None]:
         with self._database.reading() as db:
             runs, oldest = db.execute("SELECT count(*), min(started) FROM runs").fetchone()
             (pages,) = db.execute("PRAGMA page_count").fetchone()
             (free,) = db.execute("PRAGMA freelist_count").fetchone()
             (page,) = db.execute("PRAGMA page_size").fetchone()
-        if pruning is not None and self._retention.is_past(runs=runs, size=(pages - free) * page, oldest=oldest):
-            self._prune(pruning)
+        return runs, (pages - free) * page, oldest
 
     @contextlib.contextmanager
     def _reading(self, *, records: bool = True) -> Iterator[sqlite3.Connection]:

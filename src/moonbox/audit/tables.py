@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.chain import START, Stubs, Verification, digest, link, not_expected, prune_note
-from moonbox.audit.compact import clean
+from moonbox.audit.chain import START, ChainCheck, Verification, digest, link, prune_note
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import Run
+from moonbox.compact import clean
 from moonbox.database import Schema
 from moonbox.errors import AuditError
 
@@ -192,28 +191,22 @@ def delete_runs(db: sqlite3.Connection, ids: Iterable[str]) -> None:
 
 def verify_tables(db: sqlite3.Connection, expect: str | None) -> Verification:
     """Check a trail from its first record to its last."""
-    head, kinds, stubs = START, Counter[str](), Stubs()
-    problem = None
+    check, problem = ChainCheck(expect), None
     for position, kind, run, call, content, hash in db.execute(_CHAIN):
         place = f"record {position}" + (f" (run {run})" if run else "")
         if kind == "pruned":
-            stubs.add(hash, place)
+            check.stub(hash, place)
+        elif hash != link(check.head, kind, run, str(call), content):
+            problem = f"{place} does not fit the records before it"
+            break
+        elif kind == "prune":
+            check.record(hash, kind, json.loads(content))
+        elif problem := _content_problem(db, position, kind, run, call, content):
+            problem = f"{place}: {problem}"
+            break
         else:
-            if hash != link(head, kind, run, str(call), content):
-                problem = f"{place} does not fit the records before it"
-                break
-            if kind == "prune":
-                stubs.vouch(json.loads(content))
-            elif problem := _content_problem(db, position, kind, run, call, content):
-                problem = f"{place}: {problem}"
-                break
-            kinds[kind] += 1
-        head = hash
-        expect = None if expect == hash else expect
-    problem = problem or stubs.problem or next(_strangers(db), None)
-    if problem is None and expect is not None:
-        problem = not_expected(expect)
-    return Verification(kinds.total(), stubs.pruned, head, problem, dict(kinds))
+            check.record(hash, kind)
+    return check.result(problem, at_end=lambda: next(_strangers(db), None))
 
 
 _REPLACED = """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary
 from moonbox.audit.reports import timeline_text, tracebacks
 from moonbox.cli.output import columns_table, lexer_of, when
+from moonbox.compact import short
 from moonbox.wording import counted, seconds, size, visible
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import short
 from moonbox.cli.approver import Approver, announce
 from moonbox.cli.output import console, is_terminal
+from moonbox.compact import short
 from moonbox.sandbox.background import progress_words
 from moonbox.wording import counted, seconds, visible
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from moonbox.audit.compact import binary, clean, pieces
+from moonbox.compact import binary, clean, pieces
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:

@@ -222,7 +222,7 @@ def _with_items(schema: Any) -> Any:
     """With `items` that accept everything for arrays that have none; some providers refuse them otherwise."""
     if not isinstance(schema, dict):
         return schema
-    made, kinds = with_parts(schema, _with_items), schema.get("type")
+    made, kinds = with_parts(schema, lambda part, _: _with_items(part)), schema.get("type")
     if (kinds == "array" or (isinstance(kinds, list) and "array" in kinds)) and "prefixItems" not in made:
         made.setdefault("items", {})
     return made

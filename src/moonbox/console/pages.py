@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from msgspec.structs import asdict
 from starlette.exceptions import HTTPException
 
-from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary
 from moonbox.audit.records import RUN_STATES
 from moonbox.audit.reports import compare, tracebacks
+from moonbox.compact import short
 from moonbox.console.catalog import catalog_of, learned_shape, tool_page, tools_page
 from moonbox.console.rendering import as_json, sample
 from moonbox.errors import MoonboxError

@@ -7,8 +7,8 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.answer import line_naming
-from moonbox.audit.compact import short
 from moonbox.audit.records import Run, Usage
+from moonbox.compact import short
 from moonbox.findings import Finding
 from moonbox.sandbox.background import Progress
 from moonbox.sandbox.clock import RunClock

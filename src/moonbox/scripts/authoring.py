@@ -10,7 +10,7 @@ from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.compact import short
+from moonbox.compact import short
 from moonbox.config import FILE_NAME
 from moonbox.errors import ArgumentError, ConfigError, ToolDefinitionError, ToolError, UsageError
 from moonbox.scripts.definition import read_source

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
-from moonbox.failures import one_line
 from moonbox.sources.specification import fields, items
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

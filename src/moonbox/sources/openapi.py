@@ -12,7 +12,6 @@ from urllib.parse import urljoin
 from moonbox.config.reader import read
 from moonbox.config.sources import OpenApiSettings
 from moonbox.errors import ToolDefinitionError, UsageError
-from moonbox.failures import one_line
 from moonbox.net.addresses import NetError, parse_target
 from moonbox.net.client import Request
 from moonbox.sources.arguments import Arguments
@@ -24,6 +23,7 @@ from moonbox.tools.naming import LONGEST_NAME
 from moonbox.tools.paging import paging_form
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from moonbox.tools.tool import Policy

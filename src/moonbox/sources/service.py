@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from moonbox.errors import ToolError, UsageError
-from moonbox.failures import one_line, words_of
+from moonbox.failures import words_of
 from moonbox.media import Media
 from moonbox.net.addresses import NetError, is_loopback, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request, parse_json
@@ -21,6 +21,7 @@ from moonbox.sandbox.clock import CLOCK
 from moonbox.secrets import SecretRedactor
 from moonbox.sources.arguments import header_value
 from moonbox.tools.results import code_of_status
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

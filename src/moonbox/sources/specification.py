@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from moonbox.errors import MissingExtra, ToolDefinitionError, UsageError
-from moonbox.failures import one_line
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 from moonbox.config.reader import read
 from moonbox.config.sources import SqlSettings
 from moonbox.errors import MissingExtra, ToolError, UsageError
-from moonbox.failures import one_line
 from moonbox.secrets import SecretRedactor
 from moonbox.sources.service import latest
 from moonbox.sources.statements import CHANGES, Statement, check
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

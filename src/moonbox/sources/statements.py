@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moonbox.errors import ArgumentError, MissingExtra
-from moonbox.failures import one_line
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -12,22 +12,17 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from moonbox.tools.document import Document, Schema
+from moonbox.tools.document import Document, Schema, parts, with_parts
 
 _Mode = Literal["whole", "part", "condition"]
 """The schema of a value; one of several of the same value; a question about a value, to be left as it is."""
 
 _MOST_SCHEMAS = 20_000
 _UNIONS = ("anyOf", "oneOf", "allOf")
-_BRANCHES = ("then", "else")
-_CONDITIONS = frozenset({"contains", "if", "not", "propertyNames"})
 _BY_NAME = frozenset({"patternProperties", "properties"})
 _DEPENDENT = ("dependencies", "dependentSchemas")
 _DEFINITIONS = frozenset({"$defs", "definitions"})
-_INSIDE = frozenset(
-    {"additionalItems", "additionalProperties", "items", "prefixItems", "unevaluatedItems", "unevaluatedProperties"}
-)
-_ABOUT_KEYS = frozenset({*_BRANCHES, *_BY_NAME, *_DEPENDENT, "additionalProperties", "if", "unevaluatedProperties"})
+_ABOUT_KEYS = frozenset({*_BY_NAME, *_DEPENDENT, "additionalProperties", "else", "if", "then", "unevaluatedProperties"})
 _OTHER_RULES = _ABOUT_KEYS - _BY_NAME | {*_UNIONS, "$ref"}
 _UNREADABLE = frozenset({"$dynamicRef", "$recursiveRef", "const", "enum"})
 _HEAD = frozenset({*_DEFINITIONS, "$id", "$schema"})
@@ -86,27 +81,12 @@ class _Closer:
         if self.left < 0 or ("$id" in schema and schema is not self.root):
             raise _Unclosable
         same: _Mode = "part" if mode == "whole" and not self.delegates(schema) else mode
-        walked = {keyword: self.keyword(keyword, value, mode, same) for keyword, value in schema.items()}
-        return self.closed(schema, walked) if mode == "whole" else walked
-
-    def keyword(self, keyword: str, value: Any, mode: _Mode, same: _Mode) -> Any:
         inside: _Mode = "condition" if mode == "condition" else "whole"
-        if keyword == "$ref" and isinstance(value, str):
-            return self.reference(value, same)
-        if keyword in _CONDITIONS:
-            return self.walk(value, "condition")
-        if keyword in _UNIONS or keyword in _BRANCHES:
-            return self.each(value, same)
-        if keyword in _INSIDE:
-            return self.each(value, inside)
-        if isinstance(value, dict) and (keyword in _BY_NAME or keyword in _DEFINITIONS):
-            return {name: self.walk(part, inside) for name, part in value.items()}
-        if isinstance(value, dict) and keyword in _DEPENDENT:
-            return {name: self.walk(part, same) for name, part in value.items()}
-        return value
-
-    def each(self, value: Any, mode: _Mode) -> Any:
-        return [self.walk(part, mode) for part in value] if isinstance(value, list) else self.walk(value, mode)
+        modes: dict[str, _Mode] = {"same": same, "inside": inside, "definition": inside, "condition": "condition"}
+        walked = with_parts(schema, lambda part, role: self.walk(part, modes[role]))
+        if isinstance(ref := schema.get("$ref"), str):
+            walked["$ref"] = self.reference(ref, same)
+        return self.closed(schema, walked) if mode == "whole" else walked
 
     def reference(self, ref: str, mode: _Mode) -> str:
         """The reference itself where it leads to a definition of whole values, else one to a copy for this use."""
@@ -165,18 +145,10 @@ class _Closer:
                 gathered.update(dict.fromkeys(schema[keyword]))
         known.mentioned.update(dict.fromkeys(_required(schema)))
         asked = known._replace(declared=known.mentioned)
+        beside = [self.document.pointer(schema["$ref"])] if "$ref" in schema else []
         return self.collect(schema.get("if"), asked, seen) and all(
-            self.collect(part, known, seen) for part in self.parts(schema)
+            self.collect(part, known, seen) for part in [*beside, *parts(schema, "same")]
         )
-
-    def parts(self, schema: dict[str, Any]) -> list[Schema]:
-        """The schemas beside it that speak of the same value."""
-        parts = [self.document.pointer(schema["$ref"])] if "$ref" in schema else []
-        for keyword in _UNIONS:
-            parts += schema[keyword] if isinstance(schema.get(keyword), list) else []
-        for keyword in _DEPENDENT:
-            parts += schema[keyword].values() if isinstance(schema.get(keyword), dict) else []
-        return parts + [schema[keyword] for keyword in _BRANCHES if keyword in schema]
 
 
 def _is_pointer(ref: Any) -> bool:

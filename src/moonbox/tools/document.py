@@ -20,9 +20,17 @@ _LONGEST_CHAIN = 32
 _LONGEST_WAY = 200
 _DEEPEST_SCHEMA = 100
 _MOST_NESTED_OPTIONS = 20
-_NAMED_PARTS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_LISTED_PARTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SINGLE_PARTS = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"})
+_ROLES = {
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "then", "else", "dependencies", "dependentSchemas"), "same"),
+    **dict.fromkeys(("contains", "if", "not", "propertyNames"), "condition"),
+    **dict.fromkeys(("additionalItems", "items", "prefixItems", "unevaluatedItems"), "inside"),
+    **dict.fromkeys(("additionalProperties", "patternProperties", "properties", "unevaluatedProperties"), "inside"),
+    **dict.fromkeys(("$defs", "definitions"), "definition"),
+}
+"""What the schemas under a keyword judge: the same value, whether a condition holds of it, something inside it."""
+_NAMED_PARTS = frozenset(
+    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
 
 
 class Document:
@@ -170,16 +178,9 @@ class Document:
             if len(open_) > _LONGEST_WAY:
                 raise RecursionError
             open_.append(key)
-            same = [*_parts(schema, "anyOf"), *_parts(schema, "oneOf"), *_parts(schema, "allOf")]
-            same += [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
-            within = [part for keyword in ("properties", "patternProperties") for part in _values(schema, keyword)]
-            within += [
-                schema[keyword] for keyword in ("items", "additionalProperties", "contains") if keyword in schema
-            ]
-            deeper = max(
-                (self._effort(part, known, open_) for part in [*within, *_parts(schema, "prefixItems")]), default=0
-            )
-            known[key] = 1 + deeper + sum(self._effort(part, known, open_) for part in same)
+            deeper = max((self._effort(part, known, open_) for part in parts(schema, "inside")), default=0)
+            same = sum(self._effort(part, known, open_) for part in parts(schema, "same", "condition"))
+            known[key] = 1 + deeper + same
             open_.pop()
         return known[key]
 
@@ -249,17 +250,27 @@ def object_schema(name: str, schema: Any) -> dict[str, Any]:
     return schema
 
 
-def with_parts(schema: dict[str, Any], change: Callable[[Schema], Schema]) -> dict[str, Any]:
-    """A schema in which the schemas directly within it are what `change` makes of them."""
+def with_parts(schema: dict[str, Any], change: Callable[[Schema, str], Schema]) -> dict[str, Any]:
+    """A schema in which each schema directly within it is what `change` makes of it and its role, see `_ROLES`."""
     changed = dict(schema)
     for keyword, value in schema.items():
-        if keyword in _SINGLE_PARTS:
-            changed[keyword] = change(value)
-        elif keyword in _LISTED_PARTS and isinstance(value, list):
-            changed[keyword] = [change(part) for part in value]
-        elif keyword in _NAMED_PARTS and isinstance(value, dict):
-            changed[keyword] = {name: change(part) for name, part in value.items()}
+        role = _ROLES.get(keyword)
+        if role is None:
+            continue
+        if isinstance(value, list):
+            changed[keyword] = [change(part, role) for part in value]
+        elif keyword not in _NAMED_PARTS:
+            changed[keyword] = change(value, role)
+        elif isinstance(value, dict):
+            changed[keyword] = {name: change(part, role) for name, part in value.items()}
     return changed
+
+
+def parts(schema: dict[str, Any], *roles: str) -> list[Schema]:
+    """The schemas directly within a schema that have these roles."""
+    found: list[Schema] = []
+    with_parts(schema, lambda part, role: found.append(part) if role in roles else None)
+    return found
 
 
 def kind_of(value: Any) -> str:
@@ -275,11 +286,6 @@ def accepts(wanted: Kinds, kind: str) -> bool:
 def _parts(schema: dict[str, Any], keyword: str) -> list[Schema]:
     parts = schema.get(keyword)
     return parts if isinstance(parts, list) else []
-
-
-def _values(schema: dict[str, Any], keyword: str) -> list[Schema]:
-    parts = schema.get(keyword)
-    return list(parts.values()) if isinstance(parts, dict) else []
 
 
 def _both(left: Kinds, right: Kinds) -> Kinds:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
+
+from moonbox.wording import one_line
 
 MOST_VALUES = 20
 _LONGEST_VALUES = 200
 _LONGEST_REMARK = 80
 _LONGEST_TEXT = 2000
-_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 SENTENCE = r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)[.!?](?=\s)|[。！？]"
 """The end of a sentence."""
 
@@ -57,11 +57,6 @@ def sentences(text: str) -> list[str]:
     ends = [found.end() for found in re.finditer(SENTENCE, text)]
     parts = [text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
     return [part for part in parts if part]
-
-
-def one_line(text: str) -> str:
-    """The text with single spaces in place of line breaks, other white space and what cannot be printed."""
-    return " ".join("".join(" " if unicodedata.category(char) in _UNPRINTABLE else char for char in text).split())
 
 
 def _items(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from moonbox.errors import ArgumentError, Denied, ToolDefinitionError, ToolError
 from moonbox.suggest import suggestion
+from moonbox.tools.document import with_parts
 from moonbox.tools.tool import Tool
 
 Dispatch = Callable[[str, dict[str, Any]], Any] | Mapping[str, Callable[[dict[str, Any]], Any]]
@@ -106,23 +107,18 @@ def _from_openapi(schema: Any) -> Any:
     """JSON Schema from Gemini's dialect: upper-case types, `nullable`, and numbers written as text."""
     if not isinstance(schema, Mapping):
         return schema
-    converted: dict[str, Any] = {}
-    for key, value in schema.items():
-        keyword = _KEYWORDS.get(str(key)) or str(key)
-        if keyword == "type":
-            converted["type"] = str(getattr(value, "value", value)).lower()
-        elif keyword in {"properties", "$defs"}:
-            converted[keyword] = {name: _from_openapi(part) for name, part in value.items()}
-        elif keyword in {"items", "additionalProperties"}:
-            converted[keyword] = _from_openapi(value)
-        elif keyword in {"anyOf", "prefixItems"}:
-            converted[keyword] = [_from_openapi(part) for part in value]
-        elif keyword in _COUNTS:
-            converted[keyword] = int(value)
-        elif keyword not in _NOT_JSON_SCHEMA:
-            converted[keyword] = value
-    if converted.get("type") == "type_unspecified":
-        del converted["type"]
+    named = {_KEYWORDS.get(str(key), str(key)): value for key, value in schema.items()}
+    said = {
+        keyword: int(value) if keyword in _COUNTS else value
+        for keyword, value in named.items()
+        if keyword not in _NOT_JSON_SCHEMA
+    }
+    converted = with_parts(said, lambda part, _: _from_openapi(part))
+    if "type" in converted:
+        kind = str(getattr(converted["type"], "value", converted["type"])).lower()
+        converted["type"] = kind
+        if kind == "type_unspecified":
+            del converted["type"]
     return _nullable(converted) if schema.get("nullable") else converted
 
 

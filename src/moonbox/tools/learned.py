@@ -21,11 +21,13 @@ import threading
 from collections import Counter
 from contextvars import ContextVar
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from moonbox.tools.document import kind_of
+from moonbox.values import json_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -45,7 +47,6 @@ _SAME_OBJECTS = 3  # so many values of one object, all of them objects of one sh
 _LONGEST_JSON = 1_000_000  # characters of JSON in a text
 _LARGEST = 16_000  # characters of one shape as JSON
 _FIELD = r"[A-Za-z_$][A-Za-z0-9_$]*(-[A-Za-z0-9_$]+)*"
-_FORMAT = 2
 _MANY, _SELDOM = 32, 16  # after _MANY results of a tool, the shape of every _SELDOM-th is read
 _WORTH_SAVING = (3, 8)  # results of one tool
 
@@ -68,6 +69,18 @@ class ResultSize(Struct, frozen=True):
     @property
     def mean(self) -> float:
         return self.bytes / self.results if self.results else 0.0
+
+
+_Count = Annotated[int, Meta(gt=0)]
+
+
+class _File(Struct):
+    """What is kept in a file."""
+
+    version: Literal[2]
+    shapes: list[tuple[str, str, dict[str, Any]]] = []
+    sizes: list[tuple[str, _Count, Annotated[int, Meta(ge=0)], bool]] = []
+    uses: list[tuple[str, str, _Count]] = []
 
 
 class LearnedShapes:
@@ -158,25 +171,18 @@ class LearnedShapes:
 
         self._path = Path(path)
         try:
-            data = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            kept = msgspec.json.decode(self._path.read_bytes(), type=_File)
+        except (OSError, ValueError, msgspec.MsgspecError):  # the file is not trusted
             return
-        if not isinstance(data, dict) or data.get("version") != _FORMAT:
-            return
-        with self._lock:  # the file is not trusted
-            for entry in _listed(data.get("shapes")):
-                match entry:
-                    case [str(owner), str(name), dict(shape)] if len(json.dumps(shape)) <= _LARGEST:
-                        self._shapes.setdefault((owner, name), shape)
+        with self._lock:
+            for owner, name, shape in kept.shapes[:_MOST_SHAPES]:
+                if len(json.dumps(shape)) <= _LARGEST:
+                    self._shapes.setdefault((owner, name), shape)
+            for name, results, total, scripted in kept.sizes[:_MOST_SHAPES]:
+                self._sizes.setdefault(name, ResultSize(results, total, scripted))
+            for owner, name, count in kept.uses[:_MOST_SHAPES]:
+                self._counts[owner, name] += count
             self._revision += 1
-            for entry in _listed(data.get("sizes")):
-                match entry:
-                    case [str(name), int(results), int(total), bool(scripted)] if results > 0 and total >= 0:
-                        self._sizes.setdefault(name, ResultSize(results, total, scripted))
-            for entry in _listed(data.get("uses")):
-                match entry:
-                    case [str(owner), str(name), int(count)] if count > 0:
-                        self._counts[owner, name] += count
 
     def _changed(self) -> None:
         self._revision += 1
@@ -187,21 +193,20 @@ class LearnedShapes:
         if self._path is None:
             return
         beside = self._path.with_name(self._path.name + ".new")
-        shapes = [[*key, shape] for key, shape in self._shapes.items()]
-        sizes = [[name, size.results, size.bytes, size.scripted] for name, size in self._sizes.items()]
-        uses = [[*key, count] for key, count in self._counts.most_common(_MOST_SHAPES)]
+        kept = _File(
+            2,
+            [(*key, shape) for key, shape in self._shapes.items()],
+            [(name, size.results, size.bytes, size.scripted) for name, size in self._sizes.items()],
+            [(*key, count) for key, count in self._counts.most_common(_MOST_SHAPES)],
+        )
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             beside.unlink(missing_ok=True)
-            with open(beside, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                json.dump({"version": _FORMAT, "shapes": shapes, "sizes": sizes, "uses": uses}, file, indent=1)
+            with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
             beside.replace(self._path)
         except OSError:
             return
-
-
-def _listed(entries: Any) -> list[Any]:
-    return entries[:_MOST_SHAPES] if isinstance(entries, list) else []
 
 
 def shape_of(value: Any, *, hides: Callable[[str], bool] | None = None) -> dict[str, Any]:
@@ -227,13 +232,10 @@ class _Reader:
 
     def _text(self, value: str) -> dict[str, Any]:
         """A result that is text: the shape of the JSON in it, if that is what it holds."""
-        if value.lstrip()[:1] not in ("{", "[") or len(value) > _LONGEST_JSON:
+        data = json_in(value) if len(value) <= _LONGEST_JSON else None
+        if data is None:
             return {"type": "string"}
-        try:
-            inner = self.shape(json.loads(value), 1)
-        except (ValueError, RecursionError):
-            return {"type": "string"}
-        return {"type": "string", "contentMediaType": "application/json", "contentSchema": inner}
+        return {"type": "string", "contentMediaType": "application/json", "contentSchema": self.shape(data, 1)}
 
     def _list(self, value: list[Any], depth: int) -> dict[str, Any]:
         items: dict[str, Any] | None = None

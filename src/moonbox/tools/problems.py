@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from moonbox import compact
 from moonbox.languages.language import is_identifier
 from moonbox.suggest import nearest, suggestion
 from moonbox.tools.document import Document, Kinds, Schema, accepts, kind_of
@@ -81,9 +82,7 @@ def short(value: Any, longest: int = 60) -> str:
         return f"an array of {len(value):,} items"
     if isinstance(value, dict) and len(value) > 20:
         return f"an object of {len(value):,} keys"
-    whole = json.dumps(_bounded(value, longest), separators=(",", ":"), ensure_ascii=False, default=str)
-    text = whole if len(whole) <= longest else whole[: longest - 1] + "…"
-    return f"{text} ({kind_of(value)})"
+    return f"{compact.short(value, longest)} ({kind_of(value)})"
 
 
 class _Walker:
@@ -301,20 +300,6 @@ def _amount(keyword: str, value: Any) -> str:
     if keyword in {"minLength", "maxLength"} and isinstance(value, str):
         return f"{len(value)} in {short(value)}" if value else "the empty string"
     return short(value)
-
-
-def _bounded(value: Any, longest: int, depth: int = 3) -> Any:
-    """Enough of the value to write `longest` characters, so that a large one costs nothing."""
-    if isinstance(value, str):
-        return value[:longest]
-    if isinstance(value, bytes):
-        return f"<{len(value)} bytes>"
-    if isinstance(value, list):
-        return [_bounded(item, longest, depth - 1) for item in value[:longest]] if depth else "…"
-    if isinstance(value, dict):
-        kept = list(value.items())[:longest]
-        return {str(name)[:longest]: _bounded(item, longest, depth - 1) for name, item in kept} if depth else "…"
-    return value
 
 
 _RULES = {

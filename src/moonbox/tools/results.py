@@ -37,6 +37,7 @@ from moonbox.tools.binding import refuse_to_fetch
 from moonbox.tools.coercion import stand_in
 from moonbox.tools.document import Document, accepts, kind_of
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
+from moonbox.wording import cut
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -151,7 +152,7 @@ class ResultSchema:
             return
         where = "".join(f"[{part!r}]" for part in problem.instance_path)
         message = f"the result of {self._tool} does not fit its declared type: result{where}: {problem.message}"
-        raise ToolError(_bounded(message), code="bad_result", tool=self._tool)
+        raise ToolError(cut(message, LONGEST_MESSAGE), code="bad_result", tool=self._tool)
 
     @cached_property
     def _validator(self) -> Any:
@@ -161,7 +162,7 @@ class ResultSchema:
             return jsonschema_rs.validator_for(self._schema, validate_formats=False, retriever=refuse_to_fetch)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError) as error:
             message = f"the result of {self._tool} cannot be validated: its schema is invalid: {error}"
-            raise ToolError(_bounded(message), code="bad_result", tool=self._tool) from None
+            raise ToolError(cut(message, LONGEST_MESSAGE), code="bad_result", tool=self._tool) from None
 
 
 def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
@@ -172,7 +173,7 @@ def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
     else:
         status = _status(error)
         code, retryable = _classify(error, status)
-        message = _bounded(scrub(_text(error)))
+        message = cut(scrub(_text(error)), LONGEST_MESSAGE)
         data = None if status is None else {"status": status}
         failure = ToolError(message, code=code, retryable=retryable, data=data, tool=tool, detail=_detail(error))
         failure.args = (failure.message,)
@@ -276,10 +277,6 @@ def _own_frames(error: BaseException) -> TracebackType | None:
     while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] == "moonbox":
         frames = frames.tb_next
     return frames
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1].rstrip() + "…"
 
 
 _CONNECTION = frozenset(

@@ -280,7 +280,7 @@ def _clean(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     said = {key: value for key, value in schema.items() if key != "title" and (key, value) != ("default", None)}
-    return with_parts(said, _clean)
+    return with_parts(said, lambda part, _: _clean(part))
 
 
 def _walk(loc: tuple[str | int, ...], value: Any) -> tuple[tuple[str | int, ...], Any]:

@@ -17,15 +17,17 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from moonbox import wording
 from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
 from moonbox.suggest import unknown
 from moonbox.tools.document import NARRATION, Document, Schema
-from moonbox.tools.facts import SENTENCE, one_line, sentences, telling
+from moonbox.tools.facts import SENTENCE, sentences, telling
 from moonbox.tools.paging import paging_form
 from moonbox.tools.search import words
 from moonbox.tools.type_reader import Reader, minified, singular
 from moonbox.tools.types import Template, TypeBook, joined
+from moonbox.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
@@ -188,9 +190,7 @@ def parameter_list(document: Document) -> str:
 
 def visible(text: str) -> str:
     """The text with what cannot be seen, or breaks or turns a line, spelled out as JSON would."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_spelled(char) if unicodedata.category(char) in _UNSEEN else char for char in text)
+    return wording.visible(text, keep=_JOINERS, as_json=True)
 
 
 def _shown(document: Document) -> list[tuple[str, Schema]]:
@@ -254,18 +254,10 @@ def _without_narration(schema: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _spelled(char: str) -> str:
-    if char in _JOINERS:
-        return char
-    data = char.encode("utf-16-be", "surrogatepass")  # in which JSON counts
-    return "".join(f"\\u{int.from_bytes(data[place : place + 2]):04x}" for place in range(0, len(data), 2))
-
-
 _MOST_SENTENCES = 2
 _LONGEST_LOOKED_AT = 2000
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINERS = frozenset("\u200c\u200d")  # parts of words and emoji
+_JOINERS = "\u200c\u200d"  # parts of words and emoji
 
 
 def _joins(text: str, at: int) -> bool:

@@ -96,12 +96,10 @@ class Tool(Generic[P, R]):
         check_name(self.name)
         if self.namespace is not None:
             check_name(self.namespace, "namespace")
-        if self.policy not in _POLICIES:
-            raise ToolDefinitionError(f"tool {self.name!r}: {unknown('policy', str(self.policy), _POLICIES)}")
-        if self.failures is not None and self.failures not in FAILURES:
-            raise ToolDefinitionError(f"tool {self.name!r}: {unknown('failures', str(self.failures), FAILURES)}")
-        if self.placement not in _PLACEMENTS:
-            raise ToolDefinitionError(f"tool {self.name!r}: {unknown('placement', str(self.placement), _PLACEMENTS)}")
+        for name, choices in (("policy", _POLICIES), ("failures", FAILURES), ("placement", _PLACEMENTS)):
+            chosen = getattr(self, name)
+            if chosen not in choices and (name, chosen) != ("failures", None):
+                raise ToolDefinitionError(f"tool {self.name!r}: {unknown(name, str(chosen), choices)}")
         if self.placement == "node" and not _is_importable(self.call):
             raise ToolDefinitionError(
                 f"tool {self.name!r}: placement 'node' needs a function at the top of a module that nodes can import"

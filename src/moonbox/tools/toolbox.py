@@ -194,7 +194,7 @@ class Toolbox:
             if (follower := reference()) is None:
                 stop()
             else:
-                follower._refresh()
+                follower._change()
 
         stop = other.subscribe(changed)
         try:
@@ -208,7 +208,7 @@ class Toolbox:
         """Have no tool that is not allowed, neither now nor later, wherever it comes from."""
         with self._lock:
             self._allowed = allowed
-        self._refresh()
+        self._change()
         return self
 
     def remove(self, *tools: str | Tool) -> Toolbox:
@@ -267,45 +267,32 @@ class Toolbox:
         """Tools that you have in Pydantic AI: `pydantic_ai.Tool`s and FunctionToolsets."""
         return cls(_importers().from_pydantic_ai(tools, **options))
 
-    def _change(self, edit: Callable[[list[_Entry]], list[_Entry]]) -> None:
+    def _change(self, edit: Callable[[list[_Entry]], list[_Entry]] | None = None) -> None:
+        """Change the entries; without an edit, take over what followed toolboxes and `only` have made of them.
+
+        Two tools of one path are an error of the edit. Where one appears later, the older tool stays.
+        """
         with self._lock:
-            entries = edit(self._entries)
+            entries = self._entries if edit is None else edit(self._entries)
+            own = {item.path: item for item in entries if isinstance(item, Tool)}
             tools: dict[str, Tool] = {}
             for tool in _all(entries):
                 if tool.unbound:
                     raise ToolDefinitionError(
                         f"{tool.path!r} is a method without its instance; use instance.{tool.name}"
                     )
-                if tool.path in tools:
+                if tool.path in tools and edit is not None:
                     raise ToolDefinitionError(
                         f"there are two tools named {tool.path!r}; "
                         "rename one (name=…), give it a namespace, or add it with replace=True"
                     )
-                tools[tool.path] = tool
+                tools.setdefault(tool.path, tool if edit is not None else own.get(tool.path, tool))
             self._entries = entries
-            self._publish(tools)
-        self._notify()
-
-    def _refresh(self) -> None:
-        """Take over what a followed toolbox has become."""
-        with self._lock:
-            own = {item.path: item for item in self._entries if isinstance(item, Tool)}
-            tools: dict[str, Tool] = {}
-            for tool in _all(self._entries):
-                tools.setdefault(tool.path, own.get(tool.path, tool))
-            self._publish(tools)
-        self._notify()
-
-    def _publish(self, tools: dict[str, Tool]) -> None:
-        allowed = self._allowed
-        if allowed is not None:
-            tools = {path: tool for path, tool in tools.items() if allowed(tool)}
-        names = aliases(tools)
-        by_alias = {alias: tools[path] for path, alias in names.items()}
-        self._contents = _Contents(tools, names, by_alias)
-        self.revision += 1  # last: code that reads it before the contents gets contents that are not older
-
-    def _notify(self) -> None:
+            if self._allowed is not None:
+                tools = {path: tool for path, tool in tools.items() if self._allowed(tool)}
+            names = aliases(tools)
+            self._contents = _Contents(tools, names, {alias: tools[path] for path, alias in names.items()})
+            self.revision += 1  # last: code that reads it before the contents gets contents that are not older
         # Outside the lock: a listener may be another toolbox, whose own lock is held by someone who waits for this one.
         for listener in tuple(self._listeners):
             listener(self)

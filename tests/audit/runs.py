@@ -1,20 +1,15 @@
-"""Runs to write down."""
+"""A run and a failure to write down."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import Any
 
 from moonbox.audit.records import Call, CallError, Run, Usage
 from moonbox.errors import ScriptError
 from moonbox.values import pack
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-
-def _make_run(id: str = "run-1", **changes: Any) -> Run:
+def make_run(id: str = "run-1", **changes: Any) -> Run:
     calls = (
         Call(
             1,
@@ -39,17 +34,10 @@ def _make_run(id: str = "run-1", **changes: Any) -> Run:
     return Run(id=id, **{**fields, **changes})
 
 
-@pytest.fixture
-def make_run() -> Callable[..., Run]:
-    return _make_run
-
-
-@pytest.fixture
-def failure() -> ScriptError:
-    return ScriptError(
-        "runtime",
-        "attempt to index a nil value (local 'row')",
-        line=3,
-        hint="check `if row then` first",
-        traceback="  3 | return row.name\n    |        ^",
-    )
+FAILURE = ScriptError(
+    "runtime",
+    "attempt to index a nil value (local 'row')",
+    line=3,
+    hint="check `if row then` first",
+    traceback="  3 | return row.name\n    |        ^",
+)
