@@ -42,7 +42,6 @@ MODULES = {
     "moonbox.adapters.llamaindex": "LlamaIndex.",
     "moonbox.adapters.openai_agents": "The OpenAI Agents SDK.",
     "moonbox.adapters.pydantic_ai": "Pydantic AI.",
-    "moonbox.adapters.pydantic_ai_capability": "Pydantic AI's capability.",
     "moonbox.adapters.smolagents": "smolagents.",
 }
 _LONGEST = 110

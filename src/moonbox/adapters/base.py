@@ -7,7 +7,7 @@ import contextlib
 import contextvars
 import importlib
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -131,10 +131,12 @@ class FrameworkAdapter(Adapter, Generic[ContextT]):
         with self.conversation_key(conversation) as key, shown.running() as mode:
             return mode.reply(name, arguments, conversation=key)
 
-    async def aanswer(self, shown: Shown, name: str, arguments: Any, conversation: str | None) -> Reply:
+    async def aanswer(
+        self, shown: Shown, name: str, arguments: Any, conversation: str | None, *, cut: bool = False
+    ) -> Reply:
         """The same, awaited."""
         with self.conversation_key(conversation) as key, shown.running() as mode:
-            return await mode.areply(name, arguments, conversation=key)
+            return await aanswer(mode, ModelCall("", name, arguments, cut), key)
 
 
 def new_conversation(kind: str) -> str:
@@ -181,40 +183,29 @@ async def aanswer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:
 
 def answer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:
     """The replies to calls of one answer, in order: scripts one after another, other tools at the same time."""
-    lanes = _lanes(mode, calls)
+    if len(calls) == 1:
+        return [answer(mode, calls[0], conversation)]
+    with ThreadPoolExecutor(_MOST_THREADS, "moonbox-calls") as threads:
 
-    def drive(lane: list[int]) -> list[Reply]:
-        return [answer(mode, calls[index], conversation) for index in lane]
+        def begun(call: ModelCall) -> Future[Reply] | None:
+            if call.name == mode.tool_name:
+                return None
+            return threads.submit(contextvars.copy_context().run, answer, mode, call, conversation)
 
-    if len(lanes) <= 1:
-        return [reply for lane in lanes for reply in drive(lane)]
-    with ThreadPoolExecutor(min(len(lanes), _MOST_THREADS), "moonbox-calls") as threads:
-        waiting = [threads.submit(contextvars.copy_context().run, drive, lane) for lane in lanes]
-        return _in_order(lanes, [future.result() for future in waiting])
+        waiting = [begun(call) for call in calls]
+        scripts = iter([answer(mode, call, conversation) for call in calls if call.name == mode.tool_name])
+        return [next(scripts) if future is None else future.result() for future in waiting]
 
 
 async def aanswer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:
     """The same, awaited."""
-    lanes = _lanes(mode, calls)
+    scripts = asyncio.Lock()  # first come, first served
 
-    async def drive(lane: list[int]) -> list[Reply]:
-        return [await aanswer(mode, calls[index], conversation) for index in lane]
+    async def one(call: ModelCall) -> Reply:
+        async with scripts if call.name == mode.tool_name else contextlib.nullcontext():
+            return await aanswer(mode, call, conversation)
 
-    return _in_order(lanes, await asyncio.gather(*(drive(lane) for lane in lanes)))
-
-
-def _lanes(mode: CodeMode, calls: Sequence[ModelCall]) -> list[list[int]]:
-    """Which calls may run together: scripts share their state and follow each other, other calls are independent."""
-    scripts = [index for index, call in enumerate(calls) if call.name == mode.tool_name]
-    others = [[index] for index in range(len(calls)) if index not in scripts]
-    return [scripts, *others] if scripts else others
-
-
-def _in_order(lanes: list[list[int]], replies: Sequence[list[Reply]]) -> list[Reply]:
-    placed: dict[int, Reply] = {}
-    for lane, done in zip(lanes, replies, strict=True):
-        placed.update(zip(lane, done, strict=True))
-    return [placed[index] for index in sorted(placed)]
+    return await asyncio.gather(*map(one, calls))
 
 
 # Media

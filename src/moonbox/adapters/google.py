@@ -73,9 +73,11 @@ class GoogleGenAI(_Base):
         return "".join(part.text for part in _parts(response) if part.text and not part.thought)
 
     def is_over(self, response: Any) -> bool:
-        return not self.read_calls(response) and _reason(response) != "MALFORMED_FUNCTION_CALL"
+        return not self.read_calls(response) and not self.nudge(response)
 
     def nudge(self, response: Any) -> list[Content]:
+        if _reason(response) != "MALFORMED_FUNCTION_CALL":
+            return []
         return [self._types.Content(role="user", parts=[self._types.Part(text=_MALFORMED)])]
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Content], dict[str, Any]]:

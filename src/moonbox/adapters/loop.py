@@ -119,7 +119,7 @@ class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT])
         return not self.read_calls(response)
 
     def nudge(self, response: Any) -> list[MessageT]:
-        """What to say to a model that is not done and has called nothing."""
+        """What to say to a model that should have called something and has called nothing."""
         return []
 
 
@@ -242,19 +242,15 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
     # Inside
 
     def _turn(self, response: Any, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
-        messages = self._call_messages(calls, replies) if calls else self.nudge(response)
-        return [*self._history_of(response), *messages]
-
-    def _call_messages(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
-        """What the model is told of its calls."""
-        return [*self.result_messages(self._results(calls, replies)), *self.media_messages(replies)]
+        """The model's answer for the next request, and what it is told of its calls."""
+        # JSON can escape half a character, which no client can send back.
+        said = [portable_value(message) for message in self.assistant_messages(response)]
+        if not calls:
+            return [*said, *self.nudge(response)]
+        return [*said, *self.result_messages(self._results(calls, replies)), *self.media_messages(replies)]
 
     def _results(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[ResultT]:
         return [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
-
-    def _history_of(self, response: Any) -> list[MessageT]:
-        """The model's answer for the next request. JSON can escape half a character, which no client can send back."""
-        return [portable_value(message) for message in self.assistant_messages(response)]
 
     async def _loop(
         self,
@@ -281,20 +277,13 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                 for _ in range(max_turns):
                     response = await self._ask(used, self.request_for(history, request), on_text, awaited)
                     tokens += Tokens.of(response)
-                    history = [*history, *self._history_of(response)]
-                    if self.is_over(response):
-                        finished = True
-                        break
-                    calls = self.read_calls(response)
-                    if not calls:
-                        history += self.nudge(response)
-                        continue
-                    if awaited:
-                        answers = await aanswer_all(self.mode, calls, key)
-                    else:
-                        answers = answer_all(self.mode, calls, key)
+                    finished = self.is_over(response)
+                    calls = [] if finished else self.read_calls(response)
+                    answers = await aanswer_all(self.mode, calls, key) if awaited else answer_all(self.mode, calls, key)
                     replies += answers
-                    history += self._call_messages(calls, answers)
+                    history = [*history, *self._turn(response, calls, answers)]
+                    if finished:
+                        break
         finally:
             closed = _close(used) if client is None else None
             if awaited and inspect.isawaitable(closed):
