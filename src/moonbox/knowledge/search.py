@@ -61,7 +61,7 @@ class Request:
 
     text: str
     limit: int
-    sources: tuple[str, ...] | None
+    sources: list[int] | None
     marks: tuple[str, str]
 
 
@@ -91,7 +91,7 @@ def keyword_matches(
 
 def _by_keyword(database: Database, request: Request, query: Query) -> Hits:
     with database.reading() as db:
-        matches = keyword_matches(db, query, request.limit, _numbers(db, request.sources))
+        matches = keyword_matches(db, query, request.limit, request.sources)
         return Hits(_rows(db, matches, query, request.marks), mode="keyword")
 
 
@@ -105,7 +105,7 @@ def _by_vector(database: Database, embedder: Embedder | None, request: Request, 
         raise UsageError("semantic search needs some words to search for")
     (vector,) = embedder.embed([clean_line(request.text)], "query")
     with database.reading(connect_with_vectors) as db:
-        model, sources = model_id(db, embedder.name), _numbers(db, request.sources)
+        model, sources = model_id(db, embedder.name), request.sources
         if model is None:
             raise UsageError(f"the store has no vectors of {embedder.name} yet; run `moonbox sync` to make them")
         if mode == "semantic":
@@ -193,12 +193,6 @@ class _Index:
         return row is not None
 
 
-def _numbers(db: sqlite3.Connection, names: tuple[str, ...] | None) -> list[int] | None:
-    if names is None:
-        return None
-    return [number for name, number in db.execute("SELECT name, id FROM sources") if name in names]
-
-
 def _fused(*rankings: Sequence[Match]) -> list[Match]:
     """Reciprocal rank fusion: a document's score is the sum of 1 / (60 + its rank) over the rankings that have it."""
     fused: dict[int, Match] = {}
@@ -211,22 +205,19 @@ def _fused(*rankings: Sequence[Match]) -> list[Match]:
 
 
 def _rows(db: sqlite3.Connection, matches: Sequence[Match], query: Query | None, marks: tuple[str, str]) -> list[Hit]:
-    texts: dict[int, str] = {}
-    rows: dict[int, tuple[str, str, str, str | None, str | None]] = {}
-    for match in matches:
-        (texts[match.chunk],) = db.execute("SELECT text FROM chunks WHERE id = ?", (match.chunk,)).fetchone()
-        rows[match.document] = db.execute(
-            "SELECT sources.name, source_id, title, source_url, updated_at"
-            " FROM documents JOIN sources ON sources.id = documents.source WHERE documents.id = ?",
-            (match.document,),
-        ).fetchone()
+    sql = (
+        "SELECT text, sources.name, source_id, title, source_url, updated_at FROM chunks, documents"
+        " JOIN sources ON sources.id = documents.source WHERE chunks.id = ? AND documents.id = ?"
+    )
+    rows = {match.chunk: db.execute(sql, (match.chunk, match.document)).fetchone() for match in matches}
+    texts = {chunk: row[0] for chunk, row in rows.items()}
     if query is not None and query.groups and texts:
         snippets = _snippets(texts, " OR ".join(query.terms()), marks)
     else:
         snippets = {chunk: _beginning(text) for chunk, text in texts.items()}
     hits = []
     for match in matches:
-        source, source_id, title, source_url, updated_at = rows[match.document]
+        _, source, source_id, title, source_url, updated_at = rows[match.chunk]
         hits.append(
             Hit(
                 id=f"{source}:{source_id}",

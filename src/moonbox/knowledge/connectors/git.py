@@ -107,7 +107,7 @@ class Git:
         if left_out:
             raise KnowledgeError(left_out)
 
-    def _scanned(self, blob: Blob, blobs: Blobs, extractor: Extractor, change: Change, commit: str) -> Scanned:
+    def _scanned(self, blob: Blob, blobs: Process, extractor: Extractor, change: Change, commit: str) -> Scanned:
         source_id = printable(blob.path)
         try:
             data = blobs.read(blob.oid)
@@ -237,17 +237,13 @@ class Repository:
                 return changes, why
         return changes, None
 
-    def blobs(self) -> Blobs:
-        return Blobs(self._command("cat-file", "--batch"), self._environment())
+    def blobs(self) -> Process:
+        """A process whose `read` gives the content of files."""
+        return self._start("cat-file", "--batch")
 
     def _start(self, *arguments: str) -> Process:
-        return Process(self._command(*arguments), self._environment())
-
-    def _command(self, *arguments: str) -> list[str]:
-        return [self._program, "--no-pager", "--no-replace-objects", "--git-dir", str(self._folder), *arguments]
-
-    def _environment(self) -> dict[str, str]:
-        return {
+        command = [self._program, "--no-pager", "--no-replace-objects", "--git-dir", str(self._folder), *arguments]
+        environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self._folder),
             "GIT_OBJECT_DIRECTORY": str(self._objects),
@@ -260,6 +256,7 @@ class Repository:
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
         }
+        return Process(command, environment)
 
 
 def _substitute(path: Path, folder: Path) -> Path:
@@ -329,25 +326,8 @@ class Process:
         if rest:
             yield rest
 
-    def succeeded(self) -> bool:
-        with suppress(subprocess.TimeoutExpired):
-            return self._process.wait(QUERY_SECONDS) == 0
-        return False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
-
-
-class Blobs(Process):
-    """File contents by object id, from one process."""
-
     def read(self, oid: str) -> bytes:
-        """A file's bytes; raises OSError when the repository lacks them."""
+        """The file with this object id, from `git cat-file --batch`; raises OSError when the repository lacks it."""
         os.write(self._in, oid.encode() + b"\n")
         data, end = bytearray(), None
         try:
@@ -364,3 +344,16 @@ class Blobs(Process):
         except TimeoutError:
             raise KnowledgeError(f"git did not respond within {QUERY_SECONDS:g} s") from None
         raise OSError("git ended before the file did")
+
+    def succeeded(self) -> bool:
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(QUERY_SECONDS) == 0
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
