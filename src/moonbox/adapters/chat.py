@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.base import ModelCall, as_messages, cut_off, media_title
+from moonbox.adapters.base import ModelCall, as_messages, cut_off, is_json_object, media_title
 from moonbox.adapters.loop import CallT, MessageT, ModelAdapter, ResponseT, ResultT, ToolT
 from moonbox.codemode.definitions import parse_arguments, portable_value
 
@@ -201,16 +201,9 @@ def _rewritten(text: Any) -> str:
     given = parse_arguments(text) if text else None
     if given is None:
         return json.dumps({"malformed": text} if text else {})
-    if isinstance(text, str) and _is_strict(text) and portable_value(given) == given:
+    if isinstance(text, str) and is_json_object(text) and portable_value(given) == given:
         return text
     return json.dumps(portable_value(given))  # read kindly here, but others may not
-
-
-def _is_strict(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
 
 
 def _joined(before: Any, more: Any) -> Any:

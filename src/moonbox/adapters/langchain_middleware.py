@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from moonbox.adapters.agent_tools import Shown
-from moonbox.adapters.base import ModelCall, answer, imported_from, new_conversation
+from moonbox.adapters.base import ModelCall, Shown, answer, imported_from, new_conversation
 from moonbox.adapters.langchain import name_of, running_agent, shown_to_model
 from moonbox.codemode.sessions import Sessions
 

@@ -6,7 +6,7 @@ import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
+from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from, new_conversation
 from moonbox.tools.importers import framework_context, from_llamaindex
 from moonbox.tools.tool import Tool
 
@@ -18,7 +18,6 @@ with imported_from("llama-index-core", extra="llamaindex"):
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from moonbox.adapters.agent_tools import Shown
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, imported_from
+from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from
 from moonbox.errors import Denied
 from moonbox.tools.hints import Hints
 from moonbox.tools.importers import framework_context, needed_context, pydantic_ai_errors
@@ -25,8 +25,6 @@ with imported_from("pydantic-ai-slim", extra="pydantic-ai"):
 if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset
     from pydantic_ai.toolsets.abstract import SchemaValidatorProt
-
-    from moonbox.adapters.agent_tools import Shown
 
 
 class PydanticAI(FrameworkAdapter[RunContext[Any]]):

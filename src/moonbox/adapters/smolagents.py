@@ -8,8 +8,7 @@ import keyword
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.agent_tools import AgentTools, Shown
-from moonbox.adapters.base import Adapter, imported_from, new_conversation
+from moonbox.adapters.base import Adapter, AgentTools, Shown, imported_from, new_conversation
 from moonbox.tools.document import Document, with_parts
 from moonbox.tools.importers import from_openai
 
