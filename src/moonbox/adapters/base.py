@@ -47,20 +47,16 @@ class Adapter:
     """
 
     def __init__(self, source: Any = (), **settings: Any) -> None:
-        self._own_box: Sandbox | None = None
-        self._own_mode: CodeMode | None = None
+        self._own = contextlib.ExitStack()
         if isinstance(source, CodeMode):
             if settings:
                 raise UsageError(f"{next(iter(settings))} is a setting of the CodeMode; pass it there")
             self.mode = source
             return
-        if not isinstance(source, Sandbox):
-            source = self._own_box = Sandbox(source)
-        try:
-            self.mode = self._own_mode = CodeMode(source, can_pause=False, **settings)
-        except BaseException:
-            self.close()
-            raise
+        with contextlib.ExitStack() as own:
+            box = source if isinstance(source, Sandbox) else own.enter_context(Sandbox(source))
+            self.mode = own.enter_context(CodeMode(box, can_pause=False, **settings))
+            self._own = own.pop_all()
 
     @property
     def system_prompt(self) -> str:
@@ -69,10 +65,7 @@ class Adapter:
 
     def close(self) -> None:
         """End what the adapter made itself."""
-        if self._own_mode is not None:
-            self._own_mode.close()
-        if self._own_box is not None:
-            self._own_box.close()
+        self._own.close()
 
     def __enter__(self) -> Self:
         return self

@@ -39,22 +39,16 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
         self._shown: Sessions[Shown] = Sessions(lambda _: None, most=_MOST_RUNS, idle_seconds=None)
         """What the model of each run was shown last."""
 
-    # One run of the agent
+    # One run of the agent; LangChain calls these hooks when it is awaited, too
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         return {"moonbox_run": new_conversation("run")}
-
-    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        return self.before_agent(state, runtime)
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         if run := state.get("moonbox_run"):
             self._shown.end(run)
             self.adapter.mode.end(run)
         return None
-
-    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        return self.after_agent(state, runtime)
 
     # What the model is shown
 
@@ -117,11 +111,6 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
         if not message.tool_calls:
             update["jump_to"] = "model"
         return update
-
-    @hook_config(can_jump_to=["model"])
-    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        answered: dict[str, Any] | None = self.after_model(state, runtime)
-        return answered
 
     @contextmanager
     def _within(self, request: Any) -> Iterator[Shown]:

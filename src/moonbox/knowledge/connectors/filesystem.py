@@ -103,16 +103,11 @@ class Filesystem:
             name = entry.path.rpartition("/")[2]
             if (name.startswith(".") and not self.hidden) or not globs.chooses(entry.path):
                 continue
-            if entry.link and (why := self._why_skipped(folder, entry.path)):
-                skipped.append(Skipped(printable(entry.path), why))
+            if entry.link and (not self.follow_symlinks or folder.target(entry.path) is None):
+                skipped.append(Skipped(printable(entry.path), OUTSIDE if self.follow_symlinks else LINKS))
             else:
                 chosen.append(entry)
         return chosen, None
-
-    def _why_skipped(self, folder: Folder, path: str) -> str | None:
-        if not self.follow_symlinks:
-            return LINKS
-        return OUTSIDE if folder.target(path) is None else None
 
     def _scanned(self, folder: Folder, extractor: Extractor, entry: Entry, known: Mapping[str, str]) -> Scanned:
         source_id = printable(entry.path)
