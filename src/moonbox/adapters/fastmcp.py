@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import json
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -144,7 +145,7 @@ class LuaCodeMode(CodeMode):
         lines = [_FIRST.format(state), *words.description.splitlines()[1:], words.with_tools, _BY_NAME]
         self._parameter_description = words.parameter_description
         super().__init__(
-            sandbox_provider=_WithTools(self.provider, self),
+            sandbox_provider=SimpleNamespace(run=self._run),
             **{"execute_description": "\n".join(lines), **options},
         )
 
@@ -158,6 +159,10 @@ class LuaCodeMode(CodeMode):
         called_by_script = _media.get(None) is not None
         return Tool.from_tool(tool, transform_fn=_keep_media) if called_by_script and not tool.output_schema else tool
 
+    async def _run(self, code: str, **given: Any) -> Any:
+        """Run a script with the tools that the caller of the server may see."""
+        return await self.provider.run(code, tools=await self.get_tool_catalog(get_context()), **given)
+
     def _described(self, tool: Tool) -> Tool:
         """The execute tool with its parameter described as what it is here; FastMCP says Python."""
         if tool.name != self.execute_tool_name:
@@ -167,17 +172,6 @@ class LuaCodeMode(CodeMode):
             for name, part in tool.parameters["properties"].items()
         }
         return tool.model_copy(update={"parameters": {**tool.parameters, "properties": properties}})
-
-
-class _WithTools:
-    """The provider, with the tools that the caller of the server may see."""
-
-    def __init__(self, provider: MoonboxSandboxProvider, mode: LuaCodeMode) -> None:
-        self._provider, self._mode = provider, mode
-
-    async def run(self, code: str, **given: Any) -> Any:
-        catalog = await self._mode.get_tool_catalog(get_context())
-        return await self._provider.run(code, tools=catalog, **given)
 
 
 _FIRST = "Runs a Lua 5.4 script in a sandbox and returns its value. {}"

@@ -23,7 +23,7 @@ from moonbox.errors import UsageError
 from moonbox.knowledge.records import Hit, Hits, KnowledgeError, Mode
 from moonbox.knowledge.store import DOCUMENT_OF, TOKENIZER, chunks_of, document_of
 from moonbox.knowledge.text import clean_line, joined, separated
-from moonbox.knowledge.vectors import Match, best_of, connect_with_vectors, model_id, semantic_matches
+from moonbox.knowledge.vectors import Match, best_documents, best_of, connect_with_vectors, model_id, semantic_matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,17 +173,11 @@ class _Index:
                 for number in range(len(chosen))
             )
             condition += f" AND +rowid IN ({' UNION '.join(newest)})"
-        wanted = limit * 4
-        while True:
-            rows = self._db.execute(
-                f"SELECT rowid, -bm25(passage_index, {WEIGHTS}) AS score FROM passage_index"
-                f" WHERE passage_index MATCH :scored{condition} ORDER BY score DESC, rowid LIMIT {wanted}",
-                values,
-            ).fetchall()
-            matches = best_of([Match(document_of(id), id, score) for id, score in rows], limit)
-            if len(matches) == limit or len(rows) < wanted:
-                return matches
-            wanted *= 8  # a few documents with many chunks filled the list
+        sql = (
+            f"SELECT rowid, -bm25(passage_index, {WEIGHTS}) AS score FROM passage_index"
+            f" WHERE passage_index MATCH :scored{condition} ORDER BY score DESC, rowid LIMIT "
+        )
+        return best_documents(lambda wanted: self._db.execute(f"{sql}{wanted}", values).fetchall(), limit, limit * 4)
 
     def _is_common(self, terms: str) -> bool:
         row = self._db.execute(
