@@ -202,11 +202,18 @@ class Shown:
     @contextlib.contextmanager
     def running(self) -> Iterator[CodeMode]:
         """Around the answer to a call: its script calls these very tools."""
-        token = _running.set(self.own)
-        try:
+        with during(_running, self.own):
             yield self.mode
-        finally:
-            _running.reset(token)
+
+
+@contextlib.contextmanager
+def during(variable: ContextVar[ContextT], value: ContextT) -> Iterator[None]:
+    """A context variable has this value inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def _described(tool: Tool) -> list[Any]:

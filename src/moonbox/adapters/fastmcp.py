@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from moonbox.adapters.base import imported_from
+from moonbox.adapters.base import during, imported_from
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import ToolDefinitionError, UsageError
 from moonbox.errors import ToolError as ScriptToolError
@@ -34,7 +34,7 @@ with imported_from("fastmcp", extra="fastmcp"):
     from mcp_types import TextContent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from fastmcp.server.context import Context
 
@@ -89,7 +89,7 @@ class MoonboxSandboxProvider:
                 repl.define(name, value)
             for name in functions:
                 repl.define(name, _dispatcher(name), doc=_DOCS.get(name, ""))
-            with _executing(functions):
+            with during(_functions, functions), during(_media, {}):
                 return self._outcome(await repl.arun(code))
 
     def close(self) -> None:
@@ -185,19 +185,9 @@ _CALL_TOOL = "call_tool"
 _DOCS = {_CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}
 _WRAPPED = "x-fastmcp-wrap-result"
 _functions: ContextVar[Mapping[str, Callable[..., Any]]] = ContextVar("moonbox_external_functions")
+"""The external functions of the execution that is under way: each brings its own."""
 _media: ContextVar[dict[str, Media]] = ContextVar("moonbox_media")
 """What the tools of the execution that is under way returned, by what stands in its place in their text."""
-
-
-@contextlib.contextmanager
-def _executing(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
-    """Around one execution, which brings its own external functions."""
-    token, media = _functions.set(functions), _media.set({})
-    try:
-        yield
-    finally:
-        _functions.reset(token)
-        _media.reset(media)
 
 
 def _dispatcher(name: str) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from moonbox.adapters.base import ModelCall, Shown, answer, imported_from, new_conversation
+from moonbox.adapters.base import ModelCall, Shown, answer, during, imported_from, new_conversation
 from moonbox.adapters.langchain import name_of, running_agent, shown_to_model
 from moonbox.codemode.sessions import Sessions
 
@@ -117,12 +117,8 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
         """Around a call, so that its tool knows the run that it belongs to, and what the model was shown."""
         run = _state(request).get("moonbox_run")
         shown = self._shown.get(run or "") or self.adapter.alone
-        tokens = running_agent.set(run), shown_to_model.set(shown)
-        try:
+        with during(running_agent, run), during(shown_to_model, shown):
             yield shown
-        finally:
-            running_agent.reset(tokens[0])
-            shown_to_model.reset(tokens[1])
 
 
 def _state(request: Any) -> dict[str, Any]:

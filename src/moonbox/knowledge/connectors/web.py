@@ -7,7 +7,7 @@ import re
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -240,35 +240,31 @@ def _ascii(url: str) -> str:
     return f"{scheme}{slashes}{authority}{path.replace(' ', '%20')}"
 
 
-@dataclass(slots=True)
-class Sitemap:
-    """Pages, and further sitemaps."""
-
-    pages: list[str] = field(default_factory=list)
-    sitemaps: list[str] = field(default_factory=list)
-
-
 def read_sitemap(response: Response) -> Sitemap:
     """The entries of a sitemap: XML, an index of sitemaps, or plain lines; compressed with gzip or not."""
-    body = response.body
+    body, sitemap = response.body, Sitemap()
     if body.startswith(b"\x1f\x8b"):
         body = read_body([body], "gzip", MAX_UNPACKED)
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
-        return Sitemap(pages=[line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES])
-    return _Reader().read(body)
+        sitemap.pages += [line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES]
+    else:
+        sitemap.read_xml(body)
+    return sitemap
 
 
-class _Reader:
-    """Expat without document types: where none can be declared, no entity can expand."""
+class Sitemap:
+    """Pages, and further sitemaps."""
 
     def __init__(self) -> None:
-        self._sitemap = Sitemap()
+        self.pages: list[str] = []
+        self.sitemaps: list[str] = []
         self._inside: list[str] = []
         self._address: list[str] = []
         self._length = 0
 
-    def read(self, body: bytes) -> Sitemap:
+    def read_xml(self, body: bytes) -> None:
+        """With expat, without document types: where none can be declared, no entity can expand."""
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._refuse
@@ -279,7 +275,6 @@ class _Reader:
             parser.Parse(body, True)
         except expat.ExpatError as error:
             raise FetchError(f"the sitemap is not XML: {error}") from None
-        return self._sitemap
 
     def _refuse(self, *_: object) -> None:
         raise FetchError("the sitemap has a document type declaration, which is not allowed")
@@ -299,7 +294,7 @@ class _Reader:
         if self._inside.pop() != "loc" or not self._inside:
             return
         address = "".join(self._address).strip()
-        kept = self._sitemap.sitemaps if self._inside[-1] == "sitemap" else self._sitemap.pages
+        kept = self.sitemaps if self._inside[-1] == "sitemap" else self.pages
         if address and self._length <= MAX_ADDRESS and len(kept) < MAX_ENTRIES:
             kept.append(address)
 
