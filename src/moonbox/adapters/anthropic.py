@@ -86,9 +86,7 @@ class AnthropicMessages(_Base):
             prompt: Any = [*system, {"type": "text", "text": addition}] if addition else list(system)
         else:
             prompt = "\n\n".join(part for part in (system, addition) if part)
-        tools = [*self.tools, *request.get("tools", ())]
-        more = {key: value for key, value in (("system", prompt), ("tools", tools)) if value}
-        return history, {"max_tokens": _MAX_TOKENS, **request, **more}
+        return history, {"max_tokens": _MAX_TOKENS, **self._with_tools(request, system=prompt)}
 
     def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "messages": messages}

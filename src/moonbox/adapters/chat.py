@@ -78,9 +78,7 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
         return message.get("content") or message.get("refusal") or ""
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        history = with_system(as_messages(messages), system, self.system_prompt)
-        tools = [*self.tools, *request.get("tools", ())]
-        return history, {**request, **({"tools": tools} if tools else {})}
+        return with_system(as_messages(messages), system, self.system_prompt), self._with_tools(request)
 
     def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "messages": messages}

@@ -275,6 +275,11 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
             return [*said, *self.nudge(response)]
         return [*said, *self.result_messages(self._results(calls, replies)), *self.media_messages(replies)]
 
+    def _with_tools(self, request: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """The request with our tools before its own, and with what else is not empty."""
+        more["tools"] = [*self.tools, *request.get("tools", ())]
+        return {**request, **{key: value for key, value in more.items() if value}}
+
     def _results(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[ResultT]:
         return [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
 

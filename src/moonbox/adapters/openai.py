@@ -114,11 +114,8 @@ class OpenAIResponses(_Client, _Responses):
         return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        history = as_messages(messages)
         prompt = "\n\n".join(part for part in (request.get("instructions"), system, self.system_prompt) if part)
-        tools = [*self.tools, *request.get("tools", ())]
-        more = {key: value for key, value in (("instructions", prompt), ("tools", tools)) if value}
-        return history, {**request, **more}
+        return as_messages(messages), self._with_tools(request, instructions=prompt)
 
     def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "input": messages}
