@@ -141,14 +141,15 @@ def test_tools_by_either_way() -> None:
         "return tools.odd_name{}",
         "return call_tool('odd-name')",
         "return call_tool('odd-name', {})",
-        "return tools.items{shop = 2}[1].name",
+        "return tools.items{shop = 1}",
         "return parallel.map({1, 2, 3}, function(x) return tools.add{a = x, b = x} end)",
         "return docs.describe('items')",
         "return docs.call_tool",
     )
     wrapped = '{"result":"odd in shop"}'
     assert [text(result) for result in results[:5]] == ["10", '{"result":3}', "odd in shop", wrapped, wrapped]
-    assert [text(result) for result in results[5:7]] == ["tea", "[2,4,6]"]
+    assert json.loads(text(results[5])) == [{"name": "tea", "amount": 2.5}, {"name": "cake", "amount": 1.5}]
+    assert text(results[6]) == "[2,4,6]"
     assert "items(shop: integer) -> {name: string, amount: number}[]" in text(results[7])
     assert text(results[8]).startswith("call_tool(name, {key = value})")
 
@@ -339,11 +340,6 @@ def test_the_example_server_over_stdio() -> None:
 def test_wrong_options() -> None:
     with pytest.raises(UsageError, match="conversation must be a function that returns a name, not 'ada'"):
         MoonboxSandboxProvider(conversation="ada")  # type: ignore[arg-type]  # that is the point
-
-
-def test_results_are_json_in_the_end() -> None:
-    (result,) = execute(LuaCodeMode(), "return tools.items{shop = 1}")
-    assert json.loads(text(result)) == [{"name": "tea", "amount": 2.5}, {"name": "cake", "amount": 1.5}]
 
 
 PNG = Media(b"\x89PNG\r\n\x1a\npixels", name="chart.png")

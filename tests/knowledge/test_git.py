@@ -62,6 +62,11 @@ def scan(repo: Repo, known: dict[str, str] | None = None, **more: Any) -> list[A
     return [one for one in Git(path=repo.path, **more).scan(known or {}) if not isinstance(one, Total)]
 
 
+def children() -> set[str]:
+    """The processes that this one has started, by what the kernel says."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
 def test_tracked_files_with_the_last_change_to_each(repo: Repo) -> None:
     repo.put("a.md", "# One")
     repo.put("sub/ü b.md", "# Two")
@@ -284,14 +289,13 @@ def test_no_processes_are_left(repo: Repo) -> None:
     for number in range(20):
         repo.put(f"{number}.md", "text")
     repo.commit()
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    before = set(children.read_text().split())  # other tests may have left a sandbox open
+    before = children()  # other tests may have left a sandbox open
     scanner = Git(path=repo.path).scan({})
     next(scanner)
     next(scanner)
-    assert set(children.read_text().split()) - before
+    assert children() - before
     scanner.close()  # type: ignore[attr-defined]  # it is a generator
-    assert not set(children.read_text().split()) - before
+    assert not children() - before
 
 
 def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,8 +360,7 @@ def test_special_files_in_a_repository(repo: Repo, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(git, "QUERY_SECONDS", 0.5)
     path = repo.path / ".git" / place
     path.unlink(missing_ok=True)
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    before = set(children.read_text().split())  # other tests may have left a sandbox open
+    before = children()  # other tests may have left a sandbox open
     os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
     try:
         scanned = scan(repo)
@@ -365,7 +368,7 @@ def test_special_files_in_a_repository(repo: Repo, monkeypatch: pytest.MonkeyPat
         assert re.search(r"is not a git repository|unknown commit|did not respond within 0.5 s", str(error))
     else:
         assert [one.source_id for one in scanned] == ["a.md"]
-    assert not set(children.read_text().split()) - before
+    assert not children() - before
 
 
 @pytest.mark.parametrize(
