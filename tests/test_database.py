@@ -206,19 +206,14 @@ def test_reading_where_nothing_can_be_written() -> None:
         path.chmod(0o444)
         Path(folder).chmod(0o555)
 
-        def read() -> str:
+        def read(*, read_only: bool) -> str:
             if os.getuid() == 0:
                 os.setuid(65534)  # root could write there
-            return str(notes(Database(path, NOTES, read_only=True)))
-
-        def write_there() -> str:
-            if os.getuid() == 0:
-                os.setuid(65534)
-            return str(notes(Database(path, NOTES)))
+            return str(notes(Database(path, NOTES, read_only=read_only)))
 
         try:
-            assert in_a_fork(read) == "['a']"
-            assert "cannot open the note book" in in_a_fork(write_there)
+            assert in_a_fork(lambda: read(read_only=True)) == "['a']"
+            assert "cannot open the note book" in in_a_fork(lambda: read(read_only=False))
         finally:
             Path(folder).chmod(0o755)
 

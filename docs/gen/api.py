@@ -29,7 +29,6 @@ MODULES = {
     "moonbox.project": "Creates the objects that a configuration describes.",
     "moonbox.adapters.loop": "The base of the adapters for providers.",
     "moonbox.adapters.base": "The base of all adapters.",
-    "moonbox.adapters.agent_tools": "The tools that an agent has of its own, behind code mode.",
     "moonbox.adapters.llm": "The tool `llm`.",
     "moonbox.adapters.openai": "OpenAI.",
     "moonbox.adapters.anthropic": "Anthropic.",
@@ -42,7 +41,6 @@ MODULES = {
     "moonbox.adapters.llamaindex": "LlamaIndex.",
     "moonbox.adapters.openai_agents": "The OpenAI Agents SDK.",
     "moonbox.adapters.pydantic_ai": "Pydantic AI.",
-    "moonbox.adapters.pydantic_ai_capability": "Pydantic AI's capability.",
     "moonbox.adapters.smolagents": "smolagents.",
 }
 _LONGEST = 110

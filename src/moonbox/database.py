@@ -100,17 +100,8 @@ class Database:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The writing connection, in one transaction that is undone when the block raises."""
         self._check_writable()
-        with self._plain_errors(), self._write_lock:
-            db = self._own_writer()
-            # IMMEDIATE: the write lock is taken before anything is read, so that waiting for it cannot fail half-way.
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+        with self._plain_errors(), self._write_lock, _transaction(self._own_writer()) as db:
+            yield db
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Execute one statement, which is a transaction by itself; how many rows it has changed."""
@@ -360,6 +351,19 @@ def _closed_on_error(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    # IMMEDIATE: the write lock is taken before anything is read, so that waiting for it cannot fail half-way.
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
 def _is_empty(db: sqlite3.Connection) -> bool:
     return bool(db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,))
 
@@ -393,8 +397,7 @@ def _applied(db: sqlite3.Connection, schema: Schema) -> int | None:
 def _migrate(db: sqlite3.Connection, schema: Schema) -> None:
     if _applied(db, schema) == len(schema.migrations):
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(db):
         # Asked inside the transaction: another process may have been quicker.
         done = _applied(db, schema) or 0
         db.execute(f"PRAGMA application_id={schema.application_id}")
@@ -407,7 +410,3 @@ def _migrate(db: sqlite3.Connection, schema: Schema) -> None:
             row = (position, step.__name__)
             db.execute("INSERT OR IGNORE INTO migrations VALUES (?, ?, datetime('now'))", row)
         db.execute(f"PRAGMA user_version={len(schema.migrations)}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise

@@ -81,6 +81,14 @@ class Provider:
     error_mark: bool | None = None
     """What the model sees on results that are errors; None where the wire format has no word for it."""
     has_clients: bool = True
+    environment: Callable[[Wire], dict[str, str]] | None = None
+    """The variables from which the package makes a client, with the key `from-the-environment`."""
+    calls: Callable[[Any], list[Any]] = lambda answer: list(answer.choices[0].message.tool_calls)
+    """The package's own objects for the calls in an answer."""
+    result: Callable[[str, str], Any] = lambda id, text: {"role": "tool", "tool_call_id": id, "content": text}
+    """The package's own object for the result of the call with that id."""
+    empty: Callable[[], list[Any]] = list
+    """Answers without anything in them."""
 
 
 def forms_of(metafunc: pytest.Metafunc, forms: tuple[str, ...], *, every: bool) -> tuple[str, ...]:
@@ -379,6 +387,32 @@ class Conformance(Conversations):
                 agent.run("hi", model="loopback", client=self.provider.aclient(wire))
             with pytest.raises(UsageError, match=r"arun needs an asynchronous client, not .*; use run with this one"):
                 asyncio.run(agent.arun("hi", model="loopback", client=client))
+
+    def test_results_are_the_clients_own(self, agent: Any) -> None:
+        with serve(Scripted(SUM)) as wire, _opened(self.provider, wire) as client:
+            messages, request = agent.begin("hi", None, {"model": "loopback", **self.provider.options(wire)})
+            client = agent.default_client(awaited=False) if client is None else client
+            made = agent.send(client, agent.request_for(messages, request), awaited=False, stream=False)
+        [call] = self.provider.calls(made)
+        first, second = (self.provider.result(agent.read_call(call).id, text) for text in ("20", "40"))
+        assert agent.handle(call, conversation="a") == first
+        assert asyncio.run(agent.ahandle(call, conversation="b")) == first
+        assert agent.handle_all(made, conversation="a") == [second]
+        assert asyncio.run(agent.ahandle_all(made, conversation="b")) == [second]
+
+    def test_the_default_client_comes_from_the_environment(self, agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        if self.provider.environment is None:
+            pytest.skip("this package is not told of another server by the environment")
+        with serve(Scripted(Say("hi"), Say("hi"))) as wire:
+            for name, value in self.provider.environment(wire).items():
+                monkeypatch.setenv(name, value)
+            assert agent.run("hi", model="loopback").text == "hi"
+            assert asyncio.run(agent.arun("hi", model="loopback")).text == "hi"
+        assert len(wire.headers) == 2
+        assert all("from-the-environment" in str(headers) for headers in wire.headers)
+
+    def test_an_empty_answer_is_an_end(self, agent: Any) -> None:
+        assert [agent.turn(answer) for answer in self.provider.empty()] == [[]] * len(self.provider.empty())
 
     def test_wrong_options(self, agent: Any, mode: CodeMode) -> None:
         with pytest.raises(UsageError, match="max_turns must be a whole number of at least 1, not 0"):

@@ -56,14 +56,20 @@ def server(transform: Any, **options: Any) -> FastMCP:
     return made
 
 
-def execute(transform: Any, *scripts: str, **options: Any) -> list[Any]:
-    """The results of scripts, one after another through one client."""
+def talk(made: FastMCP, *calls: tuple[str, dict[str, Any]]) -> tuple[list[Any], list[Any]]:
+    """The tools that a client is shown, and the results of its calls, one after another."""
 
-    async def go() -> list[Any]:
-        async with Client(server(transform, **options)) as client:
-            return [await client.call_tool("execute", {"code": script}, raise_on_error=False) for script in scripts]
+    async def go() -> tuple[list[Any], list[Any]]:
+        async with Client(made) as client:
+            shown = list(await client.list_tools())
+            return shown, [await client.call_tool(name, given, raise_on_error=False) for name, given in calls]
 
     return asyncio.run(go())
+
+
+def execute(transform: Any, *scripts: str, **options: Any) -> list[Any]:
+    """The results of scripts, one after another through one client."""
+    return talk(server(transform, **options), *(("execute", {"code": script}) for script in scripts))[1]
 
 
 def text(result: Any) -> str:
@@ -71,11 +77,7 @@ def text(result: Any) -> str:
 
 
 def test_what_the_model_is_shown() -> None:
-    async def go() -> list[Any]:
-        async with Client(server(LuaCodeMode())) as client:
-            return list(await client.list_tools())
-
-    search, schema, run = asyncio.run(go())
+    search, schema, run = talk(server(LuaCodeMode()))[0]
     assert (search.name, schema.name, run.name) == ("search", "get_schema", "execute")
     assert run.description.startswith(
         "Runs a Lua 5.4 script in a sandbox and returns its value. "
@@ -99,17 +101,14 @@ def test_discover_then_execute() -> None:
         end
         return total
     """
-
-    async def go() -> Any:
-        async with Client(server(LuaCodeMode())) as client:
-            found = await client.call_tool("search", {"query": "what a shop has"})
-            read = await client.call_tool("get_schema", {"tools": ["items"]})
-            done = await client.call_tool("execute", {"code": script})
-            return text(found), text(read), done
-
-    found, read, done = asyncio.run(go())
-    assert "- items: What a shop has." in found
-    assert "`shop` (integer, required)" in read
+    calls = [
+        ("search", {"query": "what a shop has"}),
+        ("get_schema", {"tools": ["items"]}),
+        ("execute", {"code": script}),
+    ]
+    found, read, done = talk(server(LuaCodeMode()), *calls)[1]
+    assert "- items: What a shop has." in text(found)
+    assert "`shop` (integer, required)" in text(read)
     assert (text(done), done.is_error) == ("19.5", False)
 
 
@@ -141,14 +140,15 @@ def test_tools_by_either_way() -> None:
         "return tools.odd_name{}",
         "return call_tool('odd-name')",
         "return call_tool('odd-name', {})",
-        "return tools.items{shop = 2}[1].name",
+        "return tools.items{shop = 1}",
         "return parallel.map({1, 2, 3}, function(x) return tools.add{a = x, b = x} end)",
         "return docs.describe('items')",
         "return docs.call_tool",
     )
     wrapped = '{"result":"odd in shop"}'
     assert [text(result) for result in results[:5]] == ["10", '{"result":3}', "odd in shop", wrapped, wrapped]
-    assert [text(result) for result in results[5:7]] == ["tea", "[2,4,6]"]
+    assert json.loads(text(results[5])) == [{"name": "tea", "amount": 2.5}, {"name": "cake", "amount": 1.5}]
+    assert text(results[6]) == "[2,4,6]"
     assert "items(shop: integer) -> {name: string, amount: number}[]" in text(results[7])
     assert text(results[8]).startswith("call_tool(name, {key = value})")
 
@@ -228,15 +228,8 @@ def test_the_provider_in_fastmcps_own_code_mode() -> None:
 
 def test_options_of_fastmcps_code_mode() -> None:
     mode = LuaCodeMode(execute_tool_name="run_lua", discovery_tools=[ListTools()], max_tool_calls=2)
-
-    async def go() -> tuple[list[str], Any]:
-        async with Client(server(mode)) as client:
-            names = [tool.name for tool in await client.list_tools()]
-            code = "for i = 1, 5 do tools.add{a = i, b = i} end"
-            return names, await client.call_tool("run_lua", {"code": code}, raise_on_error=False)
-
-    names, done = asyncio.run(go())
-    assert names == ["list_tools", "run_lua"]
+    tools, [done] = talk(server(mode), ("run_lua", {"code": "for i = 1, 5 do tools.add{a = i, b = i} end"}))
+    assert [tool.name for tool in tools] == ["list_tools", "run_lua"]
     assert "Tool call limit exceeded: at most 2 call_tool() invocations are allowed per execute()." in text(done)
 
 
@@ -341,11 +334,6 @@ def test_wrong_options() -> None:
         MoonboxSandboxProvider(conversation="ada")  # type: ignore[arg-type]  # that is the point
 
 
-def test_results_are_json_in_the_end() -> None:
-    (result,) = execute(LuaCodeMode(), "return tools.items{shop = 1}")
-    assert json.loads(text(result)) == [{"name": "tea", "amount": 2.5}, {"name": "cake", "amount": 1.5}]
-
-
 PNG = Media(b"\x89PNG\r\n\x1a\npixels", name="chart.png")
 
 
@@ -389,11 +377,7 @@ def studio() -> FastMCP:
     ],
 )
 def test_media_of_the_servers_tools(script: str, says: str, kinds: list[str]) -> None:
-    async def go() -> Any:
-        async with Client(studio()) as client:
-            return await client.call_tool("execute", {"code": script}, raise_on_error=False)
-
-    result = asyncio.run(go())
+    [result] = talk(studio(), ("execute", {"code": script}))[1]
     first, *media = result.content
     assert not result.is_error and says in first.text, first.text
     assert PNG.base64 not in first.text

@@ -11,26 +11,11 @@ from langgraph.prebuilt import InjectedState
 from pydantic import create_model
 
 from moonbox.adapters.langchain import LangChain
+from tests.adapters import loops
 from tests.adapters.inside_langchain import model, run, thread
 from tests.adapters.loops import Hiding, Say, Scripted, Use, answers, serve
 
-
-@tool
-def double(x: int) -> int:
-    """Double it."""
-    return 2 * x
-
-
-@tool
-async def later(x: int) -> int:
-    """Double it, later."""
-    return 2 * x
-
-
-@tool
-def fail(x: int) -> int:
-    """Fail always."""
-    raise ValueError("no luck")
+double, later, fail = map(tool, (loops.double, loops.later, loops.fail))
 
 
 @tool

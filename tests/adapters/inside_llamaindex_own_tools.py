@@ -11,29 +11,9 @@ from llama_index.core.workflow import Context
 
 from moonbox.adapters.llamaindex import LlamaIndex
 from tests.adapters.inside_llamaindex import model
-from tests.adapters.loops import Hiding, awaited
+from tests.adapters.loops import Hiding, awaited, double, fail, guarded, later
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::moonbox")
-
-
-def double(x: int) -> int:
-    """Double it."""
-    return 2 * x
-
-
-async def later(x: int) -> int:
-    """Double it, later."""
-    return 2 * x
-
-
-def fail(x: int) -> int:
-    """Fail always."""
-    raise ValueError("no luck")
-
-
-def guarded(x: int) -> str:
-    """End the run."""
-    return f"guarded {x}"
 
 
 class TestTools(Hiding):

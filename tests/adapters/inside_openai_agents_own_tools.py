@@ -7,32 +7,12 @@ from typing import Any
 from agents import Agent, RunContextWrapper, WebSearchTool, function_tool
 
 from moonbox.adapters.openai_agents import OpenAIAgents
+from tests.adapters import loops
 from tests.adapters.inside_openai_agents import model, run
 from tests.adapters.loops import Hiding, Say, Scripted, Use, answers, serve
 
-
-@function_tool
-def double(x: int) -> int:
-    """Double it."""
-    return 2 * x
-
-
-@function_tool
-async def later(x: int) -> int:
-    """Double it, later."""
-    return 2 * x
-
-
-@function_tool
-def fail(x: int) -> int:
-    """Fail always."""
-    raise ValueError("no luck")
-
-
-@function_tool(is_enabled=lambda context, agent: True)
-def guarded(x: int) -> str:
-    """Not for all."""
-    return f"guarded {x}"
+double, later, fail = map(function_tool, (loops.double, loops.later, loops.fail))
+guarded = function_tool(loops.guarded, is_enabled=lambda context, agent: True)
 
 
 class TestTools(Hiding):

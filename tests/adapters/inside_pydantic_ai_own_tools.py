@@ -12,27 +12,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from moonbox.adapters.pydantic_ai import PydanticAI
 from tests.adapters.inside_pydantic_ai import model, run
-from tests.adapters.loops import Hiding, Say, Scripted, Use, answers, serve
-
-
-def double(x: int) -> int:
-    """Double it."""
-    return 2 * x
-
-
-async def later(x: int) -> int:
-    """Double it, later."""
-    return 2 * x
-
-
-def fail(x: int) -> int:
-    """Fail always."""
-    raise ValueError("no luck")
-
-
-def guarded(x: int) -> str:
-    """Ask first."""
-    return f"guarded {x}"
+from tests.adapters.loops import Hiding, Say, Scripted, Use, answers, double, fail, guarded, later, serve
 
 
 class TestCapability(Hiding):

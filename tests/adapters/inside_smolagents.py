@@ -15,6 +15,7 @@ from moonbox import Media, Tool, Toolbox, tool
 from moonbox.adapters.smolagents import Smolagents
 from moonbox.errors import ClosedError, ToolDefinitionError
 from tests.adapters.conformance import SUM, Say, Scripted, Use, serve
+from tests.adapters.loops import double, fail, guarded
 
 if TYPE_CHECKING:
     from moonbox import CodeMode, Sandbox
@@ -250,9 +251,9 @@ def test_media_are_described_and_images_shown_with_the_step(shows: bool) -> None
 
 def test_the_tools_of_an_agent_behind_code_mode() -> None:
     script = "local ok, problem = pcall(tools.fail, {x = 1}) return {tools.double{x = 21}, problem.message}"
-    own = [*map(smolagents_tool, (double, fail, left)), FinalAnswerTool()]
+    own = [*map(smolagents_tool, (double, fail, guarded)), FinalAnswerTool()]
     with (
-        Smolagents(leave_direct=["le*"]) as adapter,
+        Smolagents(leave_direct=["gu*"]) as adapter,
         serve(Scripted(Use("lua_repl", {"source_code": script}), final("Done."))) as wire,
     ):
         made = agent(adapter, wire, tools=adapter.hiding(own))
@@ -260,31 +261,4 @@ def test_the_tools_of_an_agent_behind_code_mode() -> None:
         with pytest.raises(ToolDefinitionError, match=r"Smolagents\(…\).hiding\(\[…\]\)"):
             Smolagents(own[:1])
     assert observed(made)[0] == '[42,"ValueError: no luck"]'
-    assert list(wire.seen[0].tools) == ["lua_repl", "left", "final_answer"]
-
-
-def double(x: int) -> int:
-    """Double it.
-
-    Args:
-        x: The number.
-    """
-    return 2 * x
-
-
-def fail(x: int) -> int:
-    """Fail always.
-
-    Args:
-        x: The number.
-    """
-    raise ValueError("no luck")
-
-
-def left(x: int) -> int:
-    """Stay.
-
-    Args:
-        x: The number.
-    """
-    return x
+    assert list(wire.seen[0].tools) == ["lua_repl", "guarded", "final_answer"]

@@ -33,6 +33,10 @@ __all__ = [
     "answers",
     "awaited",
     "closed_later",
+    "double",
+    "fail",
+    "guarded",
+    "later",
     "serve",
     "values_of",
 ]
@@ -164,8 +168,8 @@ class Loop(Conversations):
 class Hiding:
     """Code mode as a filter over tools that an agent has of its own. Inherit, and say what these are.
 
-    They are `double(x)`, `later(x)`, which is asynchronous where the framework has such, `fail(x)`, which raises
-    ValueError("no luck"), and `guarded(x)`, which the framework gives a reason to keep out of scripts.
+    They are made of the functions `double`, `later`, `fail` and `guarded`; the last one has a reason to be kept out of
+    scripts.
     """
 
     adapter: Callable[..., Any]
@@ -251,3 +255,38 @@ class Hiding:
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+# What an agent has of its own: plain functions, of which each framework makes tools
+
+
+def double(x: int) -> int:
+    """Double it.
+
+    Args:
+        x: The number.
+    """
+    return 2 * x
+
+
+async def later(x: int) -> int:
+    """Double it, later."""
+    return 2 * x
+
+
+def fail(x: int) -> int:
+    """Fail always.
+
+    Args:
+        x: The number.
+    """
+    raise ValueError("no luck")
+
+
+def guarded(x: int) -> str:
+    """Stay with the agent.
+
+    Args:
+        x: The number.
+    """
+    return f"guarded {x}"

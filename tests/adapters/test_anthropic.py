@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import anthropic
-    from anthropic.types import MessageParam, ToolUseBlock
+    from anthropic.types import MessageParam
 
     from moonbox import CodeMode
 else:
@@ -43,19 +42,16 @@ def served(*turns: Any) -> Iterator[tuple[Any, anthropic.Anthropic]]:
 
 
 class TestMessages(Conformance):
-    provider = Provider(AnthropicMessages, client, aclient, error_mark=True)
-
-
-def test_results_are_the_clients_own(mode: CodeMode) -> None:
-    agent = AnthropicMessages(mode)
-    with served([SUM, Use("lua_repl", {"source_code": "error('no')"})]) as (_, opened):
-        made = opened.messages.create(model="loopback", max_tokens=100, messages=HELLO, tools=agent.tools)
-    calls: list[ToolUseBlock] = [block for block in made.content if block.type == "tool_use"]
-    expected = {"type": "tool_result", "tool_use_id": "toolu_1_0", "content": "20"}
-    assert agent.handle(calls[0], conversation="a") == expected
-    assert asyncio.run(agent.ahandle(calls[0], conversation="b")) == expected
-    assert agent.handle(calls[1], conversation="a")["is_error"] is True
-    assert [result["tool_use_id"] for result in agent.handle_all(made, conversation="c")] == ["toolu_1_0", "toolu_1_1"]
+    provider = Provider(
+        AnthropicMessages,
+        client,
+        aclient,
+        error_mark=True,
+        environment=lambda wire: {"ANTHROPIC_BASE_URL": wire.url, "ANTHROPIC_API_KEY": "from-the-environment"},
+        calls=lambda answer: [block for block in answer.content if block.type == "tool_use"],
+        result=lambda id, text: {"type": "tool_result", "tool_use_id": id, "content": text},
+        empty=lambda: [{"role": "assistant", "content": [], "stop_reason": "max_tokens"}],
+    )
 
 
 def test_collect_makes_the_clients_own_message(mode: CodeMode) -> None:
@@ -126,21 +122,10 @@ def test_system_blocks_and_max_tokens(mode: CodeMode) -> None:
     assert [seen.body["max_tokens"] for seen in wire.seen] == [77, 8192]
 
 
-def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
+def test_an_empty_answer_ends_a_run(mode: CodeMode) -> None:
     with served(SUM, Say("")) as (_, opened):
         done = AnthropicMessages(mode).run("hi", model="loopback", client=opened)
     assert (done.text, done.finished, done.messages[-1]["role"]) == ("", True, "user")
-    cut: Any = {"role": "assistant", "content": [], "stop_reason": "max_tokens"}
-    assert AnthropicMessages(mode).turn(cut) == []
-
-
-def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serve(Scripted(Say("hi"), Say("hi"))) as wire:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", wire.url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "from-the-environment")
-        assert AnthropicMessages(mode).run("hi", model="loopback").text == "hi"
-        assert asyncio.run(AnthropicMessages(mode).arun("hi", model="loopback")).text == "hi"
-    assert all("from-the-environment" in str(headers) for headers in wire.headers)
 
 
 def test_malformed_input_is_answered(mode: CodeMode) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -37,23 +36,29 @@ def served(*turns: Any) -> Iterator[tuple[Any, genai.Client]]:
         yield wire, opened
 
 
+REASONS = ("STOP", "MAX_TOKENS")
+
+
+def ended(reason: str) -> dict[str, Any]:
+    return {"content": {"role": "model"}, "finish_reason": reason}
+
+
 class TestGenerateContent(Conformance):
-    provider = Provider(GoogleGenAI, client, client, error_mark=True, has_clients=False)
-
-
-def test_results_are_the_clients_own(mode: CodeMode) -> None:
-    agent = GoogleGenAI(mode)
-    with served([SUM, Use("lua_repl", {"source_code": "error('no')"})]) as (_, opened):
-        config = types.GenerateContentConfig(tools=list(agent.tools))
-        made = opened.models.generate_content(model="loopback", contents="hi", config=config)
-    first, second = made.function_calls or []
-    part = agent.handle(first, conversation="a")
-    assert part == types.Part(
-        function_response=types.FunctionResponse(id="fn_1_0", name="lua_repl", response={"output": "20"})
+    provider = Provider(
+        GoogleGenAI,
+        client,
+        client,
+        error_mark=True,
+        has_clients=False,
+        calls=lambda answer: answer.function_calls,
+        result=lambda id, text: types.Part(
+            function_response=types.FunctionResponse(id=id, name="lua_repl", response={"output": text})
+        ),
+        empty=lambda: [
+            types.GenerateContentResponse.model_validate(answer)
+            for answer in ({}, {"candidates": [{}]}, *({"candidates": [ended(reason)]} for reason in REASONS))
+        ],
     )
-    assert asyncio.run(agent.ahandle(first, conversation="b")) == part
-    failed = agent.handle(second, conversation="a").function_response
-    assert failed is not None and list(failed.response or ()) == ["error"]
 
 
 def test_a_chat_of_the_client(mode: CodeMode) -> None:
@@ -157,11 +162,3 @@ def test_streamed_arguments_are_put_together(mode: CodeMode) -> None:
     assert answered is not None and answered.response == {"output": "42"}
     with pytest.raises(MoonboxError, match="the stream ended before the answer was complete"):
         agent.collect(chunks[:3])
-
-
-def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
-    finished = {"content": {"role": "model"}, "finish_reason": "STOP"}
-    cut = {"content": {"role": "model"}, "finish_reason": "MAX_TOKENS"}
-    answers: list[dict[str, Any]] = [{}, {"candidates": [{}]}, {"candidates": [finished]}, {"candidates": [cut]}]
-    for answer in answers:
-        assert GoogleGenAI(mode).turn(types.GenerateContentResponse.model_validate(answer)) == []

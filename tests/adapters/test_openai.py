@@ -37,6 +37,10 @@ def aclient(wire: Any) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=f"{wire.url}/v1", api_key="loopback", max_retries=0, http_client=http)
 
 
+def environment(wire: Any) -> dict[str, str]:
+    return {"OPENAI_BASE_URL": f"{wire.url}/v1", "OPENAI_API_KEY": "from-the-environment"}
+
+
 @contextlib.contextmanager
 def served(*turns: Any, **options: Any) -> Iterator[tuple[Any, openai.OpenAI]]:
     with serve(Scripted(*turns), **options) as wire, client(wire) as opened:
@@ -44,11 +48,30 @@ def served(*turns: Any, **options: Any) -> Iterator[tuple[Any, openai.OpenAI]]:
 
 
 class TestChat(Conformance):
-    provider = Provider(OpenAIChat, client, aclient)
+    provider = Provider(
+        OpenAIChat,
+        client,
+        aclient,
+        environment=environment,
+        empty=lambda: [
+            chat_types.ChatCompletion.construct(choices=[]),
+            chat_types.ChatCompletion.construct(choices=[{"message": {}}]),
+        ],
+    )
 
 
 class TestResponses(Conformance):
-    provider = Provider(OpenAIResponses, client, aclient)
+    provider = Provider(
+        OpenAIResponses,
+        client,
+        aclient,
+        environment=environment,
+        calls=lambda answer: [item for item in answer.output if item.type == "function_call"],
+        result=lambda id, text: {"type": "function_call_output", "call_id": id, "output": text},
+        empty=lambda: [
+            response_types.Response.construct(output=[], status=status) for status in ("completed", "incomplete")
+        ],
+    )
 
 
 @pytest.mark.parametrize("adapter", [OpenAIChat, OpenAIResponses])
@@ -112,31 +135,6 @@ def test_a_freeform_tool_takes_the_script_as_it_is(adapter: Any, mode: CodeMode,
     assert wire.seen[0].tools["lua_repl"]["parameters"] is None
     assert wire.seen[0].tools["lua_repl"]["description"] == mode.description
     assert wire.seen[0].tools["delete_file"]["parameters"] is not None
-
-
-def test_chat_results_are_the_clients_own(mode: CodeMode) -> None:
-    agent = OpenAIChat(mode)
-    with served(SUM) as (_, opened):
-        made = opened.chat.completions.create(
-            model="loopback", messages=[{"role": "user", "content": "hi"}], tools=agent.tools
-        )
-    assert made.choices[0].message.tool_calls is not None
-    call = made.choices[0].message.tool_calls[0]
-    expected = {"role": "tool", "tool_call_id": "call_1_0", "content": "20"}
-    assert agent.handle(call, conversation="a") == expected
-    assert agent.handle(call.model_dump(), conversation="b") == expected  # type: ignore[arg-type]
-    assert asyncio.run(agent.ahandle(call, conversation="c")) == expected
-    assert agent.handle_all(made, conversation="a") == [{**expected, "content": "40"}]
-
-
-def test_responses_results_are_the_clients_own(mode: CodeMode) -> None:
-    agent = OpenAIResponses(mode)
-    with served(SUM) as (_, opened):
-        made = opened.responses.create(model="loopback", input="hi", tools=agent.tools)
-    call: Any = made.output[1]
-    expected = {"type": "function_call_output", "call_id": "call_1_0", "output": "20"}
-    assert agent.handle(call, conversation="a") == expected
-    assert asyncio.run(agent.ahandle(call, conversation="b")) == expected
 
 
 def test_responses_with_what_the_server_keeps(mode: CodeMode) -> None:
@@ -220,17 +218,6 @@ def test_a_server_that_takes_only_short_descriptions(box: Sandbox) -> None:
             assert f"{head}\n{rest.removeprefix('The script.')}".replace("\n\n", "\n") == (agent.mode.description)
 
 
-def test_the_default_client_comes_from_the_environment(mode: CodeMode, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serve(Scripted(*[Say("hi")] * 4)) as wire:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{wire.url}/v1")
-        monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
-        adapters: tuple[Any, ...] = (OpenAIChat, OpenAIResponses)
-        for adapter in adapters:
-            assert adapter(mode).run("hi", model="loopback").text == "hi"
-            assert asyncio.run(adapter(mode).arun("hi", model="loopback")).text == "hi"
-    assert {headers["authorization"] for headers in wire.headers} == {"Bearer from-the-environment"}
-
-
 def test_tools_and_system_messages_of_ones_own(mode: CodeMode) -> None:
     own: Any = {"type": "function", "function": {"name": "mine", "parameters": {"type": "object", "properties": {}}}}
     with served(Use("mine"), Say("ok")) as (wire, opened):
@@ -304,16 +291,6 @@ def test_what_servers_add_to_a_message_goes_back_to_them(mode: CodeMode) -> None
     said: Any = OpenAIChat(mode).turn(answer)[0]
     assert said["reasoning_content"] == "Hm."
     assert said["tool_calls"][0]["extra_content"] == extra
-
-
-def test_an_empty_answer_is_an_end(mode: CodeMode) -> None:
-    for answer in (
-        chat_types.ChatCompletion.construct(choices=[]),
-        chat_types.ChatCompletion.construct(choices=[{"message": {}}]),
-    ):
-        assert OpenAIChat(mode).turn(answer) == []
-    for status in ("completed", "incomplete"):
-        assert OpenAIResponses(mode).turn(response_types.Response.construct(output=[], status=status)) == []
 
 
 def test_the_outcome_counts_tokens_and_reads_well(mode: CodeMode) -> None:

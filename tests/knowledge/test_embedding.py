@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def embedder(site: Site) -> Iterator[Callable[..., tuple[OpenAIEmbedder, list[float]]]]:
+    site.pages["/v1/embeddings"] = answer_embeddings  # in reverse order
     made: list[OpenAIEmbedder] = []
 
     def make(**more: Any) -> tuple[OpenAIEmbedder, list[float]]:
@@ -46,7 +47,6 @@ def sent(site: Site) -> list[dict[str, Any]]:
 
 
 def test_the_wire_format(site: Site, monkeypatch: pytest.MonkeyPatch, embedder: Make) -> None:
-    site.pages["/v1/embeddings"] = answer_embeddings
     monkeypatch.setenv("MY_KEY", "sk-secret")
     made, _ = embedder(key_env="MY_KEY", dimensions=16, query_prefix="query: ", document_prefix="text: ")
     assert isinstance(made, Embedder)
@@ -64,7 +64,6 @@ def test_the_wire_format(site: Site, monkeypatch: pytest.MonkeyPatch, embedder: 
 
 
 def test_texts_go_in_batches_and_come_back_in_order(site: Site, embedder: Make) -> None:
-    site.pages["/v1/embeddings"] = answer_embeddings  # answers in reverse order
     made, _ = embedder(batch=3)
     texts = [f"text {number}" for number in range(8)]
     assert made.embed(texts, "document") == [vector_of(text) for text in texts]
@@ -73,7 +72,6 @@ def test_texts_go_in_batches_and_come_back_in_order(site: Site, embedder: Make) 
 
 
 def test_one_connection_serves_many_requests(site: Site, embedder: Make) -> None:
-    site.pages["/v1/embeddings"] = answer_embeddings
     made, _ = embedder()
     made.embed(["a"], "query")
     made.embed(["b"], "query")

@@ -284,4 +284,4 @@ def test_exclusions_win_and_spare_whole_folders() -> None:
 @pytest.mark.parametrize("glob", ["", " ", "/etc/passwd", "[z-a]", "[a", "!keep", "#note", "{a,b}" * 5])
 def test_invalid_globs(glob: str) -> None:
     with pytest.raises(ConfigError, match=r"^(invalid glob|a glob must be a path inside the source, not) "):
-        Globs((glob,)).check()
+        Globs((glob,))

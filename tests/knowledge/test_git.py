@@ -58,8 +58,20 @@ def repo(tmp_path: Path) -> Repo:
     return Repo(tmp_path / "repo")
 
 
+@pytest.fixture
+def one_file(repo: Repo) -> Repo:
+    repo.put("a.md", "text")
+    repo.commit()
+    return repo
+
+
 def scan(repo: Repo, known: dict[str, str] | None = None, **more: Any) -> list[Any]:
     return [one for one in Git(path=repo.path, **more).scan(known or {}) if not isinstance(one, Total)]
+
+
+def children() -> set[str]:
+    """The processes that this one has started, by what the kernel says."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
 def test_tracked_files_with_the_last_change_to_each(repo: Repo) -> None:
@@ -191,11 +203,9 @@ def test_a_repository_of_sha256(tmp_path: Path) -> None:
         ("HEAD:a.md", "unknown commit 'HEAD:a.md' in the repository"),
     ],
 )
-def test_refs_that_name_no_commit(repo: Repo, ref: str, message: str) -> None:
-    repo.put("a.md", "text")
-    repo.commit()
+def test_refs_that_name_no_commit(one_file: Repo, ref: str, message: str) -> None:
     with pytest.raises(KnowledgeError) as caught:
-        scan(repo, ref=ref)
+        scan(one_file, ref=ref)
     assert str(caught.value).startswith(message)
 
 
@@ -284,14 +294,13 @@ def test_no_processes_are_left(repo: Repo) -> None:
     for number in range(20):
         repo.put(f"{number}.md", "text")
     repo.commit()
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    before = set(children.read_text().split())  # other tests may have left a sandbox open
+    before = children()  # other tests may have left a sandbox open
     scanner = Git(path=repo.path).scan({})
     next(scanner)
     next(scanner)
-    assert set(children.read_text().split()) - before
+    assert children() - before
     scanner.close()  # type: ignore[attr-defined]  # it is a generator
-    assert not set(children.read_text().split()) - before
+    assert not children() - before
 
 
 def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,41 +358,34 @@ def test_the_report_says_what_was_left_out(
     "place", ["config", "HEAD", "packed-refs", "objects/info/alternates", "refs/heads/main", "shallow", "commondir"]
 )
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_special_files_in_a_repository(repo: Repo, monkeypatch: pytest.MonkeyPatch, place: str, kind: str) -> None:
+def test_special_files_in_a_repository(one_file: Repo, monkeypatch: pytest.MonkeyPatch, place: str, kind: str) -> None:
     """A pipe without a writer makes a reader wait for ever; a device may never end."""
-    repo.put("a.md", "text")
-    repo.commit()
     monkeypatch.setattr(git, "QUERY_SECONDS", 0.5)
-    path = repo.path / ".git" / place
+    path = one_file.path / ".git" / place
     path.unlink(missing_ok=True)
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    before = set(children.read_text().split())  # other tests may have left a sandbox open
+    before = children()  # other tests may have left a sandbox open
     os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
     try:
-        scanned = scan(repo)
+        scanned = scan(one_file)
     except KnowledgeError as error:
         assert re.search(r"is not a git repository|unknown commit|did not respond within 0.5 s", str(error))
     else:
         assert [one.source_id for one in scanned] == ["a.md"]
-    assert not set(children.read_text().split()) - before
+    assert not children() - before
 
 
 @pytest.mark.parametrize(
     "setting", ["include.path", "includeIf.gitdir:**.path", "core.excludesFile", "core.attributesFile"]
 )
-def test_a_pipe_that_the_configuration_names_is_not_opened(repo: Repo, tmp_path: Path, setting: str) -> None:
-    repo.put("a.md", "text")
-    repo.commit()
+def test_a_pipe_that_the_configuration_names_is_not_opened(one_file: Repo, tmp_path: Path, setting: str) -> None:
     os.mkfifo(tmp_path / "pipe")
-    repo.git("config", setting, str(tmp_path / "pipe"))
-    assert [one.source_id for one in scan(repo)] == ["a.md"]
+    one_file.git("config", setting, str(tmp_path / "pipe"))
+    assert [one.source_id for one in scan(one_file)] == ["a.md"]
 
 
-def test_a_history_that_takes_too_long(repo: Repo, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repo.put("a.md", "text")
-    repo.commit()
+def test_a_history_that_takes_too_long(one_file: Repo, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "HISTORY_SECONDS", 0.0)
-    with KnowledgeBase(store, sources={"repo": Git(path=repo.path)}) as base:
+    with KnowledgeBase(store, sources={"repo": Git(path=one_file.path)}) as base:
         report = base.sync("repo")
         assert (report.added, report.error) == (
             1,

@@ -72,11 +72,16 @@ def start(store: Path, folder: Path) -> Iterator[object]:
         process.communicate()
 
 
+def go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
 def test_two_processes_sync_the_same_source(start, store: Path, folder: Path) -> None:
     processes = [start(wait=250) for _ in range(2)]
     for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
+        go(process)
     ends = sorted(process.communicate()[0].splitlines()[-1] for process in processes)
     assert ends == ["done 0 400 400", "done 400 0 400"]
     check_index(store)
@@ -84,11 +89,9 @@ def test_two_processes_sync_the_same_source(start, store: Path, folder: Path) ->
 
 def test_the_second_is_refused_when_it_may_not_wait(start, store: Path) -> None:
     first, second = start("pauses", batch=200), start()
-    first.stdin.write("go\n")
-    first.stdin.flush()
+    go(first)
     assert first.stdout.readline() == "added 200\n"
-    second.stdin.write("go\n")
-    second.stdin.flush()
+    go(second)
     told = second.stdout.readline()
     assert told.startswith(f"busy the source 'docs' is being synchronised by process {first.pid} (since ")
     assert first.communicate()[0].splitlines()[-1] == "done 400 0 400"
@@ -97,8 +100,7 @@ def test_the_second_is_refused_when_it_may_not_wait(start, store: Path) -> None:
 @pytest.mark.parametrize("after", [1, 7, 23])
 def test_killed_in_the_middle(start, store: Path, folder: Path, after: int) -> None:
     process = start()
-    process.stdin.write("go\n")
-    process.stdin.flush()
+    go(process)
     for _ in range(after):
         assert process.stdout.readline().startswith("added ")
     process.kill()
@@ -117,8 +119,7 @@ def test_killed_in_the_middle(start, store: Path, folder: Path, after: int) -> N
 
 def test_readers_in_another_process_see_whole_documents(start, store: Path) -> None:
     process = start()
-    process.stdin.write("go\n")
-    process.stdin.flush()
+    go(process)
     with KnowledgeBase(store, read_only=True) as base:
         while process.stdout.readline().startswith("added "):
             for hit in base.search("shared", limit=3):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.errors import ConfigError, Denied
+from moonbox.errors import ConfigError
 from moonbox.knowledge import Failed, Item, KnowledgeBase, KnowledgeError, Skipped, Total
 from moonbox.knowledge.connectors import web
-from moonbox.knowledge.connectors.web import Web, WebOptions, read_sitemap
+from moonbox.knowledge.connectors.web import Web, read_sitemap
 from moonbox.net.addresses import NetError
 from moonbox.net.client import Response
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def scan(site: Site, *paths: str, known: dict[str, str] | None = None, **more: Any) -> list[Any]:
     urls = tuple(site.url + path for path in paths)
-    source = Web(WebOptions(**{"urls": urls, "allow_private": True, **more}))
+    source = Web(**{"urls": urls, "allow_private": True, **more})
     return [one for one in source.scan(known or {}) if not isinstance(one, Total)]
 
 
@@ -65,8 +65,8 @@ def test_only_changed_pages_are_sent_again(site: Site, store: Path) -> None:
     site.pages.update({"/tagged": tagged, "/dated": dated})
     site.put("/plain", "plain text", "text/plain")
     urls = tuple(site.url + path for path in ("/tagged", "/dated", "/plain"))
-    options = WebOptions(urls=urls, allow_private=True)
-    with KnowledgeBase(store, sources={"site": Web(options)}) as base:
+    source = Web(urls=urls, allow_private=True)
+    with KnowledgeBase(store, sources={"site": source}) as base:
         assert base.sync("site").added == 3
         assert base.sync("site").unchanged == 3
         assert len(base.search("text")) == 3
@@ -78,8 +78,8 @@ def test_only_changed_pages_are_sent_again(site: Site, store: Path) -> None:
 def test_what_becomes_of_pages_that_fail(site: Site, store: Path) -> None:
     for path in ("/a", "/b", "/c"):
         site.put(path, f"text of {path}", "text/plain")
-    options = WebOptions(urls=tuple(site.url + path for path in ("/a", "/b", "/c")), allow_private=True)
-    with KnowledgeBase(store, sources={"site": Web(options)}) as base:
+    source = Web(urls=tuple(site.url + path for path in ("/a", "/b", "/c")), allow_private=True)
+    with KnowledgeBase(store, sources={"site": source}) as base:
         base.sync("site")
         site.pages["/a"] = (500, {}, b"")
         site.pages["/b"] = (410, {}, b"")
@@ -121,7 +121,7 @@ def test_redirects_are_followed_and_checked(site: Site) -> None:
     ],
 )
 def test_private_addresses_are_refused(address: str) -> None:
-    source = Web(WebOptions(urls=(address,), robots=False))
+    source = Web(urls=(address,), robots=False)
     (failed,) = [one for one in source.scan({}) if not isinstance(one, Total)]
     assert isinstance(failed, Failed)
     assert failed.message.endswith(
@@ -218,8 +218,8 @@ def test_sitemaps_that_list_too_much(site: Site, monkeypatch: pytest.MonkeyPatch
 def test_a_sitemap_that_is_not_there_removes_nothing(site: Site, store: Path) -> None:
     site.put("/a", "text", "text/plain")
     site.put("/sitemap.xml", sitemap(f"{site.url}/a"))
-    options = WebOptions(sitemaps=(f"{site.url}/sitemap.xml",), allow_private=True)
-    with KnowledgeBase(store, sources={"site": Web(options)}) as base:
+    source = Web(sitemaps=(f"{site.url}/sitemap.xml",), allow_private=True)
+    with KnowledgeBase(store, sources={"site": source}) as base:
         assert base.sync("site").added == 1
         del site.pages["/sitemap.xml"]
         report = base.sync("site")
@@ -253,23 +253,6 @@ def test_no_credentials_or_cookies_are_sent(site: Site) -> None:
         assert headers["user-agent"].startswith("moonbox/")
 
 
-def test_pages_come_from_whatever_fetches_them() -> None:
-    asked = []
-
-    def fetch(url: str, headers: Mapping[str, str]) -> Response:
-        asked.append((url, dict(headers)))
-        if url.endswith("/no"):
-            raise Denied("not granted")
-        return Response(url, 200, {"content-type": "text/plain"}, b"text")
-
-    known = {"http://x.org/a": '["v1", null]'}
-    source = Web(WebOptions(urls=("http://x.org/a", "http://x.org/no"), robots=False, concurrency=1), fetch=fetch)
-    _, item, failed = source.scan(known)
-    assert isinstance(item, Item)
-    assert failed == Failed("http://x.org/no", "not granted")
-    assert asked == [("http://x.org/a", {"if-none-match": "v1"}), ("http://x.org/no", {})]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -282,5 +265,5 @@ def test_pages_come_from_whatever_fetches_them() -> None:
 )
 def test_options_that_are_wrong(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        WebOptions(**options)
+        Web(**options)
     assert str(caught.value) == message

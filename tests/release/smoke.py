@@ -48,10 +48,6 @@ def main() -> None:
         "languages/rhai/compiler/compile.lua",
         "languages/rhai/runtime/core.lua",
         "languages/lua/docs.toml",
-    ):
-        assert package.joinpath(*name.split("/")).is_file(), name
-    for name in (
-        "languages/lua/docs.toml",
         "languages/lua/texts.toml",
         "languages/rhai/texts.toml",
         "scripts/files/tool.lua",

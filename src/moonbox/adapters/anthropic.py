@@ -86,9 +86,7 @@ class AnthropicMessages(_Base):
             prompt: Any = [*system, {"type": "text", "text": addition}] if addition else list(system)
         else:
             prompt = "\n\n".join(part for part in (system, addition) if part)
-        tools = [*self.tools, *request.get("tools", ())]
-        more = {key: value for key, value in (("system", prompt), ("tools", tools)) if value}
-        return history, {"max_tokens": _MAX_TOKENS, **request, **more}
+        return history, {"max_tokens": _MAX_TOKENS, **self._with_tools(request, system=prompt)}
 
     def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "messages": messages}
@@ -121,7 +119,6 @@ class _MessageCollector:
     def __init__(self) -> None:
         self._message: dict[str, Any] | None = None
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._json: dict[int, str] = {}
 
     def add(self, chunk: Any) -> str:
         event = as_dict(chunk)
@@ -143,27 +140,28 @@ class _MessageCollector:
 
         if self._message is None or self._message.get("stop_reason") is None:
             raise MoonboxError("the stream ended before the message was complete")
-        for index, text in self._json.items():
-            if text:
-                self._blocks[index]["input"] = _read(text)
         content = [self._blocks[index] for index in sorted(self._blocks)]
+        for block in content:
+            if text := block.pop("partial_json", ""):
+                block["input"] = _read(text)
         return Message.construct(**{**self._message, "content": content})
 
     def _more(self, index: int, delta: dict[str, Any]) -> str:
-        block = self._blocks[index]
-        match delta.get("type"):
-            case "text_delta":
-                block["text"] = (block.get("text") or "") + delta["text"]
-                return str(delta["text"])
-            case "input_json_delta":
-                self._json[index] = self._json.get(index, "") + delta["partial_json"]
-            case "thinking_delta":
-                block["thinking"] = (block.get("thinking") or "") + delta["thinking"]
-            case "signature_delta":
-                block["signature"] = delta["signature"]
-            case "citations_delta":
-                block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
-        return ""
+        block, kind = self._blocks[index], delta.get("type")
+        if kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        elif key := _PIECES.get(kind):
+            block[key] = (block.get(key) or "") + delta[key]
+        return str(delta["text"]) if kind == "text_delta" else ""
+
+
+_PIECES: dict[Any, str] = {
+    "text_delta": "text",
+    "input_json_delta": "partial_json",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+}
+"""What each kind of delta adds text to."""
 
 
 def _read(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What all adapters share: the code mode behind them, answers to a model's calls, conversations and their outcomes."""
+"""What all adapters share: the code mode behind them, an agent's own tools, conversations, and answers to calls."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ import asyncio
 import contextlib
 import contextvars
 import importlib
+import json
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from moonbox.adapters.agent_tools import AgentTools, Shown
 from moonbox.codemode.mode import CodeMode, Reply
-from moonbox.errors import MissingExtra, UsageError
+from moonbox.codemode.sessions import Sessions
+from moonbox.errors import MissingExtra, ToolDefinitionError, ToolError, UsageError
 from moonbox.sandbox.sandbox import Sandbox
-from moonbox.wording import counted
+from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from moonbox.media import Media
+    from moonbox.tools.tool import Tool
 
 ContextT = TypeVar("ContextT")
+_MOST_SETS = 50
+_running: ContextVar[Mapping[str, Tool]] = ContextVar("moonbox_agent_tools")
+"""The agent's own tools in the call that runs the script: another agent, or another request, may have others."""
 _MOST_THREADS = 8
 _CUT = (
     "error: your answer ended at its token limit in the middle of this call, so it was not run; "
@@ -40,20 +47,16 @@ class Adapter:
     """
 
     def __init__(self, source: Any = (), **settings: Any) -> None:
-        self._own_box: Sandbox | None = None
-        self._own_mode: CodeMode | None = None
+        self._own = contextlib.ExitStack()
         if isinstance(source, CodeMode):
             if settings:
                 raise UsageError(f"{next(iter(settings))} is a setting of the CodeMode; pass it there")
             self.mode = source
             return
-        if not isinstance(source, Sandbox):
-            source = self._own_box = Sandbox(source)
-        try:
-            self.mode = self._own_mode = CodeMode(source, can_pause=False, **settings)
-        except BaseException:
-            self.close()
-            raise
+        with contextlib.ExitStack() as own:
+            box = source if isinstance(source, Sandbox) else own.enter_context(Sandbox(source))
+            self.mode = own.enter_context(CodeMode(box, can_pause=False, **settings))
+            self._own = own.pop_all()
 
     @property
     def system_prompt(self) -> str:
@@ -62,10 +65,7 @@ class Adapter:
 
     def close(self) -> None:
         """End what the adapter made itself."""
-        if self._own_mode is not None:
-            self._own_mode.close()
-        if self._own_box is not None:
-            self._own_box.close()
+        self._own.close()
 
     def __enter__(self) -> Self:
         return self
@@ -131,10 +131,117 @@ class FrameworkAdapter(Adapter, Generic[ContextT]):
         with self.conversation_key(conversation) as key, shown.running() as mode:
             return mode.reply(name, arguments, conversation=key)
 
-    async def aanswer(self, shown: Shown, name: str, arguments: Any, conversation: str | None) -> Reply:
+    async def aanswer(
+        self, shown: Shown, name: str, arguments: Any, conversation: str | None, *, cut: bool = False
+    ) -> Reply:
         """The same, awaited."""
         with self.conversation_key(conversation) as key, shown.running() as mode:
-            return await mode.areply(name, arguments, conversation=key)
+            return await aanswer(mode, ModelCall("", name, arguments, cut), key)
+
+
+# The tools that an agent has of its own
+
+
+class AgentTools:
+    """Code mode for whatever tools an agent brings: one CodeMode for each set of them, made at its first use.
+
+    `leave_direct` are names, or patterns such as `send_*`, of tools that scripts must not reach.
+    """
+
+    def __init__(self, mode: CodeMode, leave_direct: Collection[str] = ()) -> None:
+        self._mode = mode
+        self._leave_direct = (leave_direct,) if isinstance(leave_direct, str) else tuple(leave_direct)
+        self._modes: Sessions[CodeMode] = Sessions(lambda _: None, most=_MOST_SETS, idle_seconds=None)
+
+    def shown(self, tools: Iterable[Any], convert: Callable[[Any], Tool | None]) -> Shown:
+        """What the model of an agent with these tools is shown.
+
+        `convert` makes a Tool of the framework's own; a tool for which it gives None, or raises ToolDefinitionError,
+        stays the agent's, and so does one whose name is taken.
+        """
+        taken = {self._mode.tool_name, *self._mode.sandbox.toolbox.paths()}
+        own: dict[str, Tool] = {}
+        for item in tools:
+            with contextlib.suppress(ToolDefinitionError):
+                tool = convert(item)
+                if tool is not None and tool.path not in taken and not self._is_left(tool.path):
+                    own[tool.path] = tool
+        if not own:
+            return Shown(self._mode, own)
+        key = json.dumps([_described(tool) for tool in own.values()])
+        routed = [_routed(tool) for tool in own.values()]
+        return Shown(self._modes.open(key, lambda: self._mode.with_tools(routed)), own)
+
+    def hiding(self, name: str) -> CodeMode:
+        """A CodeMode in which only scripts reach a tool of this name, for the answer to a direct call of it."""
+        modes = [mode for mode in self._modes.values() if any(tool.path == name for tool in mode.hidden_tools)]
+        return modes[-1] if modes else self._mode
+
+    def _is_left(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self._leave_direct)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A CodeMode with an agent's own tools, and these tools."""
+
+    mode: CodeMode
+    own: Mapping[str, Tool]
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The names of the agent's own tools that only scripts call."""
+        reached = {tool.path for tool in self.mode.hidden_tools} - {tool.path for tool in self.mode.direct_tools}
+        return frozenset(self.own.keys() & reached)
+
+    def functions(self) -> list[dict[str, Any]]:
+        """The name, description and parameters of each tool besides the agent's own, as every provider accepts them."""
+        functions = [definition["function"] for definition in self.mode.definitions("openai")]
+        return [function for function in functions if function["name"] not in self.own]
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[CodeMode]:
+        """Around the answer to a call: its script calls these very tools."""
+        with during(_running, self.own):
+            yield self.mode
+
+
+@contextlib.contextmanager
+def during(variable: ContextVar[ContextT], value: ContextT) -> Iterator[None]:
+    """A context variable has this value inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def _described(tool: Tool) -> list[Any]:
+    parts = {name: part for name, part in fingerprint(tool).items() if name != "code"}
+    return [tool.path, parts, tool.policy, tool.is_async, tool.timeout, tool.max_concurrency]
+
+
+def _routed(tool: Tool) -> Tool:
+    """The tool with a function that calls the agent's tool of this name in the call that is under way."""
+    name = tool.path
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _current(name).call(*args, **kwargs)
+
+    async def acall(*args: Any, **kwargs: Any) -> Any:
+        return await _current(name).call(*args, **kwargs)
+
+    return tool.with_(call=acall if tool.is_async else call)
+
+
+def _current(name: str) -> Tool:
+    tool = _running.get({}).get(name)
+    if tool is None:
+        raise ToolError(f"the agent does not have the tool '{name}' now", code="unknown_tool", tool=name)
+    return tool
+
+
+# Conversations
 
 
 def new_conversation(kind: str) -> str:
@@ -164,6 +271,14 @@ class ModelCall:
     """The provider's own object, for what its result must repeat."""
 
 
+def is_json_object(text: str) -> bool:
+    """Whether any server reads the arguments of an earlier call: many refuse a history that is not JSON."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def cut_off(calls: list[ModelCall], cut: bool) -> list[ModelCall]:
     """The calls of an answer, of which the last was cut off if the answer was."""
     return [*calls[:-1], replace(calls[-1], cut=True)] if calls and cut else calls
@@ -181,40 +296,29 @@ async def aanswer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:
 
 def answer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:
     """The replies to calls of one answer, in order: scripts one after another, other tools at the same time."""
-    lanes = _lanes(mode, calls)
+    if len(calls) == 1:
+        return [answer(mode, calls[0], conversation)]
+    with ThreadPoolExecutor(_MOST_THREADS, "moonbox-calls") as threads:
 
-    def drive(lane: list[int]) -> list[Reply]:
-        return [answer(mode, calls[index], conversation) for index in lane]
+        def begun(call: ModelCall) -> Future[Reply] | None:
+            if call.name == mode.tool_name:
+                return None
+            return threads.submit(contextvars.copy_context().run, answer, mode, call, conversation)
 
-    if len(lanes) <= 1:
-        return [reply for lane in lanes for reply in drive(lane)]
-    with ThreadPoolExecutor(min(len(lanes), _MOST_THREADS), "moonbox-calls") as threads:
-        waiting = [threads.submit(contextvars.copy_context().run, drive, lane) for lane in lanes]
-        return _in_order(lanes, [future.result() for future in waiting])
+        waiting = [begun(call) for call in calls]
+        scripts = iter([answer(mode, call, conversation) for call in calls if call.name == mode.tool_name])
+        return [next(scripts) if future is None else future.result() for future in waiting]
 
 
 async def aanswer_all(mode: CodeMode, calls: Sequence[ModelCall], conversation: str) -> list[Reply]:
     """The same, awaited."""
-    lanes = _lanes(mode, calls)
+    scripts = asyncio.Lock()  # first come, first served
 
-    async def drive(lane: list[int]) -> list[Reply]:
-        return [await aanswer(mode, calls[index], conversation) for index in lane]
+    async def one(call: ModelCall) -> Reply:
+        async with scripts if call.name == mode.tool_name else contextlib.nullcontext():
+            return await aanswer(mode, call, conversation)
 
-    return _in_order(lanes, await asyncio.gather(*(drive(lane) for lane in lanes)))
-
-
-def _lanes(mode: CodeMode, calls: Sequence[ModelCall]) -> list[list[int]]:
-    """Which calls may run together: scripts share their state and follow each other, other calls are independent."""
-    scripts = [index for index, call in enumerate(calls) if call.name == mode.tool_name]
-    others = [[index] for index in range(len(calls)) if index not in scripts]
-    return [scripts, *others] if scripts else others
-
-
-def _in_order(lanes: list[list[int]], replies: Sequence[list[Reply]]) -> list[Reply]:
-    placed: dict[int, Reply] = {}
-    for lane, done in zip(lanes, replies, strict=True):
-        placed.update(zip(lane, done, strict=True))
-    return [placed[index] for index in sorted(placed)]
+    return await asyncio.gather(*map(one, calls))
 
 
 # Media
@@ -251,10 +355,6 @@ def imported_from(package: str, *, extra: str) -> Iterator[None]:
         if isinstance(problem, MissingExtra) or (problem.name or "").startswith("moonbox"):
             raise
         raise MissingExtra(package, extra, f"moonbox.adapters.{extra.replace('-', '_')}") from problem
-
-
-ResponseT = TypeVar("ResponseT")
-MessageT = TypeVar("MessageT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,28 +396,3 @@ def _part(value: Any, name: str) -> Any:
 def _sum(usage: Any, names: tuple[str, ...]) -> int:
     counts = [_part(usage, name) for name in names]
     return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Outcome(Generic[ResponseT, MessageT]):
-    """How a conversation with the model ended."""
-
-    text: str
-    """What the model said last."""
-    response: ResponseT
-    """Its last answer."""
-    messages: list[MessageT]
-    """The whole conversation, ready to be continued."""
-    replies: tuple[Reply, ...]
-    """Every answer to a call, with the Run behind it."""
-    finished: bool
-    """False when `max_turns` were used up while the model still called tools."""
-    tokens: Tokens = Tokens()
-    """What the model read and wrote, over all turns."""
-
-    def __repr__(self) -> str:
-        text = self.text if len(self.text) <= 60 else self.text[:59] + "…"
-        state = "finished" if self.finished else "not finished"
-        failed = sum(reply.is_error for reply in self.replies)
-        replies = counted(len(self.replies), "reply", "replies") + (f" ({failed} failed)" if failed else "")
-        return f"<Outcome {text!r}, {state}, {replies}, {self.tokens.input:,} + {self.tokens.output:,} tokens>"

@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.base import ModelCall, as_messages, cut_off, media_title
+from moonbox.adapters.base import ModelCall, as_messages, cut_off, is_json_object, media_title
 from moonbox.adapters.loop import CallT, MessageT, ModelAdapter, ResponseT, ResultT, ToolT
 from moonbox.codemode.definitions import parse_arguments, portable_value
 
@@ -78,9 +78,7 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
         return message.get("content") or message.get("refusal") or ""
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        history = with_system(as_messages(messages), system, self.system_prompt)
-        tools = [*self.tools, *request.get("tools", ())]
-        return history, {**request, **({"tools": tools} if tools else {})}
+        return with_system(as_messages(messages), system, self.system_prompt), self._with_tools(request)
 
     def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "messages": messages}
@@ -108,9 +106,7 @@ class ChatCollector:
             return ""
         self._reason = choice.get("finish_reason") or self._reason
         delta = choice.get("delta") or {}
-        for key, value in delta.items():
-            if key not in ("tool_calls", "role") and value is not None:
-                self._message[key] = _joined(self._message.get(key), value)
+        _add(self._message, {key: value for key, value in delta.items() if key not in ("tool_calls", "role")})
         for part in delta.get("tool_calls") or ():
             self._add_call(part)
         return delta.get("content") or ""
@@ -130,17 +126,23 @@ class ChatCollector:
         if place is None or (part.get("id") and self._calls[place].get("id") not in (None, part["id"])):
             place = self._places[index] = len(self._calls)  # some servers give every call the same index
             self._calls.append({})
-        call = self._calls[place]
-        for key, value in part.items():
-            if key in ("function", "custom") and isinstance(value, dict):
-                inner = call.setdefault(key, {})
-                for name, text in value.items():
-                    if name == "name":
-                        inner[name] = text or inner.get(name, "")
-                    elif text is not None:
-                        inner[name] = _joined(inner.get(name), text)
-            elif key != "index" and value is not None:
-                call[key] = value
+        _add(self._calls[place], {key: value for key, value in part.items() if key != "index"})
+
+
+def _add(whole: dict[str, Any], delta: dict[str, Any]) -> None:
+    """Add what a delta has to what there is: text to text, except what comes whole, perhaps again and again."""
+    for key, value in delta.items():
+        before = whole.get(key)
+        if isinstance(value, dict):
+            whole[key] = dict(before or {})
+            _add(whole[key], value)
+        elif isinstance(value, str) and isinstance(before, str):
+            whole[key] = value or before if key in _WHOLE else before + value
+        elif value is not None:
+            whole[key] = value
+
+
+_WHOLE = ("id", "type", "name")
 
 
 def _chat_part(medium: Media) -> dict[str, Any] | None:
@@ -201,17 +203,6 @@ def _rewritten(text: Any) -> str:
     given = parse_arguments(text) if text else None
     if given is None:
         return json.dumps({"malformed": text} if text else {})
-    if isinstance(text, str) and _is_strict(text) and portable_value(given) == given:
+    if isinstance(text, str) and is_json_object(text) and portable_value(given) == given:
         return text
     return json.dumps(portable_value(given))  # read kindly here, but others may not
-
-
-def _is_strict(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
-
-
-def _joined(before: Any, more: Any) -> Any:
-    return before + more if isinstance(before, str) and isinstance(more, str) else more

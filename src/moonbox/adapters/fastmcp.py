@@ -6,11 +6,12 @@ import contextlib
 import inspect
 import json
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from moonbox.adapters.base import imported_from
+from moonbox.adapters.base import during, imported_from
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import ToolDefinitionError, UsageError
 from moonbox.errors import ToolError as ScriptToolError
@@ -33,7 +34,7 @@ with imported_from("fastmcp", extra="fastmcp"):
     from mcp_types import TextContent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from fastmcp.server.context import Context
 
@@ -88,7 +89,7 @@ class MoonboxSandboxProvider:
                 repl.define(name, value)
             for name in functions:
                 repl.define(name, _dispatcher(name), doc=_DOCS.get(name, ""))
-            with _executing(functions):
+            with during(_functions, functions), during(_media, {}):
                 return self._outcome(await repl.arun(code))
 
     def close(self) -> None:
@@ -144,7 +145,7 @@ class LuaCodeMode(CodeMode):
         lines = [_FIRST.format(state), *words.description.splitlines()[1:], words.with_tools, _BY_NAME]
         self._parameter_description = words.parameter_description
         super().__init__(
-            sandbox_provider=_WithTools(self.provider, self),
+            sandbox_provider=SimpleNamespace(run=self._run),
             **{"execute_description": "\n".join(lines), **options},
         )
 
@@ -158,6 +159,10 @@ class LuaCodeMode(CodeMode):
         called_by_script = _media.get(None) is not None
         return Tool.from_tool(tool, transform_fn=_keep_media) if called_by_script and not tool.output_schema else tool
 
+    async def _run(self, code: str, **given: Any) -> Any:
+        """Run a script with the tools that the caller of the server may see."""
+        return await self.provider.run(code, tools=await self.get_tool_catalog(get_context()), **given)
+
     def _described(self, tool: Tool) -> Tool:
         """The execute tool with its parameter described as what it is here; FastMCP says Python."""
         if tool.name != self.execute_tool_name:
@@ -167,17 +172,6 @@ class LuaCodeMode(CodeMode):
             for name, part in tool.parameters["properties"].items()
         }
         return tool.model_copy(update={"parameters": {**tool.parameters, "properties": properties}})
-
-
-class _WithTools:
-    """The provider, with the tools that the caller of the server may see."""
-
-    def __init__(self, provider: MoonboxSandboxProvider, mode: LuaCodeMode) -> None:
-        self._provider, self._mode = provider, mode
-
-    async def run(self, code: str, **given: Any) -> Any:
-        catalog = await self._mode.get_tool_catalog(get_context())
-        return await self._provider.run(code, tools=catalog, **given)
 
 
 _FIRST = "Runs a Lua 5.4 script in a sandbox and returns its value. {}"
@@ -191,19 +185,9 @@ _CALL_TOOL = "call_tool"
 _DOCS = {_CALL_TOOL: "call_tool(name, {key = value}): call a tool of the server by its name."}
 _WRAPPED = "x-fastmcp-wrap-result"
 _functions: ContextVar[Mapping[str, Callable[..., Any]]] = ContextVar("moonbox_external_functions")
+"""The external functions of the execution that is under way: each brings its own."""
 _media: ContextVar[dict[str, Media]] = ContextVar("moonbox_media")
 """What the tools of the execution that is under way returned, by what stands in its place in their text."""
-
-
-@contextlib.contextmanager
-def _executing(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
-    """Around one execution, which brings its own external functions."""
-    token, media = _functions.set(functions), _media.set({})
-    try:
-        yield
-    finally:
-        _functions.reset(token)
-        _media.reset(media)
 
 
 def _dispatcher(name: str) -> Callable[..., Any]:

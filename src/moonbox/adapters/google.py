@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import ModelCall, cut_off, media_title, needed
@@ -73,9 +73,11 @@ class GoogleGenAI(_Base):
         return "".join(part.text for part in _parts(response) if part.text and not part.thought)
 
     def is_over(self, response: Any) -> bool:
-        return not self.read_calls(response) and _reason(response) != "MALFORMED_FUNCTION_CALL"
+        return not self.read_calls(response) and not self.nudge(response)
 
     def nudge(self, response: Any) -> list[Content]:
+        if _reason(response) != "MALFORMED_FUNCTION_CALL":
+            return []
         return [self._types.Content(role="user", parts=[self._types.Part(text=_MALFORMED)])]
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Content], dict[str, Any]]:
@@ -170,25 +172,23 @@ class _ContentCollector:
 
 def _put(arguments: dict[str, Any], piece: Any) -> None:
     """Put one streamed piece of an argument where its path says."""
-    steps = [key or quoted or other or int(index) for key, index, quoted, other in _STEP.findall(piece.json_path or "")]
+    steps: list[Any] = [
+        key or quoted or other or int(index) for key, index, quoted, other in _STEP.findall(piece.json_path or "")
+    ]
     if not steps or any(isinstance(step, int) and step > _LONGEST_LIST for step in steps):
         return  # nothing to be put anywhere, or by someone who wants us to run out of memory
     values = (piece.string_value, piece.number_value, piece.bool_value)
     value = next((item for item in values if item is not None), None)
     place: Any = arguments
-    for step, following in pairwise(steps):
-        place = _child(place, step, [] if isinstance(following, int) else {})
-    before = _child(place, steps[-1], None)
-    place[steps[-1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
-
-
-def _child(place: Any, step: str | int, empty: Any) -> Any:
-    if isinstance(place, list):
-        place.extend([None] * (int(step) + 1 - len(place)))
-        if place[int(step)] is None:
-            place[int(step)] = empty
-        return place[int(step)]
-    return place.setdefault(step, empty)
+    for step, following in zip_longest(steps, steps[1:]):
+        if isinstance(place, list):
+            place.extend([None] * (step + 1 - len(place)))
+        before = place[step] if isinstance(place, list) else place.get(step)
+        if following is None:
+            place[step] = before + value if isinstance(before, str) and isinstance(value, str) else value
+        elif before is None:
+            place[step] = [] if isinstance(following, int) else {}
+        place = place[step]
 
 
 def _parts(response: Any) -> list[Any]:

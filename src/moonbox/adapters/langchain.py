@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, imported_from
+from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from
 from moonbox.tools.hints import Hints
 from moonbox.tools.importers import from_langchain
 
@@ -17,7 +17,6 @@ with imported_from("langchain", extra="langchain"):
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from moonbox.adapters.agent_tools import Shown
     from moonbox.adapters.langchain_middleware import MoonboxMiddleware
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from moonbox.adapters.agent_tools import Shown
-from moonbox.adapters.base import ModelCall, answer, imported_from, new_conversation
+from moonbox.adapters.base import ModelCall, Shown, answer, during, imported_from, new_conversation
 from moonbox.adapters.langchain import name_of, running_agent, shown_to_model
 from moonbox.codemode.sessions import Sessions
 
@@ -40,22 +39,16 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
         self._shown: Sessions[Shown] = Sessions(lambda _: None, most=_MOST_RUNS, idle_seconds=None)
         """What the model of each run was shown last."""
 
-    # One run of the agent
+    # One run of the agent; LangChain calls these hooks when it is awaited, too
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         return {"moonbox_run": new_conversation("run")}
-
-    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        return self.before_agent(state, runtime)
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         if run := state.get("moonbox_run"):
             self._shown.end(run)
             self.adapter.mode.end(run)
         return None
-
-    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        return self.after_agent(state, runtime)
 
     # What the model is shown
 
@@ -119,22 +112,13 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
             update["jump_to"] = "model"
         return update
 
-    @hook_config(can_jump_to=["model"])
-    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        answered: dict[str, Any] | None = self.after_model(state, runtime)
-        return answered
-
     @contextmanager
     def _within(self, request: Any) -> Iterator[Shown]:
         """Around a call, so that its tool knows the run that it belongs to, and what the model was shown."""
         run = _state(request).get("moonbox_run")
         shown = self._shown.get(run or "") or self.adapter.alone
-        tokens = running_agent.set(run), shown_to_model.set(shown)
-        try:
+        with during(running_agent, run), during(shown_to_model, shown):
             yield shown
-        finally:
-            running_agent.reset(tokens[0])
-            shown_to_model.reset(tokens[1])
 
 
 def _state(request: Any) -> dict[str, Any]:

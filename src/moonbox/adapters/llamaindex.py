@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
+from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from, new_conversation
 from moonbox.tools.importers import framework_context, from_llamaindex
 from moonbox.tools.tool import Tool
 
 with imported_from("llama-index-core", extra="llamaindex"):
     from llama_index.core.base.llms.types import AudioBlock, DocumentBlock, ImageBlock, TextBlock
     from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata, ToolOutput
-    from llama_index.core.workflow import Context
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from moonbox.adapters.agent_tools import Shown
+    from llama_index.core.workflow import Context
+
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
 
@@ -65,7 +64,8 @@ class MoonboxTool(FunctionTool):
 
     def __init__(self, adapter: LlamaIndex, function: dict[str, Any], shown: Shown) -> None:
         self._adapter, self._shown = adapter, shown
-        super().__init__(fn=_signed(), metadata=MoonboxMetadata(function))
+        super().__init__(fn=_never_called, metadata=MoonboxMetadata(function))
+        self.requires_context, self.ctx_param_name = True, _CONTEXT
 
     def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         kwargs.pop(_CONTEXT, None)  # its store can only be awaited
@@ -134,15 +134,8 @@ _CONTEXT = "moonbox_context"
 """The parameter in which the agent hands over its Context: no name that a tool's own parameter has."""
 
 
-def _signed() -> Any:
-    """A function whose signature asks the agent for its Context; it is never called."""
-
-    def answer(**kwargs: Any) -> None:
-        raise NotImplementedError
-
-    parameter = inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=Context)
-    answer.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]  # inspect reads it
-    return answer
+def _never_called(**arguments: Any) -> None:
+    """LlamaIndex wants a function; `call` and `acall` answer instead of it."""
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -227,6 +227,7 @@ _PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|\Z)", 
 _MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(.*)\Z", re.DOTALL)
 _MISTRAL_NAMED = re.compile(r"([\w.-]+)(?:\[CALL_ID\][\w-]*)?\[ARGS\]")
 _MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
+_MARK = re.compile("|".join(map(re.escape, _MARKS)))
 _ANSWER = re.compile(r'\s*\{\s*"answer"\s*:\s*"((?:[^"\\]|\\.)*\\?)', re.DOTALL)
 _UNFINISHED = re.compile(
     r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?\\(?:u[0-9a-fA-F]{0,3})?\Z|\\u[dD][89abAB][0-9a-fA-F]{2}\Z"
@@ -236,10 +237,8 @@ _DECODER = json.JSONDecoder(strict=False)  # models, and llama.cpp's grammars, l
 
 def read_calls(text: str, names: Collection[str]) -> tuple[str, list[TextCall]]:
     """The text before the calls, and the calls; `names` are the tools that the model may mean without saying so."""
-    starts = [at for mark in _MARKS if (at := text.find(mark)) >= 0]
-    if starts:
-        before, rest = text[: min(starts)], text[min(starts) :]
-        return before.strip(), list(_marked(rest))
+    if mark := _MARK.search(text):
+        return text[: mark.start()].strip(), list(_marked(text[mark.start() :]))
     bare = _object(text.strip().removeprefix("```json").removesuffix("```").strip())
     if bare is not None and bare[0] in names:
         return "", [bare]
@@ -251,12 +250,11 @@ def text_before_calls(text: str) -> str:
     stripped = text.lstrip()
     if stripped.startswith(("{", "```json")):
         return ""
-    starts = [at for mark in _MARKS if (at := text.find(mark)) >= 0]
-    if starts:
-        return text[: min(starts)].rstrip()
+    if mark := _MARK.search(text):
+        return text[: mark.start()].rstrip()
     longest = max(map(len, _MARKS)) - 1
     for size in range(min(longest, len(text)), 0, -1):
-        if any(mark.startswith(text[-size:]) for mark in _MARKS):
+        if any(possible.startswith(text[-size:]) for possible in _MARKS):
             return text[:-size]
     return text
 

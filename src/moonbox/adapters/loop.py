@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from moonbox.adapters.base import (
     Adapter,
-    MessageT,
-    Outcome,
-    ResponseT,
     Tokens,
     aanswer,
     aanswer_all,
@@ -22,6 +20,7 @@ from moonbox.adapters.base import (
 )
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
+from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -44,6 +43,8 @@ __all__ = [
 
 CallT = TypeVar("CallT")
 ResultT = TypeVar("ResultT")
+ResponseT = TypeVar("ResponseT")
+MessageT = TypeVar("MessageT")
 ToolT = TypeVar("ToolT")
 
 
@@ -55,6 +56,31 @@ class Collector(Protocol):
 
     def whole(self) -> Any:
         """The answer as if it had not been streamed."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Outcome(Generic[ResponseT, MessageT]):
+    """How a conversation with the model ended."""
+
+    text: str
+    """What the model said last."""
+    response: ResponseT
+    """Its last answer."""
+    messages: list[MessageT]
+    """The whole conversation, ready to be continued."""
+    replies: tuple[Reply, ...]
+    """Every answer to a call, with the Run behind it."""
+    finished: bool
+    """False when `max_turns` were used up while the model still called tools."""
+    tokens: Tokens = field(default_factory=Tokens)
+    """What the model read and wrote, over all turns."""
+
+    def __repr__(self) -> str:
+        text = self.text if len(self.text) <= 60 else self.text[:59] + "…"
+        state = "finished" if self.finished else "not finished"
+        failed = sum(reply.is_error for reply in self.replies)
+        replies = counted(len(self.replies), "reply", "replies") + (f" ({failed} failed)" if failed else "")
+        return f"<Outcome {text!r}, {state}, {replies}, {self.tokens.input:,} + {self.tokens.output:,} tokens>"
 
 
 class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT]):
@@ -119,7 +145,7 @@ class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT])
         return not self.read_calls(response)
 
     def nudge(self, response: Any) -> list[MessageT]:
-        """What to say to a model that is not done and has called nothing."""
+        """What to say to a model that should have called something and has called nothing."""
         return []
 
 
@@ -242,19 +268,20 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
     # Inside
 
     def _turn(self, response: Any, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
-        messages = self._call_messages(calls, replies) if calls else self.nudge(response)
-        return [*self._history_of(response), *messages]
+        """The model's answer for the next request, and what it is told of its calls."""
+        # JSON can escape half a character, which no client can send back.
+        said = [portable_value(message) for message in self.assistant_messages(response)]
+        if not calls:
+            return [*said, *self.nudge(response)]
+        return [*said, *self.result_messages(self._results(calls, replies)), *self.media_messages(replies)]
 
-    def _call_messages(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[MessageT]:
-        """What the model is told of its calls."""
-        return [*self.result_messages(self._results(calls, replies)), *self.media_messages(replies)]
+    def _with_tools(self, request: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """The request with our tools before its own, and with what else is not empty."""
+        more["tools"] = [*self.tools, *request.get("tools", ())]
+        return {**request, **{key: value for key, value in more.items() if value}}
 
     def _results(self, calls: Sequence[ModelCall], replies: Sequence[Reply]) -> list[ResultT]:
         return [self.to_result(call, reply) for call, reply in zip(calls, replies, strict=True)]
-
-    def _history_of(self, response: Any) -> list[MessageT]:
-        """The model's answer for the next request. JSON can escape half a character, which no client can send back."""
-        return [portable_value(message) for message in self.assistant_messages(response)]
 
     async def _loop(
         self,
@@ -281,20 +308,13 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                 for _ in range(max_turns):
                     response = await self._ask(used, self.request_for(history, request), on_text, awaited)
                     tokens += Tokens.of(response)
-                    history = [*history, *self._history_of(response)]
-                    if self.is_over(response):
-                        finished = True
-                        break
-                    calls = self.read_calls(response)
-                    if not calls:
-                        history += self.nudge(response)
-                        continue
-                    if awaited:
-                        answers = await aanswer_all(self.mode, calls, key)
-                    else:
-                        answers = answer_all(self.mode, calls, key)
+                    finished = self.is_over(response)
+                    calls = [] if finished else self.read_calls(response)
+                    answers = await aanswer_all(self.mode, calls, key) if awaited else answer_all(self.mode, calls, key)
                     replies += answers
-                    history += self._call_messages(calls, answers)
+                    history = [*history, *self._turn(response, calls, answers)]
+                    if finished:
+                        break
         finally:
             closed = _close(used) if client is None else None
             if awaited and inspect.isawaitable(closed):

@@ -114,11 +114,8 @@ class OpenAIResponses(_Client, _Responses):
         return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        history = as_messages(messages)
         prompt = "\n\n".join(part for part in (request.get("instructions"), system, self.system_prompt) if part)
-        tools = [*self.tools, *request.get("tools", ())]
-        more = {key: value for key, value in (("instructions", prompt), ("tools", tools)) if value}
-        return history, {**request, **more}
+        return as_messages(messages), self._with_tools(request, instructions=prompt)
 
     def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "input": messages}
@@ -138,6 +135,11 @@ def _response_part(medium: Media) -> dict[str, Any]:
 
 _CALLS = ("function_call", "custom_tool_call")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
+_PIECES = {
+    "response.function_call_arguments.delta": "arguments",
+    "response.custom_tool_call_input.delta": "input",
+}
+"""The part of a call that each kind of event adds text to."""
 
 
 class _ResponseCollector:
@@ -152,12 +154,11 @@ class _ResponseCollector:
         kind, place = event.get("type", ""), event.get("output_index", 0)
         if kind in ("response.output_item.added", "response.output_item.done"):
             self._items[place] = event["item"]
-        elif kind == "response.function_call_arguments.delta":
-            self._more(place, "arguments", event["delta"])
-        elif kind == "response.custom_tool_call_input.delta":
-            self._more(place, "input", event["delta"])
+        elif key := _PIECES.get(kind):
+            item = self._items.setdefault(place, {})
+            item[key] = (item.get(key) or "") + event["delta"]
         elif kind in _ENDS:
-            self._last = event["response"]
+            self._last = dict(event["response"])
         return event["delta"] if kind == "response.output_text.delta" else ""
 
     def whole(self) -> Any:
@@ -166,13 +167,8 @@ class _ResponseCollector:
         if self._last is None:
             raise MoonboxError("the stream ended before the response was complete")
         if not self._last.get("output"):  # some compatible servers leave it out at the end
-            items = [self._items[place] for place in sorted(self._items)]
-            return Response.construct(**{**self._last, "output": items})
+            self._last["output"] = [self._items[place] for place in sorted(self._items)]
         return Response.construct(**self._last)
-
-    def _more(self, place: int, key: str, text: str) -> None:
-        item = self._items.setdefault(place, {})
-        item[key] = (item.get(key) or "") + text
 
 
 def _custom(definition: dict[str, Any]) -> dict[str, Any]:

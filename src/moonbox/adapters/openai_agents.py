@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, imported_from, new_conversation
+from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from, is_json_object, new_conversation
 from moonbox.tools.importers import framework_context, needed_context
 from moonbox.tools.tool import Tool as ScriptTool
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from agents.run_config import ToolErrorFormatterArgs
 
-    from moonbox.adapters.agent_tools import Shown
     from moonbox.media import Media
 
 
@@ -171,18 +170,11 @@ def _output(medium: Media) -> ToolOutputImage | ToolOutputFileContent:
 
 
 def _readable(data: CallModelData[Any]) -> ModelInputData:
-    """The input with malformed calls as empty ones: many servers refuse a history that is not JSON."""
+    """The input with malformed calls as empty ones."""
+
+    def readable(item: Any) -> Any:
+        is_call = item.get("type") == "function_call"
+        return {**item, "arguments": "{}"} if is_call and not is_json_object(item["arguments"] or "{}") else item
+
     given: list[Any] = list(data.model_data.input)
-    return ModelInputData(input=[_readable_item(item) for item in given], instructions=data.model_data.instructions)
-
-
-def _readable_item(item: Any) -> Any:
-    is_malformed = item.get("type") == "function_call" and not _is_json(item["arguments"])
-    return {**item, "arguments": "{}"} if is_malformed else item
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text or "{}"), dict)
-    except (ValueError, RecursionError):
-        return False
+    return ModelInputData(input=[readable(item) for item in given], instructions=data.model_data.instructions)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, ModelCall, aanswer, imported_from
-from moonbox.tools.importers import framework_context
+from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from
+from moonbox.errors import Denied
+from moonbox.tools.hints import Hints
+from moonbox.tools.importers import framework_context, needed_context, pydantic_ai_errors
+from moonbox.tools.tool import Tool
 
 with imported_from("pydantic-ai-slim", extra="pydantic-ai"):
-    from pydantic_ai import RunContext, ToolDefinition
+    from pydantic_ai import FunctionToolset, RunContext, ToolDefinition
+    from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.exceptions import ToolFailed
-    from pydantic_ai.messages import BinaryContent, InstructionPart, ModelResponse
-    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+    from pydantic_ai.messages import BinaryContent, InstructionPart, ModelResponse, ToolCallPart
+    from pydantic_ai.tool_manager import ToolManager
+    from pydantic_ai.tools import ToolDenied
+    from pydantic_ai.toolsets import ToolsetTool, WrapperToolset
 
 if TYPE_CHECKING:
+    from pydantic_ai.toolsets import AbstractToolset
     from pydantic_ai.toolsets.abstract import SchemaValidatorProt
-
-    from moonbox.adapters.agent_tools import Shown
-    from moonbox.adapters.pydantic_ai_capability import MoonboxCapability
 
 
 class PydanticAI(FrameworkAdapter[RunContext[Any]]):
@@ -35,33 +40,26 @@ class PydanticAI(FrameworkAdapter[RunContext[Any]]):
     @property
     def toolset(self) -> MoonboxToolset:
         """The code tool and the direct tools, with the instructions that belong to them."""
-        return MoonboxToolset(self)
+        return MoonboxToolset(FunctionToolset(id="moonbox"), self)
 
     @property
     def capability(self) -> MoonboxCapability:
         """The same, with the agent's own tools and toolsets behind the code tool; `leave_direct` names exceptions."""
-        from moonbox.adapters.pydantic_ai_capability import MoonboxCapability
-
         return MoonboxCapability(self)
 
     def conversation_of(self, context: RunContext[Any]) -> str | None:
         """The conversation that a call in this context belongs to."""
         return self._named(context) or context.conversation_id or context.run_id
 
-    def tools_of(self, shown: Shown, toolset: AbstractToolset[Any]) -> dict[str, ToolsetTool[Any]]:
-        return {function["name"]: _tool(function, shown, toolset) for function in shown.functions()}
 
-    async def call(self, tool: MoonboxToolsetTool, arguments: dict[str, Any], ctx: RunContext[Any]) -> Any:
-        """The answer to a call of one of those; ToolFailed where it failed."""
-        conversation = self.conversation_of(ctx)
-        given = arguments[_MALFORMED] if set(arguments) == {_MALFORMED} else arguments
-        call = ModelCall(ctx.tool_call_id or "", tool.called, given, cut=_is_cut(ctx))
-        with framework_context(ctx), self.conversation_key(conversation) as key, tool.shown.running() as mode:
-            reply = await aanswer(mode, call, key)
-        if reply.is_error:
-            raise ToolFailed(reply.text)
-        media = [BinaryContent(data=medium.data, media_type=medium.type) for medium in reply.media]
-        return [reply.text, *media] if media else reply.text
+@dataclass
+class MoonboxCapability(AbstractCapability[Any]):
+    """Puts an agent's tools behind code mode. Make it with `PydanticAI(…).capability`."""
+
+    adapter: PydanticAI
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        return MoonboxToolset(toolset, self.adapter)
 
 
 @dataclass(kw_only=True)
@@ -73,48 +71,94 @@ class MoonboxToolsetTool(ToolsetTool[Any]):
     """Its name in code mode: other toolsets may rename it."""
 
 
-class MoonboxToolset(AbstractToolset[Any]):
-    """Answers an agent's calls through code mode. Make it with `PydanticAI(…).toolset`."""
+@dataclass
+class MoonboxToolset(WrapperToolset[Any]):
+    """The code tool, the direct tools, and those of the wrapped toolset that scripts cannot reach."""
 
-    def __init__(self, adapter: PydanticAI) -> None:
-        self.adapter = adapter
+    adapter: PydanticAI
 
     @property
     def id(self) -> str | None:
-        return "moonbox"
+        return self.wrapped.id
 
-    async def get_instructions(self, ctx: RunContext[Any]) -> InstructionPart | None:
-        return instructions(self.adapter.system_prompt)
+    async def get_instructions(self, ctx: RunContext[Any]) -> list[str | InstructionPart]:
+        inherited = await super().get_instructions(ctx)
+        parts = inherited if isinstance(inherited, list | tuple) else [inherited]
+        tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
+        shown = next((tool.shown for tool in (tools or {}).values() if isinstance(tool, MoonboxToolsetTool)), None)
+        prompt = (shown or self.adapter.alone).mode.system_prompt
+        own = InstructionPart(content=prompt, dynamic=False) if prompt else None
+        return [part for part in (*parts, own) if part is not None]
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        return self.adapter.tools_of(self.adapter.alone, self)
+        tools = await self.wrapped.get_tools(ctx)
+        shown = self.adapter.agent_tools.shown(tools.values(), lambda tool: self._converted(tool, tools))
+        ours = {function["name"]: self._tool(function, shown) for function in shown.functions()}
+        return {**ours, **{name: tool for name, tool in tools.items() if name not in shown.hidden}}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        assert isinstance(tool, MoonboxToolsetTool)
-        return await self.adapter.call(tool, tool_args, ctx)
+        """The answer to a call; ToolFailed where one of ours failed."""
+        if not isinstance(tool, MoonboxToolsetTool):
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+        given = tool_args[_MALFORMED] if set(tool_args) == {_MALFORMED} else tool_args
+        conversation = self.adapter.conversation_of(ctx)
+        with framework_context(ctx):
+            reply = await self.adapter.aanswer(tool.shown, tool.called, given, conversation, cut=_is_cut(ctx))
+        if reply.is_error:
+            raise ToolFailed(reply.text)
+        media = [BinaryContent(data=medium.data, media_type=medium.type) for medium in reply.media]
+        return [reply.text, *media] if media else reply.text
 
+    def _tool(self, function: dict[str, Any], shown: Shown) -> MoonboxToolsetTool:
+        definition = ToolDefinition(
+            name=function["name"],
+            description=function["description"],
+            parameters_json_schema=function["parameters"],
+            strict=False,
+        )
+        return MoonboxToolsetTool(
+            toolset=self,
+            tool_def=definition,
+            max_retries=0,
+            args_validator=_AnyArguments(),
+            shown=shown,
+            called=definition.name,
+        )
 
-def instructions(prompt: str) -> InstructionPart | None:
-    return InstructionPart(content=prompt, dynamic=False) if prompt else None
+    def _converted(self, tool: ToolsetTool[Any], tools: dict[str, ToolsetTool[Any]]) -> Tool | None:
+        """A tool of the agent for scripts; None for one that Pydantic AI answers in its own way."""
+        definition = tool.tool_def
+        special = (definition.defer_loading, definition.tool_kind, definition.unless_native, definition.with_native)
+        if definition.kind != "function" or any(special) or isinstance(tool, MoonboxToolsetTool):
+            return None
 
+        async def call(arguments: dict[str, Any]) -> Any:
+            ctx = needed_context(definition.name)
+            part = ToolCallPart(definition.name, arguments)
+            with pydantic_ai_errors():
+                # Validation and the hooks of other capabilities, as for the model's own calls.
+                result = await self._manager(ctx, tools).handle_call(part, wrap_validation_errors=False)
+            if isinstance(result, ToolDenied):
+                raise Denied(result.message)
+            return result.return_value if hasattr(result, "return_value") else result
 
-def _tool(function: dict[str, Any], shown: Shown, toolset: AbstractToolset[Any]) -> MoonboxToolsetTool:
-    definition = ToolDefinition(
-        name=function["name"],
-        description=function["description"],
-        parameters_json_schema=function["parameters"],
-        strict=False,
-    )
-    return MoonboxToolsetTool(
-        toolset=toolset,
-        tool_def=definition,
-        max_retries=0,
-        args_validator=_AnyArguments(),
-        shown=shown,
-        called=definition.name,
-    )
+        return Tool.from_schema(
+            name=definition.name,
+            description=definition.description or "",
+            parameters=definition.parameters_json_schema,
+            returns=definition.return_schema,
+            hints=Hints.from_mcp((definition.metadata or {}).get("annotations")),
+            max_concurrency=1 if definition.sequential else None,
+            call=call,
+        )
+
+    def _manager(self, ctx: RunContext[Any], tools: dict[str, ToolsetTool[Any]]) -> ToolManager[Any]:
+        own: dict[str, Any] = {"toolset": self.wrapped, "ctx": ctx, "tools": tools}
+        if ctx.tool_manager is None:
+            return ToolManager(**own)
+        return dataclasses.replace(ctx.tool_manager, **own, failed_tools=set(), succeeded_tools=set())
 
 
 class _AnyArguments:

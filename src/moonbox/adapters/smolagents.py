@@ -8,9 +8,8 @@ import keyword
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.agent_tools import AgentTools, Shown
-from moonbox.adapters.base import Adapter, imported_from, new_conversation
-from moonbox.tools.document import Document
+from moonbox.adapters.base import Adapter, AgentTools, Shown, imported_from, new_conversation
+from moonbox.tools.document import Document, with_parts
 from moonbox.tools.importers import from_openai
 
 with imported_from("smolagents", extra="smolagents"):
@@ -149,19 +148,7 @@ def _written_out(node: Any, document: Document, depth: int = 0) -> dict[str, Any
     target = document.deref(node)
     if not isinstance(target, dict) or depth > _DEEPEST:
         return {}
-
-    def inner(part: Any) -> Any:
-        return _written_out(part, document, depth + 1) if isinstance(part, dict) else part
-
-    expanded = dict(target)
-    for key, value in target.items():
-        if key in {"items", "additionalProperties", "not"}:
-            expanded[key] = inner(value)
-        elif key in {"anyOf", "oneOf", "allOf", "prefixItems"} and isinstance(value, list):
-            expanded[key] = [inner(part) for part in value]
-        elif key in {"properties", "patternProperties"} and isinstance(value, dict):
-            expanded[key] = {name: inner(part) for name, part in value.items()}
-    return expanded
+    return with_parts(target, lambda part: _written_out(part, document, depth + 1) if isinstance(part, dict) else part)
 
 
 def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[str, Any]:

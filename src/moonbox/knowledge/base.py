@@ -189,21 +189,31 @@ class KnowledgeBase:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _chosen(self, source: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    def _chosen(self, source: str | Sequence[str] | None) -> list[int] | None:
+        """The numbers of the sources; one that was never synchronised has none."""
         if source is None:
             return None
-        names = (source,) if isinstance(source, str) else tuple(source)
+        names = [source] if isinstance(source, str) else list(source)
         with self._database.reading() as db:
-            known = {*self._sources, *(name for name, _ in _numbers(db))}
+            numbers = dict(_numbers(db))
         for name in names:
-            if name not in known:
-                raise UsageError(unknown("source", name, known))
-        return names
+            if name not in self._sources and name not in numbers:
+                raise UsageError(unknown("source", name, {*self._sources, *numbers}))
+        return [numbers[name] for name in names if name in numbers]
 
 
 def never_synchronised(name: str) -> SourceInfo:
     """The state of a source that is configured and was never synchronised."""
-    return SourceInfo(name, True, False, 0, None, (f"never synchronised; run: moonbox sync {name}",))
+    return SourceInfo(name, True, False, 0, None, (_NOTES["never"].format(name=name),))
+
+
+_NOTES = {
+    "never": "never synchronised; run: moonbox sync {name}",
+    "running": "a synchronisation is running, or was killed",
+    "interrupted": "the last synchronisation was interrupted; the next one continues it",
+    "failed": "the last scan failed: {error}",
+}
+"""What is said about a source, by the status of its last synchronisation."""
 
 
 def _count(db: sqlite3.Connection, table: str) -> int:
@@ -240,14 +250,8 @@ def _source_info(db: sqlite3.Connection, number: int, name: str, configured: boo
     status, when, report = row or ("never", None, None)
     notes = [] if configured else ["no longer in the configuration; `moonbox sync --prune` removes it"]
     report = json.loads(report) if report else {}
-    if status == "never":
-        notes.append(f"never synchronised; run: moonbox sync {name}")
-    elif status == "running":
-        notes.append("a synchronisation is running, or was killed")
-    elif status == "interrupted":
-        notes.append("the last synchronisation was interrupted; the next one continues it")
-    elif status == "failed":
-        notes.append(f"the last scan failed: {report.get('error')}")
+    if status in _NOTES:
+        notes.append(_NOTES[status].format(name=name, error=report.get("error")))
     if report.get("problem_count"):
         first = report["problems"][0]
         unread = counted(report["problem_count"], "item")

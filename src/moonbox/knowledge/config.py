@@ -26,10 +26,9 @@ from moonbox.knowledge.records import EmbeddingError, KnowledgeError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from moonbox.knowledge.connectors.web import Fetch
     from moonbox.knowledge.embedding import Embedder, OpenAIEmbeddings
     from moonbox.knowledge.records import Connector, Scanned
 
@@ -109,31 +108,27 @@ class KnowledgeConfig:
         return whole
 
 
-def builtin_connectors(fetch: Fetch | None = None) -> dict[str, ConnectorKind]:
-    """The kinds of sources that come with moonbox; `fetch` gets pages in place of our own small client."""
+def builtin_connectors() -> dict[str, ConnectorKind]:
+    """The kinds of sources that come with moonbox."""
     from moonbox.knowledge.connectors.filesystem import Filesystem
     from moonbox.knowledge.connectors.git import Git
-    from moonbox.knowledge.connectors.web import Web, WebOptions
+    from moonbox.knowledge.connectors.web import Web
 
-    return {
-        "filesystem": _Kind(Filesystem, lambda options, base: replace(options, path=_resolved(options.path, base))),
-        "git": _Kind(Git, lambda options, base: replace(options, path=_resolved(options.path, base))),
-        "web": _Kind(WebOptions, lambda options, _: Web(options, fetch=fetch)),
-    }
+    return {"filesystem": _Kind(Filesystem), "git": _Kind(Git), "web": _Kind(Web)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind whose table is a closed dataclass."""
+    """A connector that is a closed dataclass of its options."""
 
-    options: type[Any]
-    make: Callable[[Any, Path], Connector]
+    connector: type[Any]
 
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> Connector:
-        return self.make(read(self.options, options, where), base_dir)
+        made: Any = read(self.connector, options, where)
+        return replace(made, path=_resolved(made.path, base_dir)) if hasattr(made, "path") else made  # type: ignore[no-any-return]  # each has `scan`
 
     def schema(self) -> dict[str, Any]:
-        return schema(self.options)
+        return schema(self.connector)
 
 
 @dataclass(frozen=True, slots=True)

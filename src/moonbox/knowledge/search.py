@@ -23,7 +23,7 @@ from moonbox.errors import UsageError
 from moonbox.knowledge.records import Hit, Hits, KnowledgeError, Mode
 from moonbox.knowledge.store import DOCUMENT_OF, TOKENIZER, chunks_of, document_of
 from moonbox.knowledge.text import clean_line, joined, separated
-from moonbox.knowledge.vectors import Match, best_of, connect_with_vectors, model_id, semantic_matches
+from moonbox.knowledge.vectors import Match, best_documents, best_of, connect_with_vectors, model_id, semantic_matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class Request:
 
     text: str
     limit: int
-    sources: tuple[str, ...] | None
+    sources: list[int] | None
     marks: tuple[str, str]
 
 
@@ -91,7 +91,7 @@ def keyword_matches(
 
 def _by_keyword(database: Database, request: Request, query: Query) -> Hits:
     with database.reading() as db:
-        matches = keyword_matches(db, query, request.limit, _numbers(db, request.sources))
+        matches = keyword_matches(db, query, request.limit, request.sources)
         return Hits(_rows(db, matches, query, request.marks), mode="keyword")
 
 
@@ -105,7 +105,7 @@ def _by_vector(database: Database, embedder: Embedder | None, request: Request, 
         raise UsageError("semantic search needs some words to search for")
     (vector,) = embedder.embed([clean_line(request.text)], "query")
     with database.reading(connect_with_vectors) as db:
-        model, sources = model_id(db, embedder.name), _numbers(db, request.sources)
+        model, sources = model_id(db, embedder.name), request.sources
         if model is None:
             raise UsageError(f"the store has no vectors of {embedder.name} yet; run `moonbox sync` to make them")
         if mode == "semantic":
@@ -173,17 +173,11 @@ class _Index:
                 for number in range(len(chosen))
             )
             condition += f" AND +rowid IN ({' UNION '.join(newest)})"
-        wanted = limit * 4
-        while True:
-            rows = self._db.execute(
-                f"SELECT rowid, -bm25(passage_index, {WEIGHTS}) AS score FROM passage_index"
-                f" WHERE passage_index MATCH :scored{condition} ORDER BY score DESC, rowid LIMIT {wanted}",
-                values,
-            ).fetchall()
-            matches = best_of([Match(document_of(id), id, score) for id, score in rows], limit)
-            if len(matches) == limit or len(rows) < wanted:
-                return matches
-            wanted *= 8  # a few documents with many chunks filled the list
+        sql = (
+            f"SELECT rowid, -bm25(passage_index, {WEIGHTS}) AS score FROM passage_index"
+            f" WHERE passage_index MATCH :scored{condition} ORDER BY score DESC, rowid LIMIT "
+        )
+        return best_documents(lambda wanted: self._db.execute(f"{sql}{wanted}", values).fetchall(), limit, limit * 4)
 
     def _is_common(self, terms: str) -> bool:
         row = self._db.execute(
@@ -191,12 +185,6 @@ class _Index:
             (terms,),
         ).fetchone()
         return row is not None
-
-
-def _numbers(db: sqlite3.Connection, names: tuple[str, ...] | None) -> list[int] | None:
-    if names is None:
-        return None
-    return [number for name, number in db.execute("SELECT name, id FROM sources") if name in names]
 
 
 def _fused(*rankings: Sequence[Match]) -> list[Match]:
@@ -211,22 +199,19 @@ def _fused(*rankings: Sequence[Match]) -> list[Match]:
 
 
 def _rows(db: sqlite3.Connection, matches: Sequence[Match], query: Query | None, marks: tuple[str, str]) -> list[Hit]:
-    texts: dict[int, str] = {}
-    rows: dict[int, tuple[str, str, str, str | None, str | None]] = {}
-    for match in matches:
-        (texts[match.chunk],) = db.execute("SELECT text FROM chunks WHERE id = ?", (match.chunk,)).fetchone()
-        rows[match.document] = db.execute(
-            "SELECT sources.name, source_id, title, source_url, updated_at"
-            " FROM documents JOIN sources ON sources.id = documents.source WHERE documents.id = ?",
-            (match.document,),
-        ).fetchone()
+    sql = (
+        "SELECT text, sources.name, source_id, title, source_url, updated_at FROM chunks, documents"
+        " JOIN sources ON sources.id = documents.source WHERE chunks.id = ? AND documents.id = ?"
+    )
+    rows = {match.chunk: db.execute(sql, (match.chunk, match.document)).fetchone() for match in matches}
+    texts = {chunk: row[0] for chunk, row in rows.items()}
     if query is not None and query.groups and texts:
         snippets = _snippets(texts, " OR ".join(query.terms()), marks)
     else:
         snippets = {chunk: _beginning(text) for chunk, text in texts.items()}
     hits = []
     for match in matches:
-        source, source_id, title, source_url, updated_at = rows[match.document]
+        _, source, source_id, title, source_url, updated_at = rows[match.chunk]
         hits.append(
             Hit(
                 id=f"{source}:{source_id}",

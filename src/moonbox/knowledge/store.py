@@ -234,6 +234,7 @@ def embedded_text(title: str, heading: str, text: str) -> str:
 def _write_document(db: sqlite3.Connection, source: int, entry: Prepared) -> int:
     item = entry.item
     row = (
+        entry.document,  # None makes a new id
         source,
         item.source_id,
         separated(item.title),
@@ -244,19 +245,12 @@ def _write_document(db: sqlite3.Connection, source: int, entry: Prepared) -> int
         entry.digest,
         entry.fingerprint,
     )
-    if entry.document is None:
-        cursor = db.execute(
-            "INSERT INTO documents (source, source_id, title, source_url, updated_at, author, metadata, digest,"
-            " fingerprint) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            row,
-        )
-        return cursor.lastrowid or 0
-    db.execute(
-        "UPDATE documents SET (source, source_id, title, source_url, updated_at, author, metadata, digest, fingerprint)"
-        " = (?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?",
-        (*row, entry.document),
+    cursor = db.execute(
+        "INSERT OR REPLACE INTO documents (id, source, source_id, title, source_url, updated_at, author, metadata,"
+        " digest, fingerprint) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row,
     )
-    return entry.document
+    return cursor.lastrowid or 0
 
 
 def _remove_passages(db: sqlite3.Connection, source: int, documents: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.errors import MoonboxError, UsageError
@@ -322,11 +322,10 @@ def _begin(database: Database, source: int) -> int:
 
 
 def _finish(database: Database, source: int, run: int, status: str, report: SyncReport) -> None:
-    kept = replace(report, problems=report.problems[:KEPT_PROBLEMS]).to_dict()
     with database.writing() as db:
         db.execute(
             "UPDATE sync_runs SET status = ?, finished_at = ?, report = ? WHERE id = ?",
-            (status, iso_time(time.time()), json.dumps(kept), run),
+            (status, iso_time(time.time()), json.dumps(report.to_dict()), run),
         )
         db.execute(
             "DELETE FROM sync_runs WHERE source = ? AND id NOT IN"

@@ -45,6 +45,16 @@ def best_of(matches: Sequence[Match], limit: int) -> list[Match]:
     return list(best.values())[:limit]
 
 
+def best_documents(find: Callable[[int], list[tuple[int, float]]], limit: int, wanted: int) -> list[Match]:
+    """The best matches; `find` gives the chunks that score best, at most as many as it is asked for."""
+    while True:
+        rows = find(wanted)
+        matches = best_of([Match(document_of(chunk), chunk, score) for chunk, score in rows], limit)
+        if len(matches) == limit or len(rows) < wanted:
+            return matches
+        wanted *= 8  # a few documents with many chunks filled the list
+
+
 def model_id(db: sqlite3.Connection, name: str) -> int | None:
     """The number under which the store knows a model; None when it has no vectors of it."""
     row = db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchone()
@@ -98,20 +108,15 @@ def semantic_matches(
     """The documents with the nearest chunks, nearest first; the score is the cosine."""
     bits, numbers = quantized(vector)
     scope = "" if sources is None else f" AND ({chunks_of('chunk', sources)})"
-    wanted = limit * 20
-    while True:
-        rows = db.execute(
-            "SELECT chunk, 1.0 - vec_distance_cosine(vec_int8(numbers), vec_int8(:numbers)) AS score FROM vectors"
-            " WHERE chunk IN ("
-            f"SELECT chunk FROM coarse_vectors WHERE model = :model AND length(bits) = :width{scope}"
-            f" ORDER BY vec_distance_hamming(vec_bit(bits), vec_bit(:bits)) LIMIT {CANDIDATES}"
-            ") ORDER BY score DESC, chunk LIMIT :wanted",
-            {"numbers": numbers, "bits": bits, "width": len(bits), "model": model, "wanted": wanted},
-        ).fetchall()
-        matches = best_of([Match(document_of(chunk), chunk, score) for chunk, score in rows], limit)
-        if len(matches) == limit or len(rows) < wanted:
-            return matches
-        wanted *= 8  # a few documents with many chunks filled the list
+    sql = (
+        "SELECT chunk, 1.0 - vec_distance_cosine(vec_int8(numbers), vec_int8(:numbers)) AS score FROM vectors"
+        " WHERE chunk IN ("
+        f"SELECT chunk FROM coarse_vectors WHERE model = :model AND length(bits) = :width{scope}"
+        f" ORDER BY vec_distance_hamming(vec_bit(bits), vec_bit(:bits)) LIMIT {CANDIDATES}"
+        ") ORDER BY score DESC, chunk LIMIT :wanted"
+    )
+    values = {"numbers": numbers, "bits": bits, "width": len(bits), "model": model}
+    return best_documents(lambda wanted: db.execute(sql, {**values, "wanted": wanted}).fetchall(), limit, limit * 20)
 
 
 def quantized(vector: Sequence[float]) -> tuple[bytes, bytes]:

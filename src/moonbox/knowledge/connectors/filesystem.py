@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -24,7 +23,7 @@ from moonbox.knowledge.records import Failed, Item, KnowledgeError, Skipped, Tot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from moonbox.knowledge.extract.formats import Extracted
+    from moonbox.knowledge.extract.formats import Kind
     from moonbox.knowledge.records import Scanned
 
 OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
@@ -66,7 +65,7 @@ class Filesystem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         positive("max_file_size", self.max_file_size)
-        Globs(self.include, self.exclude).check()
+        Globs(self.include, self.exclude)
 
     @property
     def version(self) -> str:
@@ -104,16 +103,11 @@ class Filesystem:
             name = entry.path.rpartition("/")[2]
             if (name.startswith(".") and not self.hidden) or not globs.chooses(entry.path):
                 continue
-            if entry.link and (why := self._why_skipped(folder, entry.path)):
-                skipped.append(Skipped(printable(entry.path), why))
+            if entry.link and (not self.follow_symlinks or folder.target(entry.path) is None):
+                skipped.append(Skipped(printable(entry.path), OUTSIDE if self.follow_symlinks else LINKS))
             else:
                 chosen.append(entry)
         return chosen, None
-
-    def _why_skipped(self, folder: Folder, path: str) -> str | None:
-        if not self.follow_symlinks:
-            return LINKS
-        return OUTSIDE if folder.target(path) is None else None
 
     def _scanned(self, folder: Folder, extractor: Extractor, entry: Entry, known: Mapping[str, str]) -> Scanned:
         source_id = printable(entry.path)
@@ -125,42 +119,30 @@ class Filesystem:
             return Unchanged(source_id)
         try:
             path = folder.target(entry.path) if entry.link else entry.path
-            data = None if path is None else folder.read(path, self.max_file_size)
             if path is None:
                 return Skipped(source_id, OUTSIDE)
-            if data is None:
-                return Skipped(source_id, f"larger than {self.max_file_size:,} bytes")
-            extracted = extractor.extract(data, kind_of(entry.path))
+            data = folder.read(path, self.max_file_size)
         except FileNotFoundError:
             return Skipped(source_id, "removed during the scan")
         except OSError as error:
             return Failed(source_id, f"cannot be read: {error.strerror or error}")
-        except Unreadable as error:
-            return Skipped(source_id, str(error)) if error.expected else Failed(source_id, str(error))
-        address = self._address(entry.path)
-        updated_at = extracted.updated_at or entry.modified / 1e9
-        return document_item(extracted, source_id, address, updated_at, fingerprint)
-
-    def _address(self, path: str) -> str:
-        if self.url is not None:
-            return self.url.replace("{path}", quote(path, errors="surrogateescape"))
-        return (self.path.absolute() / path).as_uri()
+        if data is None:
+            return Skipped(source_id, f"larger than {self.max_file_size:,} bytes")
+        address = page_address(self.url, entry.path) or (self.path.absolute() / entry.path).as_uri()
+        modified = entry.modified / 1e9
+        return read_item(extractor, data, kind_of(entry.path), source_id, address, fingerprint, modified=modified)
 
 
-@dataclass(frozen=True)
 class Globs:
     """Paths that match one of `include` and none of `exclude`, which are patterns as in a .gitignore file.
 
     `*` and `?` stay within a name, `**` spans folders, and `{a,b}` is either. A pattern without a slash matches a name
-    anywhere, one that ends with a slash a folder with all that is in it. Case counts.
+    anywhere, one that ends with a slash a folder with all that is in it. Case counts. An invalid pattern raises
+    ConfigError.
     """
 
-    include: tuple[str, ...]
-    exclude: tuple[str, ...] = ()
-
-    def check(self) -> None:
-        """Raise ConfigError for an invalid pattern."""
-        _ = self._include, self._exclude
+    def __init__(self, include: tuple[str, ...], exclude: tuple[str, ...] = ()) -> None:
+        self._include, self._exclude = _compiled(include), _compiled(exclude)
 
     def chooses(self, path: str) -> bool:
         return self._include.match_file(_on_one_line(path)) and not self._exclude.match_file(_on_one_line(path))
@@ -168,14 +150,6 @@ class Globs:
     def descends(self, folder: str) -> bool:
         """Whether anything in a folder can be chosen."""
         return not self._exclude.match_file(_on_one_line(folder) + "/")
-
-    @cached_property
-    def _include(self) -> GitIgnoreSpec:
-        return _compiled(self.include)
-
-    @cached_property
-    def _exclude(self) -> GitIgnoreSpec:
-        return _compiled(self.exclude)
 
 
 def _on_one_line(path: str) -> str:
@@ -302,18 +276,37 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def document_item(
-    extracted: Extracted,
+def page_address(url: str | None, path: str, commit: str = "") -> str | None:
+    """The URL of a document by the pattern in a source's options."""
+    if url is None:
+        return None
+    return url.replace("{commit}", commit).replace("{path}", quote(path, errors="surrogateescape"))
+
+
+def read_item(
+    extractor: Extractor,
+    data: bytes,
+    kind: Kind,
     source_id: str,
     address: str | None,
-    updated_at: float | str | None,
     fingerprint: str | None,
+    *,
+    charset: str | None = None,
     author: str | None = None,
-) -> Item | Failed:
-    """An item from an extracted text; without a title of its own it has its file's name."""
+    changed: str | None = None,
+    modified: float | None = None,
+) -> Item | Skipped | Failed:
+    """The item of a file or page. What is known of its author and last change counts more than what it says itself.
+
+    Without a title of its own it has its file's name; `modified` is for one that has no date either.
+    """
+    try:
+        extracted = extractor.extract(data, kind, charset)
+    except Unreadable as error:
+        return Skipped(source_id, str(error)) if error.expected else Failed(source_id, str(error))
     name = source_id.rstrip("/").rpartition("/")[2]
     try:
-        updated_at = iso_time(updated_at)
+        updated_at = iso_time(changed or extracted.updated_at or modified)
     except UsageError:
         updated_at = None  # a page may give anything as its date
     try:

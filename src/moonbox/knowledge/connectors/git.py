@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Self
-from urllib.parse import quote
 
 from moonbox.config.reader import CLOSED, positive
 from moonbox.knowledge.connectors.filesystem import (
@@ -25,11 +24,12 @@ from moonbox.knowledge.connectors.filesystem import (
     MAX_FILES,
     Folder,
     Globs,
-    document_item,
+    page_address,
     printable,
+    read_item,
 )
 from moonbox.knowledge.extract.extractor import Extractor
-from moonbox.knowledge.extract.formats import Unreadable, kind_of
+from moonbox.knowledge.extract.formats import kind_of
 from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Git:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         positive("max_file_size", self.max_file_size)
-        Globs(self.include, self.exclude).check()
+        Globs(self.include, self.exclude)
 
     @property
     def version(self) -> str:
@@ -102,34 +102,23 @@ class Git:
                 left_out = left_out or unread
                 with repository.blobs() as blobs, Extractor() as extractor:
                     for blob in changed:
-                        yield self._scanned(blob, blobs, extractor, changes.get(blob.path), repository.commit)
+                        change = changes.get(blob.path, Change())
+                        yield self._scanned(blob, blobs, extractor, change, repository.commit)
         if left_out:
             raise KnowledgeError(left_out)
 
-    def _scanned(self, blob: Blob, blobs: Blobs, extractor: Extractor, change: Change | None, commit: str) -> Scanned:
+    def _scanned(self, blob: Blob, blobs: Process, extractor: Extractor, change: Change, commit: str) -> Scanned:
         source_id = printable(blob.path)
         try:
             data = blobs.read(blob.oid)
-            if data.startswith(LFS):
-                return Skipped(source_id, "stored in Git LFS")
-            extracted = extractor.extract(data, kind_of(blob.path))
         except OSError as error:
             return Failed(source_id, f"cannot be read: {error}")
-        except Unreadable as error:
-            return Skipped(source_id, str(error)) if error.expected else Failed(source_id, str(error))
-        return document_item(
-            extracted,
-            source_id,
-            self._address(blob.path, commit),
-            change.when if change else extracted.updated_at,
-            blob.oid,
-            change.author if change else None,
+        if data.startswith(LFS):
+            return Skipped(source_id, "stored in Git LFS")
+        address = page_address(self.url, blob.path, commit)
+        return read_item(
+            extractor, data, kind_of(blob.path), source_id, address, blob.oid, author=change.author, changed=change.when
         )
-
-    def _address(self, path: str, commit: str) -> str | None:
-        if self.url is None:
-            return None
-        return self.url.replace("{commit}", commit).replace("{path}", quote(path, errors="surrogateescape"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +136,8 @@ class Blob:
 class Change:
     """Who changed a file last, and when."""
 
-    when: str
-    author: str
+    when: str = ""
+    author: str = ""
 
 
 class Repository:
@@ -229,41 +218,32 @@ class Repository:
         # The mark is random, so that no file name can be taken for it.
         mark = secrets.token_hex(16)
         options = ("--name-only", "--no-renames", "--no-show-signature", "--no-mailmap", "--encoding=UTF-8")
-        with self._start("log", "-z", *options, f"--format={mark}%x00%aI%x00%an", self.commit) as process:
-            change, position = Change("", ""), 0
+        with self._start("log", "-z", *options, f"--format={mark}%aI %an", self.commit) as process:
+            change, before_first = Change(), "\n"
             try:
                 for field in process.fields(HISTORY_SECONDS):
                     text = os.fsdecode(field)
-                    position = 0 if text == mark else position + 1
-                    if position == 1:
-                        change = Change(text, "")
-                    elif position == 2:
-                        change = Change(change.when, text)
-                    elif position > 2:
-                        path = text.removeprefix("\n") if position == 3 else text
-                        if path in wanted:
-                            changes[path] = change
-                            wanted.discard(path)
+                    if text.startswith(mark):
+                        change, before_first = Change(*text.removeprefix(mark).split(" ", 1)), "\n"
+                        continue
+                    path, before_first = text.removeprefix(before_first), ""
+                    if path in wanted:
+                        changes[path] = change
+                        wanted.discard(path)
                     if not wanted:
                         break
             except TimeoutError:
-                return (
-                    changes,
-                    f"the history was not read to its end in {HISTORY_SECONDS:g} s: some authors are missing",
-                )
+                why = f"the history was not read to its end in {HISTORY_SECONDS:g} s: some authors are missing"
+                return changes, why
         return changes, None
 
-    def blobs(self) -> Blobs:
-        return Blobs(self._command("cat-file", "--batch"), self._environment())
+    def blobs(self) -> Process:
+        """A process whose `read` gives the content of files."""
+        return self._start("cat-file", "--batch")
 
     def _start(self, *arguments: str) -> Process:
-        return Process(self._command(*arguments), self._environment())
-
-    def _command(self, *arguments: str) -> list[str]:
-        return [self._program, "--no-pager", "--no-replace-objects", "--git-dir", str(self._folder), *arguments]
-
-    def _environment(self) -> dict[str, str]:
-        return {
+        command = [self._program, "--no-pager", "--no-replace-objects", "--git-dir", str(self._folder), *arguments]
+        environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self._folder),
             "GIT_OBJECT_DIRECTORY": str(self._objects),
@@ -276,6 +256,7 @@ class Repository:
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
         }
+        return Process(command, environment)
 
 
 def _substitute(path: Path, folder: Path) -> Path:
@@ -345,25 +326,8 @@ class Process:
         if rest:
             yield rest
 
-    def succeeded(self) -> bool:
-        with suppress(subprocess.TimeoutExpired):
-            return self._process.wait(QUERY_SECONDS) == 0
-        return False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
-
-
-class Blobs(Process):
-    """File contents by object id, from one process."""
-
     def read(self, oid: str) -> bytes:
-        """A file's bytes; raises OSError when the repository lacks them."""
+        """The file with this object id, from `git cat-file --batch`; raises OSError when the repository lacks it."""
         os.write(self._in, oid.encode() + b"\n")
         data, end = bytearray(), None
         try:
@@ -380,3 +344,16 @@ class Blobs(Process):
         except TimeoutError:
             raise KnowledgeError(f"git did not respond within {QUERY_SECONDS:g} s") from None
         raise OSError("git ended before the file did")
+
+    def succeeded(self) -> bool:
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(QUERY_SECONDS) == 0
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()

@@ -7,12 +7,11 @@ import re
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote, urldefrag, urlsplit
 from urllib.robotparser import RobotFileParser
 from xml.parsers import expat
@@ -20,17 +19,19 @@ from xml.parsers import expat
 from moonbox._version import __version__
 from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, MoonboxError
-from moonbox.knowledge.connectors.filesystem import Globs, document_item
+from moonbox.knowledge.connectors.filesystem import Globs, read_item
 from moonbox.knowledge.extract.extractor import Extractor
-from moonbox.knowledge.extract.formats import Unreadable, kind_of, kind_of_type
+from moonbox.knowledge.extract.formats import kind_of, kind_of_type
 from moonbox.knowledge.records import Failed, KnowledgeError, Skipped, Total, Unchanged
 from moonbox.net.addresses import InvalidURL, NetError, parse_target
 from moonbox.net.client import Client, PublicAddresses, Request, Response, read_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from moonbox.knowledge.records import Scanned
+
+    Fetch = Callable[[str, Mapping[str, str]], Response]
 
 MAX_SITEMAPS = 50
 GONE = (404, 410)
@@ -43,7 +44,7 @@ MAX_ROBOTS = 500_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class WebOptions:
+class Web:
     """Pages by URL: those in `urls`, and those that the `sitemaps` list of their own hosts."""
 
     __pydantic_config__: ClassVar = CLOSED
@@ -79,48 +80,36 @@ class WebOptions:
         positive("max_page_size", self.max_page_size)
         positive("timeout", self.timeout)
         positive("concurrency", self.concurrency)
-        Globs(self.include, self.exclude).check()
-
-
-class Web:
-    """The connector; pages are fetched with `fetch`, by default a small client of our own."""
-
-    def __init__(self, options: WebOptions, *, fetch: Fetch | None = None) -> None:
-        self.options, self._fetch = options, fetch
+        Globs(self.include, self.exclude)
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
-        options = self.options
-        with ExitStack() as stack:
-            client = stack.enter_context(
-                Client(PublicAddresses(options.allow_private), extra="web", purpose="a web source")
-            )
-            fetch = self._fetch or partial(fetch_page, client, options.timeout, options.max_page_size)
-            listing = self._fetch or partial(fetch_page, client, options.timeout, MAX_UNPACKED)
-            extractor = stack.enter_context(Extractor())
+        addresses = PublicAddresses(self.allow_private)
+        with Client(addresses, extra="web", purpose="a web source") as client, Extractor() as extractor:
+            fetch = partial(fetch_page, client, self.timeout, self.max_page_size)
             skipped: list[Scanned] = []
-            pages = self._pages(listing, skipped)
+            pages = self._pages(partial(fetch_page, client, self.timeout, MAX_UNPACKED), skipped)
             yield Total(len(pages) + len(skipped))
             yield from skipped
-            robots = Robots(fetch) if options.robots else None
-            for url, result in _fetched(pages, known, fetch, robots, options.concurrency):
+            robots = Robots(fetch) if self.robots else None
+            for url, result in _fetched(pages, known, fetch, robots, self.concurrency):
                 yield result if not isinstance(result, Response) else _scanned(url, result, extractor)
 
     def _pages(self, fetch: Fetch, skipped: list[Scanned]) -> list[str]:
-        globs = Globs(self.options.include, self.options.exclude)
-        pages = dict.fromkeys(urldefrag(url).url for url in self.options.urls)
+        globs = Globs(self.include, self.exclude)
+        pages = dict.fromkeys(urldefrag(url).url for url in self.urls)
         for url, home in self._listed(fetch):
             origin = _origin(url)
             if origin is None or origin != home:
                 skipped.append(Skipped(url, "on another host than the sitemap that lists it"))
             elif globs.chooses(unquote(urlsplit(url).path).lstrip("/") or "index.html"):
                 pages.setdefault(urldefrag(url).url)
-        for url in list(pages)[self.options.max_pages :]:
-            skipped.append(Skipped(url, f"more than max_pages = {self.options.max_pages:,}"))
-        return list(pages)[: self.options.max_pages]
+        for url in list(pages)[self.max_pages :]:
+            skipped.append(Skipped(url, f"more than max_pages = {self.max_pages:,}"))
+        return list(pages)[: self.max_pages]
 
     def _listed(self, fetch: Fetch) -> Iterator[tuple[str, str | None]]:
         """Every page of every sitemap, with the sitemap's host. Failing here fails the scan: nothing is removed."""
-        waiting, seen = deque((url, _origin(url)) for url in self.options.sitemaps), set(self.options.sitemaps)
+        waiting, seen = deque((url, _origin(url)) for url in self.sitemaps), set(self.sitemaps)
         size = 0
         while waiting:
             url, home = waiting.popleft()
@@ -181,12 +170,10 @@ def _scanned(url: str, response: Response, extractor: Extractor) -> Scanned:
     kind = kind_of_type(content_type) if content_type else kind_of(urlsplit(url).path)
     if kind is None:
         return Skipped(url, f"content type {content_type.partition(';')[0][:60]}")
-    try:
-        extracted = extractor.extract(response.body, kind, _charset(content_type))
-    except Unreadable as error:
-        return Skipped(url, str(error)) if error.expected else Failed(url, str(error))
-    modified = _http_time(response.headers.get("last-modified"))
-    return document_item(extracted, url, response.url, extracted.updated_at or modified, _fingerprint(response))
+    charset, modified = _charset(content_type), _http_time(response.headers.get("last-modified"))
+    return read_item(
+        extractor, response.body, kind, url, response.url, _fingerprint(response), charset=charset, modified=modified
+    )
 
 
 def _conditions(fingerprint: str | None) -> dict[str, str]:
@@ -229,12 +216,6 @@ class FetchError(OSError):
     """The page could not be fetched; the message says why."""
 
 
-class Fetch(Protocol):
-    """A function that gets a page. It may raise OSError or MoonboxError, and is called from several threads."""
-
-    def __call__(self, url: str, headers: Mapping[str, str]) -> Response: ...
-
-
 def fetch_page(client: Client, timeout: float, max_size: int, url: str, headers: Mapping[str, str]) -> Response:
     """A page, bounded in size and time; raises FetchError."""
     given = tuple((name, value.encode()) for name, value in {**_HEADERS, **headers}.items())
@@ -259,35 +240,31 @@ def _ascii(url: str) -> str:
     return f"{scheme}{slashes}{authority}{path.replace(' ', '%20')}"
 
 
-@dataclass(slots=True)
-class Sitemap:
-    """Pages, and further sitemaps."""
-
-    pages: list[str] = field(default_factory=list)
-    sitemaps: list[str] = field(default_factory=list)
-
-
 def read_sitemap(response: Response) -> Sitemap:
     """The entries of a sitemap: XML, an index of sitemaps, or plain lines; compressed with gzip or not."""
-    body = response.body
+    body, sitemap = response.body, Sitemap()
     if body.startswith(b"\x1f\x8b"):
         body = read_body([body], "gzip", MAX_UNPACKED)
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
-        return Sitemap(pages=[line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES])
-    return _Reader().read(body)
+        sitemap.pages += [line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES]
+    else:
+        sitemap.read_xml(body)
+    return sitemap
 
 
-class _Reader:
-    """Expat without document types: where none can be declared, no entity can expand."""
+class Sitemap:
+    """Pages, and further sitemaps."""
 
     def __init__(self) -> None:
-        self._sitemap = Sitemap()
+        self.pages: list[str] = []
+        self.sitemaps: list[str] = []
         self._inside: list[str] = []
         self._address: list[str] = []
         self._length = 0
 
-    def read(self, body: bytes) -> Sitemap:
+    def read_xml(self, body: bytes) -> None:
+        """With expat, without document types: where none can be declared, no entity can expand."""
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._refuse
@@ -298,7 +275,6 @@ class _Reader:
             parser.Parse(body, True)
         except expat.ExpatError as error:
             raise FetchError(f"the sitemap is not XML: {error}") from None
-        return self._sitemap
 
     def _refuse(self, *_: object) -> None:
         raise FetchError("the sitemap has a document type declaration, which is not allowed")
@@ -318,7 +294,7 @@ class _Reader:
         if self._inside.pop() != "loc" or not self._inside:
             return
         address = "".join(self._address).strip()
-        kept = self._sitemap.sitemaps if self._inside[-1] == "sitemap" else self._sitemap.pages
+        kept = self.sitemaps if self._inside[-1] == "sitemap" else self.pages
         if address and self._length <= MAX_ADDRESS and len(kept) < MAX_ENTRIES:
             kept.append(address)
 

@@ -11,9 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from moonbox.knowledge.extract.formats import (
+    Answer,
     Extracted,
     Unreadable,
     declared_charset,
@@ -32,7 +35,6 @@ MAX_ANSWER = 100_000_000
 _LENGTH = struct.Struct("<I")
 _PARSERS = {"html": ("html-to-markdown", "web"), "pdf": ("pypdf", "pdf")}
 """The package that reads each kind of file, and the extra that brings it."""
-_INVALID = "the reading process failed: it sent an invalid answer"
 _BOOT = "import sys; sys.path += sys.argv[4:]; from moonbox.knowledge.extract.reader import main; main()"
 
 
@@ -80,9 +82,9 @@ class Extractor:
             del self._readers[kind]
             reader.close()
             raise
-        if "error" in answer:
-            raise Unreadable(str(answer["error"])[:500], expected=answer.get("expected") is True)
-        return _checked(answer)
+        if answer.extracted is None:
+            raise Unreadable(answer.error[:500], expected=answer.expected)
+        return answer.extracted
 
 
 class _Reader:
@@ -102,7 +104,7 @@ class _Reader:
             )
         self._fresh = True
 
-    def ask(self, data: bytes, seconds: float) -> dict[str, Any]:
+    def ask(self, data: bytes, seconds: float) -> Answer:
         try:
             if self._fresh:
                 self._receive(1, time.monotonic() + START_SECONDS)  # one byte when it is ready
@@ -113,14 +115,11 @@ class _Reader:
             (length,) = _LENGTH.unpack(self._receive(_LENGTH.size, deadline))
             if length > MAX_ANSWER:
                 raise Unreadable(f"the file has more than {MAX_ANSWER:,} bytes of text")
-            answer = json.loads(self._receive(length, deadline))
+            return msgspec.convert(json.loads(self._receive(length, deadline)), Answer)  # the process is not trusted
         except TimeoutError:
             raise Unreadable(f"reading the file took longer than {seconds:g} s") from None
         except (OSError, ValueError, RecursionError):
             raise Unreadable(f"the reading process failed: {self._exit()}") from None
-        if not isinstance(answer, dict):
-            raise Unreadable(_INVALID)
-        return answer
 
     def close(self) -> None:
         self._socket.close()
@@ -153,17 +152,3 @@ def _folder_of(kind: str) -> str:
         message = f"{kind.upper()} files need the package {package}: pip install 'moonbox[{extra}]'"
         raise Unreadable(message, expected=True)
     return str(Path(found.origin).parents[1])
-
-
-def _checked(answer: dict[str, Any]) -> Extracted:
-    """The reading process's answer, which is not trusted."""
-    texts = {name: answer.get(name) for name in ("text", "title", "author", "updated_at")}
-    if any(value is not None and not isinstance(value, str) for value in texts.values()):
-        raise Unreadable(_INVALID)
-    return Extracted(
-        text=texts["text"] or "",
-        title=texts["title"] or "",
-        author=texts["author"],
-        updated_at=texts["updated_at"],
-        markdown=answer.get("markdown") is True,
-    )

@@ -31,6 +31,15 @@ class Extracted:
     markdown: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the reading process sends: what it took out of a file, or why it could not."""
+
+    extracted: Extracted | None = None
+    error: str = ""
+    expected: bool = False
+
+
 class Unreadable(Exception):
     """A file has no text that can be read; `expected` when that is normal for such a file and not a fault."""
 

@@ -15,9 +15,10 @@ import socket
 import struct
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from moonbox.knowledge.extract.formats import Extracted, Unreadable
+from moonbox.knowledge.extract.formats import Answer, Extracted, Unreadable
 from moonbox.worker.jail import JailConfig, after_threads, before_threads, prepare
 
 if TYPE_CHECKING:
@@ -110,19 +111,17 @@ def _prepared(kind: str) -> Callable[[bytes], Extracted]:
 
 def _answer(read: Callable[[bytes], Extracted], data: bytes) -> tuple[bytes, bool]:
     """The answer, and whether this process can read another file."""
-    answer: dict[str, Any]
     usable = True
     try:
-        extracted = read(data)
-        answer = {name: getattr(extracted, name) for name in ("text", "title", "author", "updated_at", "markdown")}
+        answer = Answer(read(data))
     except Unreadable as error:
-        answer = {"error": str(error), "expected": error.expected}
+        answer = Answer(error=str(error), expected=error.expected)
     except (MemoryError, RecursionError) as error:
         what = "needs more memory" if isinstance(error, MemoryError) else "is nested more deeply"
-        answer, usable = {"error": f"the file {what} than is allowed"}, False
+        answer, usable = Answer(error=f"the file {what} than is allowed"), False
     except Exception as error:  # noqa: BLE001 - a parser may raise anything on a damaged file; the answer reports it
-        answer, usable = {"error": f"the file is damaged ({type(error).__name__}: {error})"[:300]}, False
-    return json.dumps(answer).encode(), usable
+        answer, usable = Answer(error=f"the file is damaged ({type(error).__name__}: {error})"[:300]), False
+    return json.dumps(asdict(answer)).encode(), usable
 
 
 def read_html(page: str) -> Extracted:
