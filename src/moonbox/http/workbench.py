@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from moonbox.http.playground import Session
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.media import Media
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.sandbox import Sandbox
 
@@ -54,13 +55,19 @@ _DECISIONS = ("allow", "always", "edit", "deny")
 class Workbench:
     """What a person works with.
 
-    others    further approvers, which are asked beside the inbox
-    timeout   seconds that an approval stays open
+    others     further approvers, which are asked beside the inbox
+    watchers   called with each call, besides those who look at the page
+    timeout    seconds that an approval stays open
     """
 
     def __init__(
-        self, *, others: Sequence[Callable[[ToolCall], Awaitable[Any]]] = (), timeout: float | None = 600.0
+        self,
+        *,
+        others: Sequence[Callable[[ToolCall], Awaitable[Any]]] = (),
+        watchers: Sequence[Callable[[CallEntry], None]] = (),
+        timeout: float | None = 600.0,
     ) -> None:
+        self._watchers = (watch_call, *watchers)
         self.events = Events()
         self.approvals = Approvals(timeout=timeout, others=others, on_change=self._tell)
         self.knowledge: KnowledgeBase | None = None
@@ -79,7 +86,7 @@ class Workbench:
     @property
     def hooks(self) -> dict[str, Any]:
         """Arguments for every Sandbox of the workbench."""
-        return {"approve": self.approvals.approve, "on_call": watch_call, "on_output": watch_output}
+        return {"approve": self.approvals.approve, "on_call": self._watch_call, "on_output": watch_output}
 
     def sink(self, inner: Sink) -> Sink:
         """The sink for every Sandbox of the workbench: what is written to it is also told to those who watch."""
@@ -157,6 +164,10 @@ class Workbench:
             own, self._own = self._own, []
         for sandbox in own:
             sandbox.close()
+
+    def _watch_call(self, entry: CallEntry) -> None:
+        for watch in self._watchers:
+            watch(entry)
 
     def _sandbox(self, language: str) -> Sandbox:
         with self._lock:

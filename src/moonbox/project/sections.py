@@ -23,7 +23,7 @@ from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefiniti
 from moonbox.project.sources import read_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from moonbox.audit.metrics import Metrics
     from moonbox.config import Config
@@ -134,13 +134,15 @@ def _files(mcp_config: McpConfig) -> list[str | os.PathLike[str]]:
     return [mcp_config] if isinstance(mcp_config, str | os.PathLike) else list(mcp_config or ())
 
 
-def used_servers(servers: list[ServerSettings], sources: Iterable[str], known: Container[str]) -> list[ServerSettings]:
-    """The servers whose tools these scripts may call; `known` are the names that are other tools.
+def used_servers(
+    servers: list[ServerSettings], sources: Sequence[str] | None, known: Container[str]
+) -> list[ServerSettings]:
+    """The servers whose tools these scripts, if they are known, may call; `known` are the names that are other tools.
 
     All of them where a script does not say which tools it means: `pairs(tools)`, `tools[name]`, a misspelled name.
     """
-    if not servers:
-        return []
+    if not servers or sources is None:
+        return servers
     text = "\n".join(sources)
     names = {a or b for a, b in _TOOL_NAME.findall(text)}
     words = {word for server in servers for word in (server.namespace, server.name)}
