@@ -14,6 +14,7 @@ import typer
 
 from moonbox.cli.options import ConfigFile, Json, argument, flag, parse_arguments
 from moonbox.cli.output import (
+    columns_table,
     console,
     print_error,
     print_json,
@@ -322,15 +323,12 @@ def _summary(script: LoadedScript) -> dict[str, Any]:
 
 
 def _print_table(scripts: Sequence[LoadedScript]) -> None:
-    from rich.table import Table
-
     from moonbox.tools.signature import render
     from moonbox.wording import visible
 
-    table = Table("tool", "state", "what it does", box=None, pad_edge=False)
+    rows = []
     for script in scripts:
-        if script.tool is not None and script.problem is None:
-            table.add_row(script.settings.name, "ok", visible(render(script.tool, "brief")))
-        else:
-            table.add_row(script.settings.name, "broken", visible((script.problem or "").partition("\n")[0]))
-    console().print(table)
+        works = script.tool is not None and script.problem is None
+        about = render(script.tool, "brief") if works else (script.problem or "").partition("\n")[0]
+        rows.append((script.settings.name, "ok" if works else "broken", visible(about)))
+    console().print(columns_table(("tool", "state", "what it does"), rows, folded=("what it does",)))
