@@ -32,7 +32,6 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from moonbox.audit.records import Run
     from moonbox.config import Config
     from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
@@ -138,37 +137,47 @@ def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_j
     """Run the script or its examples. Returns whether all succeeded."""
     from moonbox.scripts.authoring import examples_of, run_example
 
-    settings = _all_with_examples(config) if path is None else _settings_for(path, config)
-    if path is not None and (params or not examples_of(settings.scripts[0].path)):
-        return _show_test(_test(settings, params, config), settings.scripts[0].path, as_json=as_json)
+    settings = _chosen(path, config)
+    once = path is not None and bool(params or not examples_of(settings.scripts[0].path))
     failed = total = 0
-    with _opened(settings, config) as (library, scripts):
+    with _opened(settings, config, START_SECONDS if once else 0.0) as (library, scripts):
         for script in scripts:
             if script.problem is not None:
                 _show_broken(script)
                 failed += 1
                 continue
+            if once:
+                return _run_once(library, script, params, as_json=as_json)
             for example in examples_of(script.settings.path):
                 total += 1
                 problem = run_example(library, script, example)
                 failed += problem is not None
                 mark = "ok" if problem is None else "failed"
                 typer.echo(f"{mark:<7} {script.settings.name}: {example.title}" + (f"\n  {problem}" if problem else ""))
-    typer.echo(f"{counted(total, 'example')}, {failed} failed")
+    if not once:
+        typer.echo(f"{counted(total, 'example')}, {failed} failed")
     return not failed
 
 
-def _show_test(run: Run, path: Path, *, as_json: bool) -> bool:
+def _run_once(library: ScriptLibrary, script: LoadedScript, params: Sequence[str], *, as_json: bool) -> bool:
+    from moonbox.errors import ArgumentError
+
+    assert script.tool is not None
+    try:
+        bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
+    except ArgumentError as problem:
+        raise UsageError(problem.message) from None
+    run = library.execute(script, bound)
     if as_json:
         print_json(run.to_dict())
-    else:
-        show_output(run)
-        show_values(run, quote=False)
-        sys.stdout.flush()
-        if run.error is not None:
-            limits = {"time": f"timeout under [tools.script.{run.tool}]"}
-            show_error(run.error, language=run.language, name=_relative(path), limits=limits)
-    return run.error is None
+        return run.ok
+    show_output(run)
+    show_values(run, quote=False)
+    sys.stdout.flush()
+    if run.error is not None:
+        limits = {"time": f"timeout under [tools.script.{run.tool}]"}
+        show_error(run.error, language=run.language, name=_relative(script.settings.path), limits=limits)
+    return run.ok
 
 
 def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
@@ -176,7 +185,7 @@ def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
     from moonbox.scripts.authoring import examples_file
     from moonbox.scripts.definition import file_stamp
 
-    settings = _all_with_examples(config) if path is None else _settings_for(path, config)
+    settings = _chosen(path, config)
     scripts = [item.path for item in settings.scripts]
     files = [*scripts, *(examples_file(script) for script in scripts)]
     stamps = None
@@ -196,20 +205,6 @@ def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
 
 
 _POLL_SECONDS = 0.2
-
-
-def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run:
-    from moonbox.errors import ArgumentError
-
-    with _opened(settings, config, START_SECONDS) as (library, (script, *_)):
-        if script.tool is None:
-            _show_broken(script)
-            raise typer.Exit(1)
-        try:
-            bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
-        except ArgumentError as problem:
-            raise UsageError(problem.message) from None
-        return library.execute(script, bound)
 
 
 def _show_broken(script: LoadedScript) -> None:
@@ -264,21 +259,19 @@ def _opened(
         yield library, [script for script in library.scripts if script.settings.path in wanted]
 
 
-def _all_with_examples(config: Config) -> ToolsSettings:
-    from moonbox.scripts.authoring import examples_of
-    from moonbox.scripts.configured import ToolsSettings
-
-    chosen = [script.settings for script in _library(config) if examples_of(script.settings.path)]
-    if not chosen:
-        raise UsageError("no tool script has examples; name the script to test, or write NAME.examples.json beside it")
-    return ToolsSettings(tuple(chosen))
-
-
-def _settings_for(path: Path, config: Config) -> ToolsSettings:
-    """The script of this name or path: with its grants if it is configured, else without any."""
+def _chosen(path: Path | None, config: Config) -> ToolsSettings:
+    """The script of this name or path: with its grants if it is configured, else without any. Or all with examples."""
     from moonbox.project.sections import read_tools
+    from moonbox.scripts.authoring import examples_of
     from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 
+    if path is None:
+        chosen = tuple(script.settings for script in _library(config) if examples_of(script.settings.path))
+        if not chosen:
+            raise UsageError(
+                "no tool script has examples; name the script to test, or write NAME.examples.json beside it"
+            )
+        return ToolsSettings(chosen)
     for item in read_tools(config).scripts:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))

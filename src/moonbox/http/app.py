@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from time import time
@@ -25,13 +24,24 @@ from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, Worke
 from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import document
 from moonbox.http.playground import run_report
-from moonbox.http.requests import Refused, choice, failure, flag, json_object, number, of_script, of_tool, text
+from moonbox.http.requests import (
+    Refused,
+    choice,
+    failure,
+    flag,
+    json_object,
+    number,
+    of_script,
+    of_tool,
+    refusing,
+    text,
+)
 from moonbox.http.workbench import routes as workbench_routes
 from moonbox.sandbox.approvals import hint_names
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -184,10 +194,8 @@ class _Api:
         if name in ("list", "search") and name not in self._service.sandbox.toolbox:
             raise HTTPException(405, headers={"Allow": "GET"})
         arguments = await json_object(request, allow_empty=True)
-        try:
+        with refusing(503, "busy", PoolTimeout, WorkerError):
             run = await self._service.call(name, arguments)
-        except (PoolTimeout, WorkerError) as problem:
-            raise Refused(503, "busy", str(problem)) from None
         if run.error is not None:
             return of_tool(run.error, run.id)
         return JSONResponse({"result": to_jsonable(run.value), "run": run.id})
@@ -197,10 +205,8 @@ class _Api:
         source = body.pop("source_code", None)
         if not isinstance(source, str) or body:
             raise Refused(400, "invalid", 'send {"source_code": "<script>"}')
-        try:
+        with refusing(503, "busy", PoolTimeout, WorkerError):
             run = await self._service.run(source)
-        except (PoolTimeout, WorkerError) as problem:
-            raise Refused(503, "busy", str(problem)) from None
         if run.error is not None:
             return of_script(run.error, run.id)
         values = [to_jsonable(value) for value in run.values]
@@ -218,13 +224,11 @@ class _Api:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
         where: dict[str, Any] = {name: text(request, name) for name in ("kind", "tool", "repl", "language")}
         where |= {"ok": flag(request, "ok"), "state": choice(request, "state", RUN_STATES), "text": text(request, "q")}
-        try:
+        with refusing(400, "invalid", UsageError):
             where["labels"] = labels_of(request.query_params.getlist("label"))
             for name in ("since", "until"):
                 given = text(request, name)
                 where[name] = None if given is None else moment(given, time())
-        except UsageError as problem:
-            raise Refused(400, "invalid", str(problem)) from None
         before = text(request, "before")
         if offset and before is None:
             runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)
@@ -271,7 +275,7 @@ class _Api:
 
     async def retry(self, request: Request) -> Response:
         await json_object(request)
-        with _known_server():
+        with refusing(404, "unavailable", ToolError, UsageError):
             self._service.servers.retry(request.path_params["name"])
         return JSONResponse({"ok": True}, 202)
 
@@ -288,7 +292,7 @@ class _Api:
         task.add_done_callback(self._logins.discard)
         address = asyncio.wrap_future(shown)
         await asyncio.wait({task, address}, timeout=_SHOWN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        with _known_server():
+        with refusing(404, "unavailable", ToolError, UsageError):
             return JSONResponse({"address": address.result() if address.done() else task.done() and task.result()}, 202)
 
     async def _find(self, id: str) -> Run:
@@ -309,14 +313,6 @@ class _Api:
         has_workbench = service.workbench is not None
         servers = has_workbench and service.servers is not None
         return JSONResponse(document(service.tools(), workbench=has_workbench, servers=servers))
-
-
-@contextlib.contextmanager
-def _known_server() -> Iterator[None]:
-    try:
-        yield
-    except (ToolError, UsageError) as problem:
-        raise Refused(404, "unavailable", str(problem)) from None
 
 
 async def _refused(_: Request, problem: Exception) -> Response:

@@ -8,7 +8,6 @@ bench.attach(sandbox, trail=trail)
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import threading
 from collections import OrderedDict
@@ -24,7 +23,7 @@ from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, EventStream, TrailWatch
 from moonbox.http.playground import Playground, SessionBusy, media_of, watch_call, watch_output
-from moonbox.http.requests import Refused, json_object, number, text
+from moonbox.http.requests import Refused, json_object, number, refusing, text
 from moonbox.journal.questions import Questions
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.media import MediaStore
@@ -33,7 +32,7 @@ from moonbox.sandbox.decisions import Decision
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.requests import Request
 
@@ -252,7 +251,7 @@ class _Api:
     async def open_session(self, request: Request) -> Response:
         body = await json_object(request)
         language = body.get("language", self._bench.playground.languages[0])
-        with _usage_errors():
+        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session = await self._bench.playground.open(str(language))
         return JSONResponse(session.to_dict(), 201)
 
@@ -268,7 +267,7 @@ class _Api:
         source, limits = body.get("source_code"), body.get("limits", {})
         if not isinstance(source, str) or not isinstance(limits, dict):
             raise Refused(400, "invalid", 'send {"source_code": "<script>", "step": false, "limits": {}}')
-        with _usage_errors():
+        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session.start(source, step=bool(body.get("step", False)), limits=limits)
         return JSONResponse(session.to_dict(), 202)
 
@@ -277,7 +276,7 @@ class _Api:
         answers = body.get("answers")
         if answers is not None and not (isinstance(answers, list) and all(isinstance(each, dict) for each in answers)):
             raise Refused(400, "invalid", "answers must be a list of objects")
-        with _usage_errors():
+        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session.resume(answers)
         return JSONResponse(session.to_dict(), 202)
 
@@ -289,10 +288,8 @@ class _Api:
 
     async def globals(self, request: Request) -> Response:
         session = self._session(request)
-        try:
+        with refusing(503, "unavailable", MoonboxError):
             return JSONResponse({"globals": await asyncio.to_thread(session.globals)})
-        except MoonboxError as problem:
-            raise Refused(503, "unavailable", str(problem)) from None
 
     async def check(self, request: Request) -> Response:
         body = await json_object(request)
@@ -301,10 +298,8 @@ class _Api:
             raise Refused(400, "invalid", 'send {"source_code": "<script>", "language": "lua"}')
         session = body.get("session")
         known = session if isinstance(session, str) else None
-        try:
+        with refusing(503, "unavailable", MoonboxError):
             findings = await self._bench.playground.check(source, language, known)
-        except MoonboxError as problem:
-            raise Refused(503, "unavailable", str(problem)) from None
         return JSONResponse({"findings": findings})
 
     async def approvals(self, _: Request) -> Response:
@@ -338,10 +333,8 @@ class _Api:
         query, source = text(request, "q") or "", text(request, "source")
         mode: Any = text(request, "mode") or "keyword"
         limit = number(request, "limit", 12, 50)
-        try:
+        with refusing(400, "invalid", MoonboxError):
             hits = await asyncio.to_thread(base.search, query, mode, max(1, limit), source)
-        except MoonboxError as problem:
-            raise Refused(400, "invalid", str(problem)) from None
         return JSONResponse({"hits": [hit.to_dict() for hit in hits], "mode": hits.mode, "notes": hits.notes})
 
     async def sources(self, _: Request) -> Response:
@@ -383,14 +376,3 @@ class _Api:
 
 
 _BINARY = "application/octet-stream"
-
-
-@contextlib.contextmanager
-def _usage_errors() -> Iterator[None]:
-    """What a session refuses, as answers."""
-    try:
-        yield
-    except (SessionBusy, TooManySessions) as problem:
-        raise Refused(409, "conflict", str(problem)) from None
-    except UsageError as problem:
-        raise Refused(400, "invalid", str(problem)) from None
