@@ -1,4 +1,4 @@
-"""The commands `moonbox init`, and `moonbox tool init`, `list`, `check` and `test`."""
+"""The commands `moonbox init`, `moonbox tool …` and `moonbox script …`: writing, testing and saving tool scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, argument, flag, parse_arguments
+from moonbox.cli.audit import Db, chosen_run
+from moonbox.cli.options import ConfigFile, Json, argument, flag, option, parse_arguments
 from moonbox.cli.output import (
     columns_table,
     console,
@@ -23,7 +24,7 @@ from moonbox.cli.output import (
     show_output,
     show_values,
 )
-from moonbox.cli.run_options import START_SECONDS
+from moonbox.cli.run_options import START_SECONDS, json_or_text
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
@@ -321,7 +322,74 @@ def _print_table(scripts: Sequence[LoadedScript]) -> None:
 
     rows = []
     for script in scripts:
-        works = script.tool is not None and script.problem is None
-        about = render(script.tool, "brief") if works else (script.problem or "").partition("\n")[0]
-        rows.append((script.settings.name, "ok" if works else "broken", visible(about)))
+        tool = script.tool if script.problem is None else None
+        about = (script.problem or "").partition("\n")[0] if tool is None else render(tool, "brief")
+        rows.append((script.settings.name, "broken" if tool is None else "ok", visible(about)))
     console().print(columns_table(("tool", "state", "what it does"), rows, folded=("what it does",)))
+
+
+# Saved scripts
+
+
+script_app = typer.Typer(name="script", help="Save runs as tools, and remove them.", no_args_is_help=True)
+
+
+@script_app.command("save")
+def save(
+    name: Annotated[str, option("--name", help="The name of the new tool.", metavar="NAME")],
+    run: Annotated[str | None, argument(help="The run's id, or the beginning of it.", metavar="[RUN]")] = None,
+    description: Annotated[str, option("--description", help="What the tool does, for models.")] = "",
+    params: Annotated[
+        list[str] | None,
+        option(
+            "--param",
+            "-p",
+            help="A parameter: a variable that a line `local NAME = …` sets, or NAME=VALUE for an input. Repeatable.",
+            metavar="NAME[=VALUE]",
+        ),
+    ] = None,
+    last: Annotated[bool, flag("--last", help="The latest run.")] = False,
+    replace: Annotated[bool, flag("--replace", help="Replace the saved script of that name.")] = False,
+    no_example: Annotated[bool, flag("--no-example", help="Do not record the run as a test.")] = False,
+    db: Db = None,
+    config: ConfigFile = None,
+    trust: Trust = False,
+) -> None:
+    """Save a run that succeeded as a tool script of the project.
+
+    The file is written to the folder that `saved` under [tools] names. The
+    run's tool calls and its result become a test for `moonbox tool test`.
+    """
+    from moonbox.project.assembly import assemble
+    from moonbox.scripts.saving import save_run
+
+    project, chosen = trusted_config(config, trust=trust), chosen_run(db, run, last=last)
+    given = [(key.strip(), equals, value) for key, equals, value in (item.partition("=") for item in params or ())]
+    with assemble(project) as opened:
+        saved = save_run(
+            opened.scripts,
+            chosen,
+            name=name,
+            description=description,
+            parameters=[{"name": key, "required": True} for key, _, _ in given],
+            values={key: json_or_text(value) for key, equals, value in given if equals},
+            replace=replace,
+            example=not no_example,
+        )
+    tested = f"; `moonbox tool test {saved.name}` tests it" if saved.tested else ""
+    typer.echo(f"{saved.path} is version {saved.version} of the tool '{saved.name}'{tested}")
+
+
+@script_app.command("remove")
+def remove(
+    name: Annotated[str, argument(help="The saved script.", metavar="NAME")],
+    config: ConfigFile = None,
+    trust: Trust = False,
+) -> None:
+    """Remove a saved script; its last version stays in the folder `history`."""
+    from moonbox.project.assembly import assemble
+    from moonbox.scripts.saving import remove_script
+
+    with assemble(trusted_config(config, trust=trust)) as opened:
+        kept = remove_script(opened.scripts, name)
+    typer.echo(f"the tool '{name}' was removed; its last version is {kept}")

@@ -25,6 +25,8 @@ from moonbox.config import Config
 from moonbox.config.sections import AuditSettings, ClusterSettings, CodeModeSettings, SandboxSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
+    add_model,
+    add_sources,
     in_section,
     journal_options,
     open_metrics,
@@ -34,7 +36,6 @@ from moonbox.project.sections import (
     read_tools,
     used_servers,
 )
-from moonbox.project.sources import add_model, add_sources
 from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
