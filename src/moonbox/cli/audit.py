@@ -18,10 +18,6 @@ from moonbox.errors import UsageError
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.text import Text
-
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Store
 
@@ -74,26 +70,16 @@ def show_run(
     screen = console()
     for part in run_parts(run, screen.width):
         screen.print(part, soft_wrap=isinstance(part, str))
-    for line in _tree(trail, run):
-        screen.print(line, no_wrap=True, overflow="ellipsis")
+    end = run.started + run.usage.wall + 1.0 if run.state in ("ok", "failed") else float("inf")
+    later = [item.id for item in trail.list(_MOST_RELATED, since=run.started) if item.started <= end]
+    for part in script_tree(run, [trail.get(id) for id in reversed(later)]):
+        screen.print(part, no_wrap=True, overflow="ellipsis")
 
 
 def chosen_run(db: Path | None, id: str | None, *, last: bool) -> Run:
     """The run of a trail that a command names."""
     trail = _trail(db)
     return trail.get(_chosen(trail, id, last=last))
-
-
-def _tree(trail: Store, run: Run) -> Iterator[Text]:
-    """The runs of tool scripts that this run called, and those that they called, below one another."""
-    end = run.started + run.usage.wall + 1.0 if run.state in ("ok", "failed") else float("inf")
-    later = [item.id for item in trail.list(_MOST_RELATED, since=run.started) if item.started <= end]
-    related = [trail.get(id) for id in reversed(later)]
-    children: dict[str, list[Run]] = {}
-    for item in related:
-        if item.parent:
-            children.setdefault(item.parent, []).append(item)
-    yield from script_tree(run, children)
 
 
 _MOST_RELATED = 500

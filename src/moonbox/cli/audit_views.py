@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from moonbox.audit.query import DayStats, Stats, ToolStats
+    from moonbox.audit.query import Stats
     from moonbox.audit.records import Call, Run
 
 _GAP = "  "
@@ -165,35 +165,33 @@ def stats_parts(stats: Stats) -> Iterator[RenderableType]:
     yield ", ".join([counted(stats.runs, "run"), failed, *others, counted(stats.calls, "call")])
     if stats.tools:
         names: tuple[str, ...] = ("tool", "calls", "failed", "p50", "p95", "sent", "received")
-        yield columns_table(names, [_tool_row(tool) for tool in stats.tools], right=names[1:])
+        rows = []
+        for tool in stats.tools:
+            figures = (f"{tool.calls:,}", f"{tool.failures:,}", seconds(tool.p50), seconds(tool.p95))
+            rows.append((visible(tool.tool, keep=""), *figures, size(tool.bytes_in), size(tool.bytes_out)))
+        yield columns_table(names, rows, right=names[1:])
     if stats.days:
         names = ("day (UTC)", "runs", "failed", "calls", "time")
-        yield columns_table(names, [_day_row(day) for day in stats.days[:31]], right=names[1:])
+        days = [
+            (day.day, f"{day.runs:,}", f"{day.failures:,}", f"{day.calls:,}", seconds(day.wall))
+            for day in stats.days[:31]
+        ]
+        yield columns_table(names, days, right=names[1:])
 
 
-def _tool_row(tool: ToolStats) -> tuple[str, ...]:
-    counts = (f"{tool.calls:,}", f"{tool.failures:,}")
-    times = (seconds(tool.p50), seconds(tool.p95))
-    return (visible(tool.tool, keep=""), *counts, *times, size(tool.bytes_in), size(tool.bytes_out))
-
-
-def _day_row(day: DayStats) -> tuple[str, ...]:
-    return (day.day, f"{day.runs:,}", f"{day.failures:,}", f"{day.calls:,}", seconds(day.wall))
-
-
-def script_tree(run: Run, children: Mapping[str, list[Run]]) -> Iterator[Text]:
-    """The runs of tool scripts below a run, by the id of the run that called them."""
-    if run.id in children:
-        yield _heading("tool scripts")
-        yield from _branches(children, run.id, "")
-
-
-def _branches(children: Mapping[str, list[Run]], id: str, indent: str) -> Iterator[Text]:
+def script_tree(run: Run, others: Sequence[Run]) -> Iterator[RenderableType]:
+    """The runs of tool scripts that this run called, and those that they called, below one another."""
     from rich.text import Text
+    from rich.tree import Tree
 
-    for place, child in enumerate(children.get(id, ()), 1):
-        last = place == len(children[id])
-        head = f"{indent}{'└─' if last else '├─'} {visible(child.tool, keep='')}  {child.id[:8]}  "
-        calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
-        yield Text.assemble(head, _result(RunSummary.of(child)), f"  {seconds(child.usage.wall)}{calls}")
-        yield from _branches(children, child.id, indent + ("   " if last else "│  "))
+    def grow(branch: Tree, id: str) -> Tree:
+        for child in others:
+            if child.parent == id:
+                calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
+                head = f"{visible(child.tool, keep='')}  {child.id[:8]}  "
+                about = Text.assemble(head, _result(RunSummary.of(child)), f"  {seconds(child.usage.wall)}{calls}")
+                grow(branch.add(about), child.id)
+        return branch
+
+    tree = grow(Tree(_heading("tool scripts")), run.id)
+    yield from [tree] if tree.children else []

@@ -197,45 +197,37 @@ def _run_command(line: str, session: Session) -> None:
 
 
 def _help(session: Session, argument: str) -> None:
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for name, about in COMMANDS.items():
-        table.add_row(f":{name}", about)
     screen = console()
     screen.print("Type a script or an expression; Enter runs it once it is complete. Globals are kept, locals are not.")
     screen.print("Alt-Enter runs it as it is, Tab completes, Ctrl-C stops a script, Ctrl-D exits.\n")
-    screen.print(table)
+    _print_pairs({f":{name}": about for name, about in COMMANDS.items()})
 
 
 def _docs(session: Session, argument: str) -> None:
-    from rich.table import Table
-
-    docs, screen = session.sandbox.docs, console()
+    docs = session.sandbox.docs
     if argument:
         try:
-            screen.print(visible(docs.describe(argument)), soft_wrap=True)
+            console().print(visible(docs.describe(argument)), soft_wrap=True)
         except MoonboxError:
             print_error(f"no documentation for '{argument}'{suggestion(argument, docs.names())}")
         return
-    names = docs.names()
-    table = Table.grid(padding=(0, 2, 0, 0))
-    widest = min(40, max(map(len, names)))
-    table.add_column(no_wrap=True, style="bold", width=widest)
-    table.add_column(no_wrap=True, overflow="ellipsis", width=max(10, screen.width - widest - 4))
-    for name in names:
-        table.add_row(visible(name, keep=""), visible((docs.get(name) or "").partition("\n")[0], keep=""))
-    screen.print(table)
+    _print_pairs({name: (docs.get(name) or "").partition("\n")[0] for name in docs.names()})
+
+
+def _print_pairs(pairs: Mapping[str, str]) -> None:
+    """A name and a text on each line."""
+    screen, width = console(), min(40, max(map(len, pairs)))
+    for name, text in pairs.items():
+        line = f"{visible(name, keep=''):<{width}}  {visible(text, keep='')}"
+        screen.print(line, no_wrap=True, overflow="ellipsis")
 
 
 def _globals(session: Session, argument: str) -> None:
     defined = session.repl.globals()
-    screen = console()
-    if not defined:
-        screen.print("no globals yet", style="dim")
-    width = max(map(len, defined), default=0)
-    for name, kind in defined.items():
-        screen.print(f"{visible(name):<{width}}  {visible(kind)}")
+    if defined:
+        _print_pairs(defined)
+    else:
+        console().print("no globals yet", style="dim")
 
 
 def _calls(session: Session, argument: str) -> None:
@@ -251,12 +243,12 @@ def _calls(session: Session, argument: str) -> None:
 
 
 def _limits(session: Session, argument: str) -> None:
-    screen = console()
+    shown = {}
     for name, value in session.sandbox.limits.to_dict().items():
-        text = "none" if value is None else f"{value:g} s" if name == "timeout" else f"{value:,}"
+        shown[name] = "none" if value is None else f"{value:g} s" if name == "timeout" else f"{value:,}"
         if name in ("max_memory", "max_string", "max_output", "max_source"):
-            text += f"  ({size(value)})"
-        screen.print(f"{name:<15} {text}")
+            shown[name] += f"  ({size(value)})"
+    _print_pairs(shown)
 
 
 def _reset(session: Session, argument: str) -> None:
