@@ -195,18 +195,10 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-CALL = {
-    "jsonrpc": "2.0",
-    "id": 2,
-    "method": "tools/call",
-    "params": {"name": "lua_repl", "arguments": {"source_code": "return tools.add{a = 1}"}},
-}
-
-
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_requests_runs_and_calls_are_logged_over_stdio(process: Moonbox, form: str) -> None:
-    lines = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, CALL))
-    done = process("serve", "--tools", "kit", "-v", "--log-format", form, input=lines)
+    given = lines(HELLO, READY, call(2, "lua_repl", source_code="return tools.add{a = 1}"))
+    done = process("serve", "--tools", "kit", "-v", "--log-format", form, input=given)
     assert done.returncode == 0, done.stderr
     if form == "json":
         logged = [json.loads(line) for line in done.stderr.splitlines()]

@@ -29,7 +29,7 @@ class Entry:
 
 
 COMMANDS = (
-    Entry("run", "moonbox.cli.run", "Run one script and show its result."),
+    Entry("run", "moonbox.cli.repl", "Run one script and show its result."),
     Entry("repl", "moonbox.cli.repl", "Run scripts at a prompt that keeps its globals."),
     Entry("check", "moonbox.cli.catalog", "Find mistakes in scripts without running them."),
     Entry("init", "moonbox.cli.tool", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),

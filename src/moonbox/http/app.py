@@ -22,7 +22,7 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
-from moonbox.http.openapi import document
+from moonbox.http.openapi import api_operations, document, routes_of, server_operations, workbench_operations
 from moonbox.http.playground import run_report
 from moonbox.http.requests import (
     Refused,
@@ -36,7 +36,7 @@ from moonbox.http.requests import (
     refusing,
     text,
 )
-from moonbox.http.workbench import routes as workbench_routes
+from moonbox.http.workbench import WorkbenchApi
 from moonbox.sandbox.approvals import hint_names
 from moonbox.values import to_jsonable
 
@@ -153,29 +153,12 @@ def create_app(service: Service, access: Access | None = None, *, more: Sequence
 
 def routes(service: Service) -> list[BaseRoute]:
     """Only the routes, for an application that has others too."""
-    api = _Api(service)
-    workbench: list[BaseRoute] = [] if service.workbench is None else [*workbench_routes(service.workbench)]
-    if service.workbench is not None and service.servers is not None:
-        workbench += [
-            Route("/servers", api.servers, methods=["GET"]),
-            Route("/servers/{name}/retry", api.retry, methods=["POST"]),
-            Route("/servers/{name}/login", api.login, methods=["POST"]),
-        ]
-    return [
-        *workbench,
-        Route("/health", api.health, methods=["GET"]),
-        Route("/tools/list", api.list_tools, methods=["GET"]),
-        Route("/tools/search", api.search_tools, methods=["GET"]),
-        Route("/tools/{name:path}", api.call_tool, methods=["POST"]),
-        Route("/run", api.run, methods=["POST"]),
-        Route("/runs", api.list_runs, methods=["GET"]),
-        Route("/runs/{id}", api.get_run, methods=["GET"]),
-        Route("/runs/{id}/report", api.get_report, methods=["GET"]),
-        Route("/runs/{id}/calls/{index:int}", api.get_call, methods=["GET"]),
-        Route("/compare", api.compare, methods=["GET"]),
-        Route("/metrics", api.metrics, methods=["GET"]),
-        Route("/openapi.json", api.openapi, methods=["GET"]),
-    ]
+    api, any_tool = _Api(service), "/tools/{name:path}"
+    found = [*routes_of(api, api_operations()), Route(any_tool, api.call_tool, methods=["POST"])]
+    if service.workbench is None:
+        return found
+    servers = [] if service.servers is None else routes_of(api, server_operations())
+    return [*routes_of(WorkbenchApi(service.workbench), workbench_operations()), *servers, *found]
 
 
 class _Api:
@@ -270,16 +253,16 @@ class _Api:
         comparison = await asyncio.to_thread(compare, await self._find(first), await self._find(second))
         return JSONResponse(comparison.to_dict())
 
-    async def servers(self, _: Request) -> Response:
+    async def list_servers(self, _: Request) -> Response:
         return JSONResponse({"servers": [status.to_dict() for status in self._service.servers.statuses()]})
 
-    async def retry(self, request: Request) -> Response:
+    async def retry_server(self, request: Request) -> Response:
         await json_object(request)
         with refusing(404, "unavailable", ToolError, UsageError):
             self._service.servers.retry(request.path_params["name"])
         return JSONResponse({"ok": True}, 202)
 
-    async def login(self, request: Request) -> Response:
+    async def log_in(self, request: Request) -> Response:
         """Begin a login; the answer has the address that a person must open on the machine of this server."""
         await json_object(request)
         shown: Future[str] = Future()

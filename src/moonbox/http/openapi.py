@@ -1,4 +1,4 @@
-"""The OpenAPI document of the HTTP API, generated from the tools that are served."""
+"""The operations of the HTTP API: its routes, and its OpenAPI document, which also has one for each tool."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from starlette.routing import BaseRoute, Route
+
 from moonbox._version import __version__
 from moonbox.audit.records import RUN_STATES
 from moonbox.tools.closing import close
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _ERROR: dict[str, Any] = {
     "type": "object",
@@ -36,7 +38,8 @@ _PATH_PARAMETER = re.compile(r"\{(\w+)(:int)?\}")
 
 def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: bool = False) -> dict[str, Any]:
     """An OpenAPI 3.1 document with one path for each tool; with those of the workbench and of MCP servers, if any."""
-    operations = {**_api(), **(_workbench() if workbench else {}), **(_servers() if servers else {})}
+    operations = api_operations() | (workbench_operations() if workbench else {})
+    operations |= server_operations() if servers else {}
     schemas: dict[str, Any] = {"Error": _ERROR}
     for tool in tools:
         key = _key(tool["name"])
@@ -62,7 +65,18 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: b
     }
 
 
-def _api() -> dict[str, Any]:
+def routes_of(api: object, operations: Mapping[str, Any]) -> list[BaseRoute]:
+    """A route for each operation: `getRun` is handled by the method `get_run`."""
+    found: list[BaseRoute] = []
+    for place, operation in operations.items():
+        method, path = place.split(" ")
+        name = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", operation["operationId"])
+        found.append(Route(path, getattr(api, name), methods=[method]))
+    return found
+
+
+def api_operations() -> dict[str, Any]:
+    """The operations that every server has, by method and path."""
     filters = [_text(name) for name in ("kind", "tool", "repl", "language", "q", "before")]
     label = {"type": "string", "pattern": "^[A-Za-z0-9_./-]{1,64}=", "examples": ["user=ann"]}
     age = {"type": "string", "pattern": "^([0-9]{1,4}[smhdw])?$", "examples": ["45m", "7d"]}  # or a date in ISO 8601
@@ -89,7 +103,7 @@ def _api() -> dict[str, Any]:
     }
 
 
-def _workbench() -> dict[str, Any]:
+def workbench_operations() -> dict[str, Any]:
     """The operations of sessions, approvals, events and views that `serve --console` adds."""
     session = {"id": _STRING, "language": _STRING, "state": _STRING, "source": _STRING, "limits": _OBJECT}
     decisions, reason = {"enum": ["allow", "always", "edit", "deny"]}, {"type": "string", "maxLength": 500}
@@ -119,7 +133,7 @@ def _workbench() -> dict[str, Any]:
     }
 
 
-def _servers() -> dict[str, Any]:
+def server_operations() -> dict[str, Any]:
     """The operations of MCP servers that `serve --console` adds."""
     accepted = _later(_object({}))
     return {

@@ -1,4 +1,4 @@
-"""The workbench: live events, approvals, playground, knowledge and diagnosis, for a person at a screen; and its routes.
+"""The workbench: live events, approvals, playground, knowledge and diagnosis, for a person at a screen; and its API.
 
 bench = Workbench()
 sandbox = Sandbox(tools, audit=bench.sink(trail), **bench.hooks)
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import SinkAround
@@ -210,29 +209,8 @@ class _ToldSink(SinkAround):
         self._tell(run)
 
 
-def routes(workbench: Workbench) -> list[Route]:
-    """The routes of the workbench."""
-    api = _Api(workbench)
-    return [
-        Route("/events", api.events, methods=["GET"]),
-        Route("/sessions", api.open_session, methods=["POST"]),
-        Route("/sessions/{id}", api.session, methods=["GET", "DELETE"]),
-        Route("/sessions/{id}/run", api.run, methods=["POST"]),
-        Route("/sessions/{id}/resume", api.resume, methods=["POST"]),
-        Route("/sessions/{id}/stop", api.stop, methods=["POST"]),
-        Route("/sessions/{id}/globals", api.globals, methods=["GET"]),
-        Route("/check", api.check, methods=["POST"]),
-        Route("/approvals", api.approvals, methods=["GET"]),
-        Route("/approvals/{id}", api.answer, methods=["POST"]),
-        Route("/knowledge/search", api.search, methods=["GET"]),
-        Route("/knowledge/sources", api.sources, methods=["GET"]),
-        Route("/media/{id}", api.medium, methods=["GET"]),
-        Route("/doctor", api.doctor, methods=["GET"]),
-    ]
-
-
-class _Api:
-    """The routes: sessions of the playground, approvals, events, knowledge, media and diagnosis."""
+class WorkbenchApi:
+    """The handlers: sessions of the playground, approvals, events, knowledge, media and diagnosis."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._bench = workbench
@@ -255,14 +233,14 @@ class _Api:
             session = await self._bench.playground.open(str(language))
         return JSONResponse(session.to_dict(), 201)
 
-    async def session(self, request: Request) -> Response:
-        session = self._session(request)
-        if request.method != "DELETE":
-            return JSONResponse(session.to_dict())
-        await self._bench.playground.close(session.id)
+    async def get_session(self, request: Request) -> Response:
+        return JSONResponse(self._session(request).to_dict())
+
+    async def close_session(self, request: Request) -> Response:
+        await self._bench.playground.close(self._session(request).id)
         return Response(status_code=204)
 
-    async def run(self, request: Request) -> Response:
+    async def run_in_session(self, request: Request) -> Response:
         session, body = self._session(request), await json_object(request)
         source, limits = body.get("source_code"), body.get("limits", {})
         if not isinstance(source, str) or not isinstance(limits, dict):
@@ -302,14 +280,14 @@ class _Api:
             findings = await self._bench.playground.check(source, language, known)
         return JSONResponse({"findings": findings})
 
-    async def approvals(self, _: Request) -> Response:
+    async def list_approvals(self, _: Request) -> Response:
         bench = self._bench
         pending = [bench.question(question) for question in await asyncio.to_thread(bench.approvals.pending)]
         return JSONResponse(
             {"pending": pending, "answered": [bench.answered(each) for each in bench.approvals.answered()]}
         )
 
-    async def answer(self, request: Request) -> Response:
+    async def answer_approval(self, request: Request) -> Response:
         body = await json_object(request)
         kind, reason, arguments = body.get("decision"), body.get("reason", ""), body.get("arguments")
         if kind not in _DECISIONS or not isinstance(reason, str):
@@ -328,7 +306,7 @@ class _Api:
             raise Refused(400, "invalid", "arguments contain an invalid $bytes, $float or $pairs") from None
         return JSONResponse({"ok": True})
 
-    async def search(self, request: Request) -> Response:
+    async def search_knowledge(self, request: Request) -> Response:
         base = self._knowledge()
         query, source = text(request, "q") or "", text(request, "source")
         mode: Any = text(request, "mode") or "keyword"
@@ -337,11 +315,11 @@ class _Api:
             hits = await asyncio.to_thread(base.search, query, mode, max(1, limit), source)
         return JSONResponse({"hits": [hit.to_dict() for hit in hits], "mode": hits.mode, "notes": hits.notes})
 
-    async def sources(self, _: Request) -> Response:
+    async def list_sources(self, _: Request) -> Response:
         sources = await asyncio.to_thread(self._knowledge().sources)
         return JSONResponse({"sources": [source.to_dict() for source in sources]})
 
-    async def medium(self, request: Request) -> Response:
+    async def get_medium(self, request: Request) -> Response:
         medium = self._bench.find_medium(f"moonbox://media/{request.path_params['id']}")
         if medium is None:
             raise Refused(404, "unknown_medium", "unknown medium")
