@@ -368,7 +368,7 @@ def test_the_tree_of_tool_scripts(moonbox: Moonbox, tmp_path: Path) -> None:
     assert [run["title"] for run in runs] == titles, "loading is not in the trail"
     shown = moonbox("audit", "show", "--last").stdout
     tree = shown.partition("\ntool scripts\n")[2].splitlines()
-    assert [line.split()[:2] for line in tree] == [["├─", "double"], ["└─", "double"]]
+    assert [line.split()[:2] for line in tree] == [["├──", "double"], ["└──", "double"]]
     assert [line.split()[3] for line in tree] == ["runtime", "ok"]
     child = moonbox("audit", "show", tree[0].split()[2]).stdout
     assert f"the tool script double, called by run {runs[-1]['id'][:8]}" in child

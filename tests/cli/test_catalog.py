@@ -74,15 +74,9 @@ def test_the_configuration_is_used(moonbox: Moonbox, tmp_path: Path) -> None:
 
 
 def test_mistakes(moonbox: Moonbox) -> None:
-    done = moonbox("catalog", "--format", "xml")
-    assert done.returncode == 2
-    known = "text, json, openai, openai-responses, anthropic, gemini, mcp"
-    assert done.stderr == f"error: --format: unknown value 'xml'; known values: {known}\n"
-    done = moonbox("catalog", "--mode", "sometimes")
-    assert done.returncode == 2
-    assert done.stderr == "error: --mode: unknown value 'sometimes'; known values: always, auto, never\n"
-    done = moonbox("catalog", "--tokens", "-1")
-    assert (done.returncode, done.stderr) == (2, "error: --tokens must be at least 0, not -1\n")
+    for option, value in (("--format", "xml"), ("--mode", "sometimes"), ("--tokens", "-1")):
+        done = moonbox("catalog", option, value)
+        assert (done.returncode, f"Invalid value for '{option}': " in done.stderr) == (2, True)
     done = moonbox("catalog", "--tools", "kit:doubel")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: --tools kit:doubel: the module 'kit' has no 'doubel'; did you mean 'double'?\n"

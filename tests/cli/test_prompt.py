@@ -144,13 +144,12 @@ def test_every_name_that_is_offered_exists(language_name: Any) -> None:
 
     with Sandbox({"crm": [find_customer]}, language=language_name) as sandbox, sandbox.repl() as repl:
         names = Names.of(sandbox)
-        for table, members in names.members.items():
-            for path in (f"{table}.{member}".lstrip(".") for member in members):
-                if language_name == "lua":
-                    assert path == "null" or repl.run(f"return {path} ~= nil").value is True, path
-                else:
-                    error = repl.run(f"{path}()").error
-                    assert error is None or f"unknown function '{path}'" not in error.message, path
+        for path in names.paths:
+            if language_name == "lua":
+                assert path == "null" or repl.run(f"return {path} ~= nil").value is True, path
+            else:
+                error = repl.run(f"{path}()").error
+                assert error is None or f"unknown function '{path}'" not in error.message, path
         has_docs = repl.run('docs["print"]').error is None
         assert ('print"]' in offered(names, 'docs["pr')) is has_docs
 

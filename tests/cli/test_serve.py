@@ -195,18 +195,10 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-CALL = {
-    "jsonrpc": "2.0",
-    "id": 2,
-    "method": "tools/call",
-    "params": {"name": "lua_repl", "arguments": {"source_code": "return tools.add{a = 1}"}},
-}
-
-
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_requests_runs_and_calls_are_logged_over_stdio(process: Moonbox, form: str) -> None:
-    lines = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, CALL))
-    done = process("serve", "--tools", "kit", "-v", "--log-format", form, input=lines)
+    given = lines(HELLO, READY, call(2, "lua_repl", source_code="return tools.add{a = 1}"))
+    done = process("serve", "--tools", "kit", "-v", "--log-format", form, input=given)
     assert done.returncode == 0, done.stderr
     if form == "json":
         logged = [json.loads(line) for line in done.stderr.splitlines()]
@@ -349,7 +341,7 @@ def test_as_json_everything_on_standard_error_is_json(process: Moonbox, tmp_path
 
 def test_a_log_format_that_is_unknown(moonbox: Moonbox) -> None:
     done = moonbox("serve", "--log-format", "jsn", input="")
-    assert (done.returncode, done.stderr) == (2, "error: unknown log format 'jsn'; did you mean 'json'?\n")
+    assert (done.returncode, "'jsn' is not one of 'text', 'json'" in done.stderr) == (2, True)
 
 
 def test_broken_tool_scripts_are_reported(process: Moonbox, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .test_serve import HELLO, READY, call, lines
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -85,24 +87,10 @@ def test_the_trail_shows_it_redacted_and_bounded(process: Moonbox, tmp_path: Pat
     assert 2_000 < len(record["calls"][0]["error"]["detail"]) < 21_000
 
 
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-}
-READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-
-
-def call(source: str) -> dict[str, object]:
-    params = {"name": "lua_repl", "arguments": {"source_code": source}}
-    return {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
-
-
 @pytest.mark.parametrize("verbose", ["-v", "-vv"])
 def test_the_log_has_it_at_debug_and_names_the_run(process: Moonbox, verbose: str) -> None:
-    lines = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, call(f"return {PAY}")))
-    done = process("serve", "--tools", "bank", verbose, "--log-format", "json", input=lines)
+    given = lines(HELLO, READY, call(2, "lua_repl", source_code=f"return {PAY}"))
+    done = process("serve", "--tools", "bank", verbose, "--log-format", "json", input=given)
     assert "bank.py" not in done.stdout, "the client does not get it"
     logged = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     run = next(line["id"] for line in logged if line["logger"] == "moonbox.runs")

@@ -23,24 +23,21 @@ def test_the_nearest_upwards_is_found(tmp_path: Path) -> None:
     assert find(deep) == tmp_path / "a" / "moonbox.toml"
 
 
-def test_a_folder_of_that_name_is_not_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "moonbox.toml").mkdir()
-    path = find(tmp_path)
-    assert path == tmp_path / "moonbox.toml"
-    with pytest.raises(ConfigError, match=f"^'{re.escape(str(path))}' is a folder, not a file$"):
-        Config.load(path)
-
-
-def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.mkdir(), "is a folder, not a file"),
+        (lambda path: path.write_bytes(b'[tools]\nfolders = ["\xff"]\n'), "is not UTF-8 (line 2); save it as UTF-8"),
+        (lambda path: None, "does not exist; `moonbox init` creates one"),
+    ],
+    ids=["a folder is not passed over", "not UTF-8", "missing"],
+)
+def test_what_cannot_be_read(tmp_path: Path, make: Any, message: str) -> None:
     path = tmp_path / "moonbox.toml"
-    path.write_bytes(b'[tools]\nfolders = ["\xff"]\n')
-    with pytest.raises(ConfigError, match=r"moonbox\.toml' is not UTF-8 \(line 2\); save it as UTF-8$"):
+    make(path)
+    assert find(tmp_path) == path or not path.exists()
+    with pytest.raises(ConfigError, match=f"'{re.escape(str(path))}' {re.escape(message)}$"):
         Config.load(path)
-
-
-def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^the file '.*' does not exist; `moonbox init` creates one$"):
-        Config.load(tmp_path / "moonbox.toml")
 
 
 def test_no_file_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

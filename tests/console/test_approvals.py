@@ -53,10 +53,6 @@ def inbox(visitor: Visitor, console: Console) -> Iterator[Page]:
     wait_until(lambda: not console.bench.approvals.pending())
 
 
-def test_an_empty_inbox_says_so(inbox: Page) -> None:
-    expect(inbox.locator("#nothing")).to_contain_text("Nothing waits for approval.")
-
-
 def test_a_question_says_what_would_happen_and_is_allowed(inbox: Page, console: Console) -> None:
     script = Started(console)
     card = inbox.locator(".question")

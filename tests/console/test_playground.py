@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
 from .serving import running_console
@@ -471,15 +470,10 @@ def test_the_timeline_is_zoomed_and_walked_by_keys(page: Page) -> None:
     expect(page.locator(".tl-card h3")).to_have_text("2. list_orders")
 
 
-@pytest.mark.parametrize(("language", "script"), [("rhai", "let n = 20; n + 22"), ("python", "n = 20\nn + 22")])
-def test_the_other_languages_have_their_own_sessions(page: Page, language: str, script: str) -> None:
-    page.select_option("#language", language)
-    run(page, script)
-    expect(page.locator("#values")).to_contain_text("42")
-
-
-def test_python_is_checked_and_completed(page: Page) -> None:
+def test_python_is_run_checked_and_completed(page: Page) -> None:
     page.select_option("#language", "python")
+    run(page, "n = 20\nn + 22")
+    expect(page.locator("#values")).to_contain_text("42")
     write(page, "def rows():\n    yield 1")
     expect(page.locator(".finding.error")).to_contain_text("scripts cannot have generators (yield)")
     write(page, "")

@@ -26,47 +26,34 @@ def test_tools_are_listed_with_their_parameters(client: Client) -> None:
     assert tools["add"]["parameters"]["required"] == ["a"]
 
 
-def test_a_tool_is_called(client: Client) -> None:
-    answer = client.post("/tools/add", json={"a": 2, "b": 3})
-    assert answer.status_code == 200
-    assert answer.json()["result"] == 5
-
-
-def test_a_body_may_be_empty_where_nothing_is_required(client: Client) -> None:
-    answer = client.post("/tools/crash", headers={"content-type": "application/json"})
-    assert answer.status_code == 502
-    error = answer.json()["error"]
-    assert error["code"] == "tool_error"
-    assert "/etc/secret" not in error["message"]
-
-
 @pytest.mark.parametrize(
-    ("code", "status"),
-    [("timeout", 504), ("connection", 502), ("anything", 502), ("unavailable", 503), ("denied", 403)],
+    ("tool", "arguments", "status", "code", "said"),
+    [
+        ("fail", {"code": "timeout"}, 504, "timeout", "it failed"),
+        ("fail", {"code": "connection"}, 502, "connection", "it failed"),
+        ("fail", {"code": "anything"}, 502, "anything", "it failed"),
+        ("fail", {"code": "unavailable"}, 503, "unavailable", "it failed"),
+        ("fail", {"code": "denied"}, 403, "denied", "it failed"),
+        ("add", {"a": "x", "c": 1}, 400, "invalid", 'a: expected integer, got "x" (string)'),
+        ("add", {"a": "x", "c": 1}, 400, "invalid", "c: unknown parameter"),
+        ("ad", {}, 404, "unknown_tool", "add"),
+        ("risky", {}, 403, "approval_unavailable", ""),
+    ],
 )
-def test_statuses_follow_from_codes(client: Client, code: str, status: int) -> None:
-    answer = client.post("/tools/fail", json={"code": code})
-    assert answer.status_code == status
-    assert answer.json()["error"]["code"] == code
+def test_failed_calls(
+    client: Client, tool: str, arguments: dict[str, object], status: int, code: str, said: str
+) -> None:
+    answer = client.post(f"/tools/{tool}", json=arguments)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert said in answer.json()["error"]["message"]
 
 
-def test_wrong_arguments_are_all_named(client: Client) -> None:
-    answer = client.post("/tools/add", json={"a": "x", "c": 1})
-    assert answer.status_code == 400
-    message = answer.json()["error"]["message"]
-    assert 'a: expected integer, got "x" (string)' in message
-    assert "c: unknown parameter" in message
-
-
-def test_an_unknown_tool_is_404_with_a_suggestion(client: Client) -> None:
-    answer = client.post("/tools/ad", json={})
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "unknown_tool"
-    assert "add" in answer.json()["error"]["message"]
-
-
-def test_a_tool_that_needs_a_person_is_refused(client: Client) -> None:
-    assert client.post("/tools/risky", json={}).status_code == 403
+def test_a_tool_is_called_also_with_an_empty_body(client: Client) -> None:
+    answer = client.post("/tools/add", json={"a": 2, "b": 3})
+    assert (answer.status_code, answer.json()["result"]) == (200, 5)
+    answer = client.post("/tools/crash", headers={"content-type": "application/json"})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], "/etc/secret" in error["message"]) == (502, "tool_error", False)
 
 
 @pytest.mark.parametrize(

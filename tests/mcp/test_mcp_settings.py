@@ -144,7 +144,7 @@ def test_a_file_that_makes_no_sense_is_named(text: str, message: str, tmp_path: 
     ("data", "message"),
     [
         ({"prot": 1}, "[serve] unknown key 'prot'; did you mean 'port'?"),
-        ({"port": 70000}, "[serve] port must be from 0 to 65535, not 70000"),
+        ({"port": 70000}, "[serve] port must be at most 65535, not 70000"),
         ({"token": "short"}, "[serve] a token must have at least 16 characters"),
         ({"tokens": {"a": "x" * 16, "b": "x" * 16}}, "[serve] two clients must not have the same token"),
         ({"max_calls": 0}, "[serve] max_calls must be more than 0, not 0"),

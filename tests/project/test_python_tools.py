@@ -56,8 +56,7 @@ def test_functions_lists_objects_and_packages(here: Path) -> None:
         ("qqq:x", "--tools qqq:x: the module 'qqq' does not exist; modules here: broken, kit, needy"),
         ("kti.py:x", "--tools kti.py:x: the file 'kti.py' does not exist; did you mean 'kit.py'?"),
         ("pack", "--tools pack: the package 'pack' has no @tool; choose one of its modules: pack.one, pack.two"),
-        ("pack/", "--tools pack/: 'pack/' is a folder; choose one of its files: pack/one.py, pack/two.py"),
-        ("pack/on:x", "--tools pack/on:x: the file 'pack/on' does not exist"),
+        ("pack/", "--tools pack/: 'pack/' is not a Python file (.py)"),
         ("notes.md", "--tools notes.md: 'notes.md' is not a Python file (.py)"),
         ("needy:x", "--tools needy:x: 'needy' imports 'not_there_at_all', which is not installed"),
         (

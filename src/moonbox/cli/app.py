@@ -16,7 +16,10 @@ from moonbox.errors import MoonboxError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: its module has a function of that name, or a Typer application `app`; NAME_EXAMPLES ends its help."""
+    """A command: its module has a function of that name, or a Typer application `NAME_app` or `app`.
+
+    NAME_EXAMPLES ends its help.
+    """
 
     name: str
     module: str
@@ -26,20 +29,20 @@ class Entry:
 
 
 COMMANDS = (
-    Entry("run", "moonbox.cli.run", "Run one script and show its result."),
+    Entry("run", "moonbox.cli.repl", "Run one script and show its result."),
     Entry("repl", "moonbox.cli.repl", "Run scripts at a prompt that keeps its globals."),
-    Entry("check", "moonbox.cli.check", "Find mistakes in scripts without running them."),
+    Entry("check", "moonbox.cli.catalog", "Find mistakes in scripts without running them."),
     Entry("init", "moonbox.cli.tool", "Write a commented moonbox.toml and a folder for tool scripts.", "Tool scripts"),
     Entry("trust", "moonbox.cli.trust", "Agree to what a project's moonbox.toml starts and reaches.", "Tool scripts"),
     Entry("tool", "moonbox.cli.tool", "Create and test tool scripts.", "Tool scripts"),
-    Entry("script", "moonbox.cli.saved", "Save runs as tools, and remove them.", "Tool scripts"),
+    Entry("script", "moonbox.cli.tool", "Save runs as tools, and remove them.", "Tool scripts"),
     Entry("catalog", "moonbox.cli.catalog", "Show what the model sees of your tools, and its size."),
     Entry("audit", "moonbox.cli.audit", "Show what scripts did."),
     Entry("runs", "moonbox.cli.durable", "List the runs of a journal, and those that a crash cut off.", "Durable runs"),
     Entry("resume", "moonbox.cli.durable", "Continue a run that a crash cut off.", "Durable runs"),
     Entry("replay", "moonbox.cli.durable", "Run a recorded run again without touching the world.", "Durable runs"),
     Entry("repls", "moonbox.cli.durable", "List or delete the Repls of a journal.", "Durable runs"),
-    Entry("approvals", "moonbox.cli.approvals", "List and answer calls that wait for a person.", "Durable runs"),
+    Entry("approvals", "moonbox.cli.durable", "List and answer calls that wait for a person.", "Durable runs"),
     Entry("cluster", "moonbox.cli.cluster", "Show the nodes of a cluster and what they do.", "Durable runs"),
     Entry("console", "moonbox.cli.serve", "Open pages to try scripts, watch runs and answer approvals."),
     Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
@@ -60,7 +63,7 @@ def load(entry: Entry) -> Any:
     if function is not None:
         part.command(entry.name, epilog=getattr(module, f"{entry.name.upper()}_EXAMPLES", None))(function)
     else:
-        part.add_typer(module.app, name=entry.name)
+        part.add_typer(getattr(module, f"{entry.name}_app", None) or module.app, name=entry.name)
     return _tidy(get_group(part).commands[entry.name])
 
 

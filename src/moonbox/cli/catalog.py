@@ -1,19 +1,18 @@
-"""The command `moonbox catalog`."""
+"""The commands `moonbox catalog` and `moonbox check`: the tools as a model sees them, and mistakes in scripts."""
 
 from __future__ import annotations
 
 import json
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from moonbox.cli.options import ConfigFile, McpConfig, Tools, Wait, flag
-from moonbox.cli.output import is_terminal, print_json
+from moonbox.cli.options import ConfigFile, Json, McpConfig, Tools, Wait, argument, flag, language_names, option
+from moonbox.cli.output import console, is_terminal, print_json, print_note
 from moonbox.cli.run_options import START_SECONDS
+from moonbox.cli.script import Script, read_script
 from moonbox.cli.trust import Trust, trusted_config
-from moonbox.errors import UsageError
-from moonbox.suggest import unknown
 from moonbox.wording import counted, noun, visible
 
 if TYPE_CHECKING:
@@ -22,11 +21,12 @@ if TYPE_CHECKING:
 
     from moonbox.codemode.mode import CodeMode
     from moonbox.config import Config
+    from moonbox.findings import Finding
     from moonbox.project import Assembly
     from moonbox.tools.tool import Tool
 
-_MODES = ("always", "auto", "never")
-_FORMATS = ("text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp")
+Mode = Literal["always", "auto", "never"]
+Form = Literal["text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp"]
 
 CATALOG_EXAMPLES = """[bold]Examples[/]
 
@@ -42,10 +42,9 @@ def catalog(
     mcp_config: McpConfig = None,
     tools: Tools = None,
     mode: Annotated[
-        str | None,
+        Mode | None,
         typer.Option(
-            metavar="|".join(_MODES),
-            autocompletion=lambda: list(_MODES),
+            metavar="|".join(get_args(Mode)),
             help="Whether the model gets the code tool; auto: where it is smaller, or else beside every tool.",
             show_default="always",
         ),
@@ -53,18 +52,12 @@ def catalog(
     tokens: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Above this size the catalog shows less; 0 means no limit.", show_default="8000"
+            metavar="N", min=0, help="Above this size the catalog shows less; 0 means no limit.", show_default="8000"
         ),
     ] = None,
     full_schemas: Annotated[bool, flag("--full-schemas", help="Add each tool's JSON Schema to the catalog.")] = False,
     form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            autocompletion=lambda: list(_FORMATS),
-            help=f"How to print it: {', '.join(_FORMATS)}.",
-        ),
+        Form, typer.Option("--format", metavar="NAME", help=f"How to print it: {', '.join(get_args(Form))}.")
     ] = "text",
     wait: Wait = START_SECONDS,
     trust: Trust = False,
@@ -75,10 +68,6 @@ def catalog(
     system prompt, and their size compared with the definitions of every
     tool. Tokens are estimated at four bytes each.
     """
-    _check_choice("--format", form, _FORMATS)
-    _check_choice("--mode", mode, _MODES)
-    if tokens is not None and tokens < 0:
-        raise UsageError(f"--tokens must be at least 0, not {tokens}")
     changes: dict[str, Any] = {"mode": mode, "full_schemas": full_schemas or None}
     changes = {key: value for key, value in changes.items() if value is not None}
     if tokens is not None:
@@ -89,7 +78,7 @@ def catalog(
         elif form == "json":
             print_json(_summary(parts.mode))
         else:
-            typer.echo(json.dumps(parts.mode.definitions(form), indent=2))  # type: ignore[arg-type]  # checked
+            typer.echo(json.dumps(parts.mode.definitions(form), indent=2))
 
 
 def assembled(
@@ -108,11 +97,6 @@ def assembled(
     changed = config.with_changes(codemode=codemode, audit={"enabled": False})
     parts = assemble(changed, tools=load_tools(tools or ()), mcp_config=mcp_config or [], sources=sources)
     return parts.start(wait)
-
-
-def _check_choice(option: str, value: str | None, known: Sequence[str]) -> None:
-    if value is not None and value not in known:
-        raise UsageError(f"{option}: {unknown('value', value, known)}")
 
 
 def _missing_servers(parts: Assembly) -> list[str]:
@@ -189,3 +173,103 @@ def _brief(tool: Tool) -> str:
 def _heading(text: str) -> None:
     line = f"── {text} "
     typer.echo(typer.style(line, bold=True) if is_terminal() else line.rstrip())
+
+
+# moonbox check
+
+
+CHECK_EXAMPLES = """[bold]Examples[/]
+
+  moonbox check report.lua --tools crm:tools
+  moonbox check scripts/*.lua --strict
+  moonbox check report.rhai --json
+
+The exit status is 0 when there is no error, 1 when there is one (with --strict also for a note), 2 for wrong use.
+"""
+
+
+def check(
+    files: Annotated[list[str], argument(metavar="FILE|-…", help="The scripts; - is standard input.")],
+    config: ConfigFile = None,
+    mcp_config: McpConfig = None,
+    tools: Tools = None,
+    *,
+    language: Annotated[
+        str | None,
+        option(metavar="NAME", help="Their language; by default that of the suffix.", autocompletion=language_names),
+    ] = None,
+    strict: Annotated[bool, flag("--strict", help="Count notes as errors.")] = False,
+    as_json: Json = False,
+    wait: Wait = START_SECONDS,
+) -> None:
+    """Find mistakes in scripts without running them.
+
+    Looks for unknown tools and fields, arguments that do not fit, and
+    typical slips, with the tools of moonbox.toml and of --tools. An error
+    cannot work; a note is likely a mistake.
+    """
+    scripts = [read_script(file, None, language) for file in files]
+    sources = [script.text for script in scripts]
+    with assembled(trusted_config(config), mcp_config, tools, wait, sources=sources) as parts:
+        results = [(script, _findings(script, parts)) for script in scripts]
+    if as_json:
+        print_json([{"file": script.name, **finding.to_dict()} for script, findings in results for finding in findings])
+    else:
+        _show_findings(results)
+    worst = {finding.severity for _, findings in results for finding in findings}
+    if "error" in worst or (strict and worst):
+        raise typer.Exit(1)
+
+
+def _findings(script: Script, parts: Assembly) -> tuple[Finding, ...]:
+    from moonbox.check.checker import Checker
+    from moonbox.check.tools import ToolView
+    from moonbox.languages.registry import language
+
+    spoken = language(script.language)
+    syntax = _syntax_error(script.text, spoken, parts)
+    if syntax is not None:
+        return (syntax,)
+    opened = [name for feature in parts.sandbox.lua_features for name in spoken.features.get(feature, ())]
+    view = ToolView(parts.sandbox.toolbox, spoken)
+    return Checker(spoken).check(script.text, view, frozenset(opened))
+
+
+def _syntax_error(source: str, spoken: Any, parts: Assembly) -> Finding | None:
+    """What the language's own compiler says."""
+    from moonbox.findings import Finding
+    from moonbox.languages.explanations import syntax_error
+
+    problem = syntax_error(source, spoken)
+    if problem is None:
+        return None
+    error = spoken.explain(
+        problem,
+        sources={"script": source},
+        tools=parts.sandbox.toolbox.paths(),
+        limits=parts.sandbox.limits,
+    )
+    return Finding("error", error.message, error.line or 1, error.column, error.hint, code="syntax")
+
+
+def _show_findings(results: list[tuple[Script, tuple[Finding, ...]]]) -> None:
+    from rich.text import Text
+
+    from moonbox.languages.explanations import pointed
+
+    screen = console()
+    errors = notes = 0
+    for script, findings in results:
+        for finding in findings:
+            errors += finding.severity == "error"
+            notes += finding.severity == "note"
+            text = Text(f"{visible(script.name or 'script')}:{finding.line}: ", "bold")
+            text.append(f"{finding.severity}: ", "bold red" if finding.severity == "error" else "bold yellow")
+            text.append(visible(finding.message))
+            text.append(f"\n{visible(pointed(script.text, finding.line, finding.column))}", "dim")
+            if finding.hint:
+                text.append(f"\n  hint: {visible(finding.hint)}")
+            screen.print(text, soft_wrap=True)
+    checked = counted(len(results), "script")
+    result = ", ".join([counted(errors, "error")] * (errors > 0) + [counted(notes, "note")] * (notes > 0))
+    print_note(f"{checked} checked: {result or 'nothing found'}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from moonbox.cli.options import ConfigFile, Json  # noqa: TC001 - read at run time by Typer
-from moonbox.cli.output import console, print_json
+from moonbox.cli.output import columns_table, console, print_json
 
 app = typer.Typer(name="cluster", help="Show the nodes of a cluster and what they do.", no_args_is_help=True)
 
@@ -47,9 +47,4 @@ def status(
 
 
 def _print_table(rows: list[dict[str, Any]], *columns: str) -> None:
-    from rich.table import Table
-
-    table = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(str(row.get(column, "–")) for column in columns))
-    console().print(table)
+    console().print(columns_table(columns, [[str(row.get(column, "–")) for column in columns] for row in rows]))

@@ -1,19 +1,20 @@
-"""The commands `moonbox runs`, `resume`, `replay` and `repls`: the runs of a journal."""
+"""The commands `moonbox runs`, `resume`, `replay`, `repls` and `approvals`: the runs and questions of a journal."""
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, Place, argument, option, with_run_options
-from moonbox.cli.output import confirmed, console, print_json, when
-from moonbox.cli.run_options import START_SECONDS, RunOptions
+from moonbox.cli.options import ConfigFile, Json, Place, argument, flag, option, with_run_options
+from moonbox.cli.output import confirmed, console, print_json, user_name, when
+from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
 from moonbox.errors import Diverged, InDoubt, UsageError
-from moonbox.wording import counted, visible
+from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
@@ -170,7 +171,70 @@ def delete_repls(
     opened.close()
 
 
-app = repls_app
+approvals_app = typer.Typer(
+    name="approvals", help="List and answer calls that wait for a person.", no_args_is_help=True
+)
+_LONGEST = 2_000  # characters of the arguments in the list
+
+
+@approvals_app.command("list")
+def list_approvals(journal: Place = None, config: ConfigFile = None, as_json: Json = False) -> None:
+    """List the calls that wait for a person, oldest first."""
+    from moonbox.journal.questions import Questions
+    from moonbox.sandbox.approvals import Question
+
+    opened = open_place(journal, config)
+    found = [Question.of_kept(kept).to_dict() for kept in Questions(opened.backend).pending()]
+    opened.close()
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        typer.echo("no calls wait for approval")
+    for each in found:
+        arguments = json.dumps(each["arguments"], ensure_ascii=False)
+        cut = len(arguments) - _LONGEST
+        more = f" … {cut:,} more characters: use --json" if cut > 0 else ""
+        labels = [f"{name}={text}" for name, text in each["labels"].items()]
+        age, left = (seconds(max(0.0, span)) for span in (time.time() - each["asked"], each["expires"] - time.time()))
+        about = ", ".join([f"asked {age} ago", f"expires in {left}", f"run {each['run']}", *each["hints"], *labels])
+        typer.echo(visible(f"{each['id']}  {each['tool']} {arguments[:_LONGEST]}{more}", keep=""))
+        typer.echo(visible(f"  {about}", keep=""))
+
+
+@approvals_app.command("answer")
+def answer(
+    id: Annotated[str, argument(help="The approval's id, from `moonbox approvals list`.", metavar="ID")],
+    allow: Annotated[bool, flag("--allow", help="Run the call.")] = False,
+    deny: Annotated[bool, flag("--deny", help="Do not run the call.")] = False,
+    edit: Annotated[
+        str | None, option("--edit", metavar="JSON", help="With --allow: arguments to change, as a JSON object.")
+    ] = None,
+    reason: Annotated[str, option("--reason", metavar="TEXT", help="Why; a script whose call is denied gets it.")] = "",
+    journal: Place = None,
+    config: ConfigFile = None,
+) -> None:
+    """Answer a call that waits for a person.
+
+    The first answer counts. The process that waits continues within a second;
+    if it has died, `moonbox resume` uses the answer.
+    """
+    from moonbox.journal.questions import Questions
+
+    if allow == deny or (edit is not None and deny):
+        raise UsageError("say what you decide: --allow, --allow --edit JSON, or --deny")
+    decision: dict[str, Any] = {"kind": "allow" if allow else "deny", "reason": reason, "by": user_name()}
+    if edit is not None:
+        changes = json_or_text(edit)
+        if not isinstance(changes, dict):
+            raise UsageError('--edit takes a JSON object, such as {"amount": 5}')
+        decision |= {"kind": "edit", "changes": changes}
+    opened = open_place(journal, config)
+    try:
+        Questions(opened.backend).answer(id, decision)
+    finally:
+        opened.close()
+    typer.echo("allowed" if allow else "denied")
 
 
 def open_place(place: str | None, config: Path | None = None) -> Journal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -66,13 +66,7 @@ def search(
     words: Annotated[list[str], typer.Argument(help='Words, "phrases", -exclusions, pre*.', metavar="QUERY...")],
     config: ConfigFile = None,
     mode: Annotated[
-        str,
-        typer.Option(
-            "--mode",
-            "-m",
-            help="keyword, semantic or hybrid.",
-            autocompletion=lambda: ["keyword", "semantic", "hybrid"],
-        ),
+        Literal["keyword", "semantic", "hybrid"], typer.Option("--mode", "-m", help="keyword, semantic or hybrid.")
     ] = "keyword",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most documents to show.")] = 12,
     source: Annotated[list[str] | None, option("--source", "-s", help="Only this source.")] = None,
@@ -80,12 +74,11 @@ def search(
 ) -> None:
     """Search the documents."""
     with _opened(_configured(config)) as base:
-        query: Any = " ".join(words)
-        chosen: Any = mode
+        query = " ".join(words)
         if as_json:
-            print_json([hit.to_dict() for hit in base.search(query, chosen, limit, source)])
+            print_json([hit.to_dict() for hit in base.search(query, mode, limit, source)])
             return
-        hits = base.search(query, chosen, limit, source, marks=MARKS)
+        hits = base.search(query, mode, limit, source, marks=MARKS)
         for note in hits.notes:
             typer.echo(f"note: {visible(note)}", err=True)
         if hits:

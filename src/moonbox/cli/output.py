@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from moonbox.cli.run_options import option_name
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.wording import counted, seconds, visible
 
@@ -29,18 +30,6 @@ _PIPED_WIDTH = 160
 # Compiled when they are first used, for an error.
 _SOURCE_LINE = r"(\s*\d* \| )(.*)"
 _PLACE = r" \(line \d+, position \d+\)\Z"
-LIMIT_OPTIONS: Mapping[str, str] = {
-    "time": "--timeout TIME",
-    "calls": "--max-calls N",
-    "operations": "--max-operations N",
-    "memory": "--max-memory BYTES",
-    "output": "--max-output BYTES",
-    "string": "--max-string BYTES",
-    "array": "--max-array N",
-    "depth": "--max-depth N",
-    "source": "--max-source BYTES",
-}
-"""For each limit, the option of `run` and `repl` that sets it."""
 _DENIALS = {
     "approval_denied": "you denied the call of '{tool}'{reason}",
     "approval_unavailable": "the tool '{tool}' needs your approval, and there is no terminal to ask you on",
@@ -224,16 +213,19 @@ def _write_plain(value: Any) -> None:
 
 
 def show_error(
-    error: ScriptError, *, language: str, name: str | None = None, limits: Mapping[str, str] = LIMIT_OPTIONS
+    error: ScriptError, *, language: str, name: str | None = None, limits: Mapping[str, str] | None = None
 ) -> None:
     """What went wrong, on stderr: where and what, the line with a caret, the calls that led there, the hint.
 
-    `limits` says for each limit what sets it.
+    `limits` says for each limit what sets it; by default it is an option of the command.
     """
     text = _error_text(error, language, name)
-    if error.limit is not None and error.limit in limits:
-        text.append("\nlimit: ", "bold green")
-        text.append(f"{limits[error.limit]} sets it")
+    if error.limit is not None:
+        field = {"time": "timeout", "calls": "max_tool_calls"}.get(error.limit, f"max_{error.limit}")
+        setting = option_name(field) if limits is None else limits.get(error.limit)
+        if setting is not None:
+            text.append("\nlimit: ", "bold green")
+            text.append(f"{setting} sets it")
     console(stderr=True).print(text, soft_wrap=True)
 
 

@@ -159,12 +159,12 @@ def _history(path: Path) -> History:
 # Completion
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Names:
-    """The names that can be completed, by the table that they are in; "" holds the globals."""
+    """The names that can be completed."""
 
-    members: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Table → member → a few words about it."""
+    paths: Mapping[str, str]
+    """The whole path of each name, such as `math.max`, and a few words about it."""
     documented: tuple[str, ...] = ()
     """What `docs[…]` answers."""
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -176,43 +176,35 @@ class Names:
         from moonbox.languages.registry import language as language_named
 
         language = language_named(sandbox.language)
-        names = cls(documented=tuple(sandbox.docs.names()))
-        tools_table = language.tool_name("x").startswith("tools.")
-        for name, text in language.docs.items():
-            if name != "tools" or tools_table:  # in Rhai it is documented, but it is not a variable
-                names.add(name, text.partition("\n")[0])
+        paths = {name: text.partition("\n")[0] for name, text in language.docs.items()}
+        if not language.tool_name("x").startswith("tools."):  # in Rhai it is documented, but it is not a variable
+            paths.pop("tools", None)
         for table, members in language.libraries(sandbox.lua_features).items():
-            for member in members:
-                names.add(f"{table}.{member}", "")
-        for name in language.features.keys() - sandbox.lua_features:
-            for hidden in language.features[name]:
-                names.members[""].pop(hidden, None)
+            paths |= {path: paths.get(path, "") for path in (f"{table}.{member}" for member in members)}
         for tool in sandbox.toolbox:
             if tool.policy != "direct":
-                alias = sandbox.toolbox.alias(tool)
-                written = language.tool_name(alias)
-                names.add(written, tool.description.strip().partition("\n")[0])
-        return names
+                written = language.tool_name(sandbox.toolbox.alias(tool))
+                paths[written] = tool.description.strip().partition("\n")[0]
+        for path in tuple(paths):
+            while path := path.rpartition(".")[0]:
+                paths.setdefault(path, "")
+        for name in language.features.keys() - sandbox.lua_features:
+            for hidden in language.features[name]:
+                paths.pop(hidden, None)
+        return cls(paths, tuple(sandbox.docs.names()))
 
-    def add(self, path: str, about: str) -> None:
-        """Add a name and the tables that it is in."""
-        table, _, name = path.rpartition(".")
-        if table:
-            outer, _, inner = table.rpartition(".")
-            self.members.setdefault(outer, {}).setdefault(inner, "")
-        known = self.members.setdefault(table, {})
-        known[name] = about or known.get(name, "")
+    def members(self, table: str) -> dict[str, str]:
+        """What is in a table; the globals for an empty name."""
+        parted = ((path.rpartition("."), about) for path, about in self.paths.items())
+        return {name: about for (place, _, name), about in parted if place == table}
 
     def with_globals(self, defined: Mapping[str, str]) -> Names:
         """The same names, and globals that scripts have defined since."""
-        return Names({**self.members, "": {**self.members.get("", {}), **defined}}, self.documented, defined)
+        return Names({**self.paths, **defined}, self.documented, defined)
 
     def may_be_string(self, path: str) -> bool:
         """Whether the value may be a string, as far as it is known."""
-        if path in self.kinds:
-            return self.kinds[path] == "string"
-        table, _, name = path.rpartition(".")
-        return name not in self.members.get(table, {})
+        return self.kinds[path] == "string" if path in self.kinds else path not in self.paths
 
 
 class ScriptCompleter(Completer):
@@ -229,9 +221,8 @@ class ScriptCompleter(Completer):
             return self._of_command(text)
         line = document.current_line_before_cursor
         key = _DOCS_KEY.search(line)
-        if key is not None and "docs" in self.names.members.get("", {}) and "get" not in self.names.members["docs"]:
-            ending = f"{key[1]}]"
-            return _matching(dict.fromkeys(self.names.documented, ""), key[2], ending)
+        if key is not None and "docs" in self.names.paths and "docs.get" not in self.names.paths:
+            return _matching(dict.fromkeys(self.names.documented, ""), key[2], f"{key[1]}]")
         word = _PATH.search(line)
         return self._of_word(word[0]) if word is not None else ()
 
@@ -245,11 +236,11 @@ class ScriptCompleter(Completer):
     def _of_word(self, word: str) -> Iterator[Completion]:
         value, colon, method = word.partition(":")
         if colon:  # only strings have methods
-            return _matching(self.names.members.get("string", {}) if self.names.may_be_string(value) else {}, method)
+            return _matching(self.names.members("string") if self.names.may_be_string(value) else {}, method)
         table, _, beginning = word.rpartition(".")
-        offered = self.names.members.get(table, {})
+        offered = self.names.members(table)
         if not table:
-            offered = {**offered, **dict.fromkeys(self._keywords, "")}
+            offered |= dict.fromkeys(self._keywords, "")
         return _matching(offered, beginning)
 
 

@@ -1,14 +1,15 @@
-"""The command `moonbox repl`: the loop of the prompt, and its commands such as `:help` and `:docs`."""
+"""The commands `moonbox run` and `moonbox repl`: one script, or the loop of the prompt with its own commands."""
 
 from __future__ import annotations
 
 import re
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.options import language_names, with_run_options
+from moonbox.cli.options import argument, flag, language_names, option, with_run_options
 from moonbox.cli.output import (
     console,
     is_terminal,
@@ -21,7 +22,8 @@ from moonbox.cli.output import (
     summary,
 )
 from moonbox.cli.run_options import RunOptions  # noqa: TC001 - `with_run_options` reads it at run time
-from moonbox.errors import MoonboxError
+from moonbox.cli.script import read_inputs, read_script, run_script
+from moonbox.errors import MoonboxError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.suggest import nearest, suggestion
@@ -32,6 +34,66 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
+
+RUN_EXAMPLES = """[bold]Examples[/]
+
+  moonbox run -e '6 * 7'
+  moonbox run report.lua --tools crm:tools --timeout 10s
+  moonbox run report.lua --set month=3 --input rows.json
+  moonbox run strange.lua --limits untrusted --audit on
+  echo 'return #"abc"' | moonbox run - --json
+
+The exit status is 0 for success, 1 for a script that failed, 2 for wrong use, 130 after Ctrl-C.
+"""
+
+
+@with_run_options
+def run(
+    file: Annotated[str | None, argument(metavar="FILE|-", help="The script; - is standard input.")] = None,
+    words: Annotated[list[str] | None, argument(hidden=True)] = None,
+    *,
+    expression: Annotated[str | None, option("--expr", "-e", metavar="SCRIPT", help="The script itself.")] = None,
+    as_json: Annotated[bool, flag("--json", help="Print the whole record of the run as JSON.")] = False,
+    language: Annotated[
+        str | None,
+        option(
+            metavar="NAME", help="Its language; by default that of the file's suffix.", autocompletion=language_names
+        ),
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        option("--set", "-s", metavar="NAME=VALUE", help="A global of the script: JSON, or else text. Repeatable."),
+    ] = None,
+    input_file: Annotated[
+        str | None,
+        option(
+            "--input",
+            "-i",
+            metavar="FILE|-",
+            help="A JSON file whose keys are globals of the script; any other JSON is the global `input`.",
+        ),
+    ] = None,
+    traceback: Annotated[
+        bool, flag("--traceback", help="Also show the Python traceback of each tool that raised an exception.")
+    ] = False,
+    options: RunOptions,
+) -> None:
+    """Run one script and show its result.
+
+    What it prints and returns goes to standard output: formatted on a
+    terminal, as plain text and JSON in a pipe. Errors, and what your tools
+    print, go to standard error.
+    """
+    if words:
+        given = quote(words[0] if "=" in words[0] else f"name={words[0]}")
+        raise UsageError(f"a script takes no arguments, got '{words[0]}'; give it a global: --set {given}")
+    if file == "-" and input_file == "-":
+        raise UsageError("standard input is either the script or the input, not both")
+    script = read_script(file, expression, language)
+    status = run_script(script, options, read_inputs(inputs or (), input_file), as_json=as_json, traceback=traceback)
+    if status:
+        raise typer.Exit(status)
+
 
 REPL_EXAMPLES = """[bold]Examples[/]
 
@@ -197,45 +259,37 @@ def _run_command(line: str, session: Session) -> None:
 
 
 def _help(session: Session, argument: str) -> None:
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for name, about in COMMANDS.items():
-        table.add_row(f":{name}", about)
     screen = console()
     screen.print("Type a script or an expression; Enter runs it once it is complete. Globals are kept, locals are not.")
     screen.print("Alt-Enter runs it as it is, Tab completes, Ctrl-C stops a script, Ctrl-D exits.\n")
-    screen.print(table)
+    _print_pairs({f":{name}": about for name, about in COMMANDS.items()})
 
 
 def _docs(session: Session, argument: str) -> None:
-    from rich.table import Table
-
-    docs, screen = session.sandbox.docs, console()
+    docs = session.sandbox.docs
     if argument:
         try:
-            screen.print(visible(docs.describe(argument)), soft_wrap=True)
+            console().print(visible(docs.describe(argument)), soft_wrap=True)
         except MoonboxError:
             print_error(f"no documentation for '{argument}'{suggestion(argument, docs.names())}")
         return
-    names = docs.names()
-    table = Table.grid(padding=(0, 2, 0, 0))
-    widest = min(40, max(map(len, names)))
-    table.add_column(no_wrap=True, style="bold", width=widest)
-    table.add_column(no_wrap=True, overflow="ellipsis", width=max(10, screen.width - widest - 4))
-    for name in names:
-        table.add_row(visible(name, keep=""), visible((docs.get(name) or "").partition("\n")[0], keep=""))
-    screen.print(table)
+    _print_pairs({name: (docs.get(name) or "").partition("\n")[0] for name in docs.names()})
+
+
+def _print_pairs(pairs: Mapping[str, str]) -> None:
+    """A name and a text on each line."""
+    screen, width = console(), min(40, max(map(len, pairs)))
+    for name, text in pairs.items():
+        line = f"{visible(name, keep=''):<{width}}  {visible(text, keep='')}"
+        screen.print(line, no_wrap=True, overflow="ellipsis")
 
 
 def _globals(session: Session, argument: str) -> None:
     defined = session.repl.globals()
-    screen = console()
-    if not defined:
-        screen.print("no globals yet", style="dim")
-    width = max(map(len, defined), default=0)
-    for name, kind in defined.items():
-        screen.print(f"{visible(name):<{width}}  {visible(kind)}")
+    if defined:
+        _print_pairs(defined)
+    else:
+        console().print("no globals yet", style="dim")
 
 
 def _calls(session: Session, argument: str) -> None:
@@ -251,12 +305,12 @@ def _calls(session: Session, argument: str) -> None:
 
 
 def _limits(session: Session, argument: str) -> None:
-    screen = console()
+    shown = {}
     for name, value in session.sandbox.limits.to_dict().items():
-        text = "none" if value is None else f"{value:g} s" if name == "timeout" else f"{value:,}"
+        shown[name] = "none" if value is None else f"{value:g} s" if name == "timeout" else f"{value:,}"
         if name in ("max_memory", "max_string", "max_output", "max_source"):
-            text += f"  ({size(value)})"
-        screen.print(f"{name:<15} {text}")
+            shown[name] += f"  ({size(value)})"
+    _print_pairs(shown)
 
 
 def _reset(session: Session, argument: str) -> None:

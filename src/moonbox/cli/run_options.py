@@ -13,12 +13,11 @@ from moonbox.limits import Limits
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from moonbox.audit.sinks import Sink
     from moonbox.config import Config
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.sources import WorkerSource
@@ -64,19 +63,17 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             )
         return self.audit
 
-    def open(
-        self,
-        *,
-        language: str,
-        approve: Callable[[ToolCall], Any] | None = None,
-        on_call: Callable[[CallEntry], None] | None = None,
-        audit: Any = None,
-        on_output: Callable[[str], None] | None = None,
-        secrets: Mapping[str, str] | None = None,
-        redact: Sequence[str] | None = None,
-        config: Config | None = None,
-    ) -> Sandbox:
-        """The Sandbox that the options describe; UsageError says which of them is wrong."""
+    def open_trail(self) -> Sink | None:
+        """The trail in which runs are recorded, if there is one."""
+        trail = self.trail
+        if trail is None:
+            return None
+        from moonbox.audit.sinks import open_sink
+
+        return open_sink(trail)
+
+    def open(self, language: str, config: Config | None, **hooks: Any) -> Sandbox:
+        """The Sandbox that the options describe, for this project; UsageError says which option is wrong."""
         from moonbox.sandbox.sandbox import Sandbox
 
         limits = self._limits()
@@ -87,13 +84,9 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             isolation=cast(Any, self.isolation),  # checked there
             lua_features=self._features(),
             min_workers=0,
-            approve=approve,
-            audit=audit,
             **self._journal(config),
-            on_call=on_call,
-            on_output=on_output,
-            secrets=secrets,
-            redact=redact,
+            **({} if config is None else _secrets_of(config)),
+            **hooks,
         )
 
     def project(self) -> Config | None:
@@ -142,6 +135,12 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             if name not in known:
                 raise UsageError(f"--features: {unknown('feature', name, known)}")
         return frozenset(names)
+
+
+def _secrets_of(config: Config) -> dict[str, Any]:
+    from moonbox.config.sections import AuditSettings
+
+    return {"secrets": config.secrets, "redact": config.read(AuditSettings, "audit").redact or None}
 
 
 def option_name(limit: str) -> str:

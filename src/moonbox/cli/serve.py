@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from pathlib import Path  # noqa: TC003 - read at run time by Typer
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,7 +21,6 @@ from moonbox.cli.output import print_note
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import UsageError
 from moonbox.secrets import SecretRedactor
-from moonbox.suggest import unknown
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ CONSOLE_EXAMPLES = """[bold]Examples[/]
   moonbox console report.lua           with this script in the editor
 """
 
-_LOG_FORMATS = ("text", "json")
+LogFormat = Literal["text", "json"]
 
 
 def serve(
@@ -78,13 +77,7 @@ def serve(
         option("--verbose", "-v", metavar="", count=True, help="Log more on standard error; -vv logs everything."),
     ] = 0,
     log_format: Annotated[
-        str,
-        typer.Option(
-            "--log-format",
-            metavar="text|json",
-            help="How log lines are written.",
-            autocompletion=lambda: list(_LOG_FORMATS),
-        ),
+        LogFormat, typer.Option("--log-format", metavar="text|json", help="How log lines are written.")
     ] = "text",
 ) -> None:
     """Serve your tools and other MCP servers to MCP clients.
@@ -186,10 +179,8 @@ def _has_screen() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def _log(verbose: int, form: str) -> _Formatter:
+def _log(verbose: int, form: LogFormat) -> _Formatter:
     """Log to standard error: standard output belongs to the protocol."""
-    if form not in _LOG_FORMATS:
-        raise UsageError(unknown("log format", form, _LOG_FORMATS))
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = logging.StreamHandler(sys.stderr)
     formatter = JsonFormatter() if form == "json" else TextFormatter()

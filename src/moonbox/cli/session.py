@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from moonbox.audit.records import Run
-    from moonbox.audit.sinks import Sink
     from moonbox.cli.run_options import RunOptions
-    from moonbox.config import Config
     from moonbox.sandbox.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.repl import Repl
@@ -51,6 +49,8 @@ class Session:
         on_output: Callable[[str], None] | None = None,
     ) -> None:
         self._closing = contextlib.ExitStack()
+        self.latest: Run | None = None
+        """The latest run."""
         self._line: CallLine | None = None
         self._approver: Approver | None = None
         if is_terminal(stderr=True):
@@ -60,27 +60,22 @@ class Session:
         if self._approver is not None:
             self._closing.callback(self._approver.close)
         try:
-            self._latest = _LatestRun(options.trail)
-            config = options.project()
+            trail, config = options.open_trail(), options.project()
             keeps_questions = options.journal is not None or bool(config and config.section("journal"))
             self.sandbox: Sandbox = options.open(
-                language=language,
+                language,
+                config,
                 approve=self._approver or (announce if keeps_questions else None),
                 on_call=self._line,
-                audit=self._latest,
+                audit=trail,
                 on_output=on_output and self._beside_line(on_output),
-                secrets=None if config is None else config.secrets,
-                redact=None if config is None else _redacted_fields(config),
-                config=config,
             )
             self._closing.callback(self.sandbox.close)
             if config is not None:
                 from moonbox.project.assembly import add_project_tools
 
-                add_project_tools(
-                    config, self.sandbox, self._closing, sink=self._latest.trail, wait=wait, sources=sources
-                )
-            self.repl: Repl = self.sandbox.repl()
+                add_project_tools(config, self.sandbox, self._closing, sink=trail, wait=wait, sources=sources)
+            self.repl: Repl = self.sandbox.repl(before_write=self._remember)
         except BaseException:
             self._closing.close()
             raise
@@ -95,17 +90,17 @@ class Session:
 
         return shown
 
-    @property
-    def latest(self) -> Run | None:
-        """The latest run."""
-        return self._latest.run
+    def _remember(self, run: Run) -> Run:
+        """Keep the record, also that of a run that was interrupted, which its caller does not get."""
+        self.latest = run
+        return run
 
     def run(self, source: str, *, inputs: Mapping[str, Any] | None = None) -> Run:
         """Run a script; `inputs` are its globals.
 
         After Ctrl-C: the record of what the script did until then, with the error `cancelled`.
         """
-        before = self._latest.run
+        before = self.latest
         if self._approver is not None:
             self._approver.begin()
         try:
@@ -116,47 +111,15 @@ class Session:
         except KeyboardInterrupt:
             if self._approver is not None:
                 self._approver.withdraw()
-            run = self._latest.run
-            if run is None or run is before:  # the script did not start
+            if self.latest is None or self.latest is before:  # the script did not start
                 raise
-            return run
+            return self.latest
 
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closing.close()
-
-
-def _redacted_fields(config: Config) -> Sequence[str] | None:
-    from moonbox.config.sections import AuditSettings
-
-    return config.read(AuditSettings, "audit").redact or None
-
-
-class _LatestRun:
-    """A sink that remembers the latest run and passes every run on to the trail, if there is one."""
-
-    def __init__(self, trail: Any) -> None:
-        self.run: Run | None = None
-        self.trail: Sink | None = None
-        if trail is not None:
-            from moonbox.audit.sinks import open_sink
-
-            self.trail = open_sink(trail)
-
-    def write(self, run: Run) -> None:
-        self.run = run
-        if self.trail is not None:
-            self.trail.write(run)
-
-    def close(self) -> None:
-        if self.trail is not None:
-            self.trail.close()
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else the trail can do."""
-        return getattr(self.trail, name)
 
 
 class CallLine:

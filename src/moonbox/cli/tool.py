@@ -1,4 +1,4 @@
-"""The commands `moonbox init`, and `moonbox tool init`, `list`, `check` and `test`."""
+"""The commands `moonbox init`, `moonbox tool …` and `moonbox script …`: writing, testing and saving tool scripts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, argument, flag, parse_arguments
+from moonbox.cli.audit import Db, chosen_run
+from moonbox.cli.options import ConfigFile, Json, argument, flag, option, parse_arguments
 from moonbox.cli.output import (
+    columns_table,
     console,
     print_error,
     print_json,
@@ -22,7 +24,7 @@ from moonbox.cli.output import (
     show_output,
     show_values,
 )
-from moonbox.cli.run_options import START_SECONDS
+from moonbox.cli.run_options import START_SECONDS, json_or_text
 from moonbox.cli.trust import Trust, trusted_config
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
@@ -31,7 +33,6 @@ from moonbox.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from moonbox.audit.records import Run
     from moonbox.config import Config
     from moonbox.scripts.configured import ToolsSettings
     from moonbox.scripts.library import LoadedScript, ScriptLibrary
@@ -137,37 +138,47 @@ def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_j
     """Run the script or its examples. Returns whether all succeeded."""
     from moonbox.scripts.authoring import examples_of, run_example
 
-    settings = _all_with_examples(config) if path is None else _settings_for(path, config)
-    if path is not None and (params or not examples_of(settings.scripts[0].path)):
-        return _show_test(_test(settings, params, config), settings.scripts[0].path, as_json=as_json)
+    settings = _chosen(path, config)
+    once = path is not None and bool(params or not examples_of(settings.scripts[0].path))
     failed = total = 0
-    with _opened(settings, config) as (library, scripts):
+    with _opened(settings, config, START_SECONDS if once else 0.0) as (library, scripts):
         for script in scripts:
             if script.problem is not None:
                 _show_broken(script)
                 failed += 1
                 continue
+            if once:
+                return _run_once(library, script, params, as_json=as_json)
             for example in examples_of(script.settings.path):
                 total += 1
                 problem = run_example(library, script, example)
                 failed += problem is not None
                 mark = "ok" if problem is None else "failed"
                 typer.echo(f"{mark:<7} {script.settings.name}: {example.title}" + (f"\n  {problem}" if problem else ""))
-    typer.echo(f"{counted(total, 'example')}, {failed} failed")
+    if not once:
+        typer.echo(f"{counted(total, 'example')}, {failed} failed")
     return not failed
 
 
-def _show_test(run: Run, path: Path, *, as_json: bool) -> bool:
+def _run_once(library: ScriptLibrary, script: LoadedScript, params: Sequence[str], *, as_json: bool) -> bool:
+    from moonbox.errors import ArgumentError
+
+    assert script.tool is not None
+    try:
+        bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
+    except ArgumentError as problem:
+        raise UsageError(problem.message) from None
+    run = library.execute(script, bound)
     if as_json:
         print_json(run.to_dict())
-    else:
-        show_output(run)
-        show_values(run, quote=False)
-        sys.stdout.flush()
-        if run.error is not None:
-            limits = {"time": f"timeout under [tools.script.{run.tool}]"}
-            show_error(run.error, language=run.language, name=_relative(path), limits=limits)
-    return run.error is None
+        return run.ok
+    show_output(run)
+    show_values(run, quote=False)
+    sys.stdout.flush()
+    if run.error is not None:
+        limits = {"time": f"timeout under [tools.script.{run.tool}]"}
+        show_error(run.error, language=run.language, name=_relative(script.settings.path), limits=limits)
+    return run.ok
 
 
 def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
@@ -175,7 +186,7 @@ def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
     from moonbox.scripts.authoring import examples_file
     from moonbox.scripts.definition import file_stamp
 
-    settings = _all_with_examples(config) if path is None else _settings_for(path, config)
+    settings = _chosen(path, config)
     scripts = [item.path for item in settings.scripts]
     files = [*scripts, *(examples_file(script) for script in scripts)]
     stamps = None
@@ -195,20 +206,6 @@ def _watch(path: Path | None, params: Sequence[str], config: Config) -> None:
 
 
 _POLL_SECONDS = 0.2
-
-
-def _test(settings: ToolsSettings, params: Sequence[str], config: Config) -> Run:
-    from moonbox.errors import ArgumentError
-
-    with _opened(settings, config, START_SECONDS) as (library, (script, *_)):
-        if script.tool is None:
-            _show_broken(script)
-            raise typer.Exit(1)
-        try:
-            bound = script.tool.bind(parse_arguments(params, script.tool, "--param"))
-        except ArgumentError as problem:
-            raise UsageError(problem.message) from None
-        return library.execute(script, bound)
 
 
 def _show_broken(script: LoadedScript) -> None:
@@ -263,21 +260,19 @@ def _opened(
         yield library, [script for script in library.scripts if script.settings.path in wanted]
 
 
-def _all_with_examples(config: Config) -> ToolsSettings:
-    from moonbox.scripts.authoring import examples_of
-    from moonbox.scripts.configured import ToolsSettings
-
-    chosen = [script.settings for script in _library(config) if examples_of(script.settings.path)]
-    if not chosen:
-        raise UsageError("no tool script has examples; name the script to test, or write NAME.examples.json beside it")
-    return ToolsSettings(tuple(chosen))
-
-
-def _settings_for(path: Path, config: Config) -> ToolsSettings:
-    """The script of this name or path: with its grants if it is configured, else without any."""
+def _chosen(path: Path | None, config: Config) -> ToolsSettings:
+    """The script of this name or path: with its grants if it is configured, else without any. Or all with examples."""
     from moonbox.project.sections import read_tools
+    from moonbox.scripts.authoring import examples_of
     from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 
+    if path is None:
+        chosen = tuple(script.settings for script in _library(config) if examples_of(script.settings.path))
+        if not chosen:
+            raise UsageError(
+                "no tool script has examples; name the script to test, or write NAME.examples.json beside it"
+            )
+        return ToolsSettings(chosen)
     for item in read_tools(config).scripts:
         if item.name == str(path) or item.path == path.resolve():
             return ToolsSettings((item,))
@@ -322,15 +317,79 @@ def _summary(script: LoadedScript) -> dict[str, Any]:
 
 
 def _print_table(scripts: Sequence[LoadedScript]) -> None:
-    from rich.table import Table
-
     from moonbox.tools.signature import render
     from moonbox.wording import visible
 
-    table = Table("tool", "state", "what it does", box=None, pad_edge=False)
+    rows = []
     for script in scripts:
-        if script.tool is not None and script.problem is None:
-            table.add_row(script.settings.name, "ok", visible(render(script.tool, "brief")))
-        else:
-            table.add_row(script.settings.name, "broken", visible((script.problem or "").partition("\n")[0]))
-    console().print(table)
+        tool = script.tool if script.problem is None else None
+        about = (script.problem or "").partition("\n")[0] if tool is None else render(tool, "brief")
+        rows.append((script.settings.name, "broken" if tool is None else "ok", visible(about)))
+    console().print(columns_table(("tool", "state", "what it does"), rows, folded=("what it does",)))
+
+
+# Saved scripts
+
+
+script_app = typer.Typer(name="script", help="Save runs as tools, and remove them.", no_args_is_help=True)
+
+
+@script_app.command("save")
+def save(
+    name: Annotated[str, option("--name", help="The name of the new tool.", metavar="NAME")],
+    run: Annotated[str | None, argument(help="The run's id, or the beginning of it.", metavar="[RUN]")] = None,
+    description: Annotated[str, option("--description", help="What the tool does, for models.")] = "",
+    params: Annotated[
+        list[str] | None,
+        option(
+            "--param",
+            "-p",
+            help="A parameter: a variable that a line `local NAME = …` sets, or NAME=VALUE for an input. Repeatable.",
+            metavar="NAME[=VALUE]",
+        ),
+    ] = None,
+    last: Annotated[bool, flag("--last", help="The latest run.")] = False,
+    replace: Annotated[bool, flag("--replace", help="Replace the saved script of that name.")] = False,
+    no_example: Annotated[bool, flag("--no-example", help="Do not record the run as a test.")] = False,
+    db: Db = None,
+    config: ConfigFile = None,
+    trust: Trust = False,
+) -> None:
+    """Save a run that succeeded as a tool script of the project.
+
+    The file is written to the folder that `saved` under [tools] names. The
+    run's tool calls and its result become a test for `moonbox tool test`.
+    """
+    from moonbox.project.assembly import assemble
+    from moonbox.scripts.saving import save_run
+
+    project, chosen = trusted_config(config, trust=trust), chosen_run(db, run, last=last)
+    given = [(key.strip(), equals, value) for key, equals, value in (item.partition("=") for item in params or ())]
+    with assemble(project) as opened:
+        saved = save_run(
+            opened.scripts,
+            chosen,
+            name=name,
+            description=description,
+            parameters=[{"name": key, "required": True} for key, _, _ in given],
+            values={key: json_or_text(value) for key, equals, value in given if equals},
+            replace=replace,
+            example=not no_example,
+        )
+    tested = f"; `moonbox tool test {saved.name}` tests it" if saved.tested else ""
+    typer.echo(f"{saved.path} is version {saved.version} of the tool '{saved.name}'{tested}")
+
+
+@script_app.command("remove")
+def remove(
+    name: Annotated[str, argument(help="The saved script.", metavar="NAME")],
+    config: ConfigFile = None,
+    trust: Trust = False,
+) -> None:
+    """Remove a saved script; its last version stays in the folder `history`."""
+    from moonbox.project.assembly import assemble
+    from moonbox.scripts.saving import remove_script
+
+    with assemble(trusted_config(config, trust=trust)) as opened:
+        kept = remove_script(opened.scripts, name)
+    typer.echo(f"the tool '{name}' was removed; its last version is {kept}")

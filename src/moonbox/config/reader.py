@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import date, time
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from moonbox.config.variables import unset_problem
+from moonbox.config.variables import place_name, unset_problem
 from moonbox.errors import ConfigError
 from moonbox.suggest import unknown
 
@@ -100,10 +100,11 @@ def _line(problem: Any, kind: Any, section: str) -> str:
             return f"{_header(place[:-1])}{place[-1]} is missing"
         case "value_error":  # raised by __post_init__, whose message names the key
             return f"{_header(place)}{problem['ctx']['error']}"
+    name = place_name([part for part in place if part != ""])
     if problem["type"] == "tuple_type" and isinstance(value, str):
-        return f'{_header(_tables(place))}{_key(place)} must be an array: write {_key(place)} = ["{value}"]'
+        return f'{name} must be an array: write {place[-1]} = ["{value}"]'
     wanted = _WANTED.get(problem["type"]) or problem["msg"].replace("Input should be", "must be")
-    return f"{_header(_tables(place))}{_key(place)} {wanted.format(**problem.get('ctx', {}))}, not {value!r}"
+    return f"{name} {wanted.format(**problem.get('ctx', {}))}, not {value!r}"
 
 
 _WANTED = {
@@ -118,8 +119,9 @@ _WANTED = {
     "dict_type": "must be a table",
     "mapping_type": "must be a table",
     "dataclass_type": "must be a table",
-    "greater_than": "must be more than {gt}",
-    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
 }
 
 
@@ -131,19 +133,6 @@ def _header(section: Sequence[Any]) -> str:
 
 def _noun(section: Sequence[Any]) -> str:
     return "key" if _header(section) else "setting"
-
-
-def _tables(place: Sequence[Any]) -> list[Any]:
-    """The part of a place that names tables: all before the key, which may have positions behind it."""
-    names = [part for part in place if not isinstance(part, int)]
-    return names[:-1]
-
-
-def _key(place: Sequence[Any]) -> str:
-    """`include`, or `include[1]` for an element of it."""
-    positions = [f"[{part}]" for part in place if isinstance(part, int)]
-    name = [part for part in place if not isinstance(part, int)][-1]
-    return f"{name}{''.join(positions)}"
 
 
 # Models inside models

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from moonbox.config.reader import CLOSED, positive, read, table
+from moonbox.config.reader import CLOSED, read, table
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, UsageError
 from moonbox.limits import Limits
@@ -20,6 +20,9 @@ from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
 if TYPE_CHECKING:
     from moonbox.config.file import Config
 
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PositiveInt = Annotated[int, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _SHORTEST_TOKEN = 16
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*]+")
 
@@ -58,11 +61,8 @@ class ClusterSettings:
 
     address: str | None = None
     """The Ray cluster whose nodes run the workers: `auto`, `ray://host:port` or `host:port`; otherwise this machine."""
-    sleep_after: float | None = None
+    sleep_after: Positive | None = None
     """Seconds after which an idle Repl gives its worker up until its next run; needs a journal."""
-
-    def __post_init__(self) -> None:
-        positive("sleep_after", self.sleep_after)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +99,12 @@ class JournalSettings:
     """A PostgreSQL database instead of a file: `postgresql://…`."""
     durability: Literal["process", "machine"] = "process"
     """What a file survives: the death of the process, or also that of the machine."""
-    approval_seconds: float = 86_400.0
+    approval_seconds: Positive = 86_400.0
     """How long a question to a person stays open; then it counts as denied."""
     max_days: Annotated[float, Field(ge=0)] = 0
     """Repls that were not used for so long are deleted, except those with an interrupted run; 0 keeps everything."""
 
     def __post_init__(self) -> None:
-        positive("approval_seconds", self.approval_seconds)
         if self.path is not None and self.url is not None:
             raise ConfigError("set either path or url, not both")
         if self.url is not None and self.url.partition("://")[0] not in ("postgresql", "postgres"):
@@ -138,11 +137,10 @@ class LlmSettings:
     """The price of a million tokens that the model reads, and of a million that it writes."""
     max_answer: Annotated[int, Field(ge=1)] = 1_024
     """Tokens of one answer."""
-    timeout: float = 60.0
+    timeout: Positive = 60.0
     """Seconds for one call."""
 
     def __post_init__(self) -> None:
-        positive("timeout", self.timeout)
         if not self.model and self.provider != "client":
             raise ConfigError("model must name the model")
         if self.max_cost is not None and self.price is None:
@@ -178,7 +176,7 @@ class ScriptTable:
 
     path: Path
     """The script; a relative path is relative to the configuration file."""
-    timeout: float = DEFAULT_TIMEOUT
+    timeout: Positive = DEFAULT_TIMEOUT
     """Seconds for one call, host functions included."""
     http: tuple[str, ...] = ()
     """Hosts that it may reach: `api.example.com`, `*.example.com`."""
@@ -197,7 +195,6 @@ class ScriptTable:
     """Every other key of the table; the script finds it as context.config."""
 
     def __post_init__(self) -> None:
-        positive("timeout", self.timeout)
         if str(self.path) in ("", "."):
             raise ConfigError("path must name a file")
 
@@ -350,7 +347,7 @@ class ServeSettings:
 
     host: str = "127.0.0.1"
     """The address to listen on."""
-    port: int = 8808
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8808
     """The port; 0 takes a free one."""
     token: str | None = None
     """Clients send it as `Authorization: Bearer <token>`. Required for any address but a loopback address."""
@@ -362,31 +359,31 @@ class ServeSettings:
     """Further Host headers that are accepted, besides the address itself and the loopback names."""
     origins: tuple[str, ...] = ()
     """Web origins whose pages may use the server (CORS), such as `http://localhost:5173`; they need tokens as usual."""
-    max_calls: int = 16
+    max_calls: PositiveInt = 16
     """Calls of one client at the same time; further ones wait."""
-    max_waiting: int = 1_000
+    max_waiting: Annotated[int, Field(ge=0)] = 1_000
     """Calls of one client that may wait; further ones are refused."""
-    wait_seconds: float = 30.0
+    wait_seconds: NotNegative = 30.0
     """How long a call waits for its turn before it is refused."""
-    calls_per_minute: int | None = None
+    calls_per_minute: PositiveInt | None = None
     """Calls of tools and scripts of one client in a minute; further ones are refused. No limit by default."""
-    seconds_per_minute: float | None = None
+    seconds_per_minute: Positive | None = None
     """Seconds that the calls of one client may take in a minute, added up. No limit by default."""
-    requests_per_minute: int = 6_000
+    requests_per_minute: PositiveInt = 6_000
     """HTTP requests from one address."""
-    max_body: int = 4 * 1024 * 1024
+    max_body: PositiveInt = 4 * 1024 * 1024
     """Bytes of one HTTP request."""
-    max_conversations: int = 200
+    max_conversations: PositiveInt = 200
     """The most conversations whose state is kept at the same time."""
-    idle_seconds: float = 1_800.0
+    idle_seconds: Positive = 1_800.0
     """How long a conversation's state is kept after its last call."""
-    answer_seconds: float = 600.0
+    answer_seconds: Positive = 600.0
     """How long a person may take to answer a question."""
-    resume_seconds: float = 15.0
+    resume_seconds: NotNegative = 15.0
     """How long the next script of a conversation waits for the answer to a question of the one before."""
-    start_wait: float = 10.0
+    start_wait: NotNegative = 10.0
     """How long the first list of tools waits for servers that are still starting."""
-    answer_within: float | None = None
+    answer_within: Positive | None = None
     """Seconds after which a client is told that its script goes on, and comes back for the result. Off by default."""
     structured: bool = True
     """Send the script's value as structured content too, besides the text."""
@@ -394,17 +391,9 @@ class ServeSettings:
     """Whether a client that cannot show our question may call tools that need approval directly, and ask by itself."""
 
     def __post_init__(self) -> None:
-        names = ("max_calls", "requests_per_minute", "max_body", "max_conversations", "idle_seconds", "answer_seconds")
-        for name in (*names, "calls_per_minute", "seconds_per_minute", "answer_within"):
-            positive(name, getattr(self, name))
-        for name in ("max_waiting", "wait_seconds", "resume_seconds", "start_wait"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")
         for origin in self.origins:
             if not _ORIGIN.fullmatch(origin):
                 raise ConfigError(f"origins: {origin!r} must be an origin such as 'https://app.example:8443'")
-        if not 0 <= self.port <= 65_535:
-            raise ConfigError(f"port must be from 0 to 65535, not {self.port}")
         for token in (self.token, *self.tokens.values()):
             if token is not None and len(token) < _SHORTEST_TOKEN:
                 raise ConfigError(f"a token must have at least {_SHORTEST_TOKEN} characters")

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from moonbox.config.mcp import MIB, Policy
-from moonbox.config.reader import CLOSED, positive, table
-from moonbox.config.sections import check_url
+from moonbox.config.reader import CLOSED, table
+from moonbox.config.sections import NotNegative, Positive, PositiveInt, check_url
 from moonbox.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,18 +87,14 @@ class OpenApiSettings:
     approve."""
     allow_private: bool = False
     """Whether host names may lead to private addresses; an address or localhost in base_url always may."""
-    timeout: float = 30.0
+    timeout: Positive = 30.0
     """Seconds for one request."""
-    max_wait: float = 60.0
+    max_wait: NotNegative = 60.0
     """Seconds that one call may wait because of rate limits; never longer than its run may take."""
-    max_bytes: int = 8 * MIB
+    max_bytes: PositiveInt = 8 * MIB
     """The largest response, in bytes."""
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "max_bytes"):
-            positive(name, getattr(self, name))
-        if self.max_wait < 0:
-            raise ConfigError(f"max_wait must be at least 0, not {self.max_wait:g}")
         if self.base_url is None and (self.auth is not None or self.headers):
             raise ConfigError("auth and headers require base_url: they are sent there and nowhere else")
         if self.auth is not None:
@@ -119,16 +115,12 @@ class SqlSettings:
     """Folders whose CSV, Parquet and JSON files DuckDB may read."""
     functions: tuple[str, ...] = ()
     """Further functions that queries may call: those of extensions, or your own."""
-    timeout: float = 10.0
+    timeout: Positive = 10.0
     """Seconds for one statement."""
-    max_rows: int = 10_000
+    max_rows: PositiveInt = 10_000
     """The most rows of one result."""
-    max_bytes: int = 8 * MIB
+    max_bytes: PositiveInt = 8 * MIB
     """The largest result, in bytes."""
-
-    def __post_init__(self) -> None:
-        for name in ("timeout", "max_rows", "max_bytes"):
-            positive(name, getattr(self, name))
 
 
 def tables_of(config: Config, section: str) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ from moonbox.errors import ConfigError
 from moonbox.secrets import MIN_SECRET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 # Compiled when they are first used: most commands need none of them.
 _VARIABLE = r"\$\{([^}]*)\}"
@@ -110,7 +110,7 @@ def unset_problem(value: Any) -> str | None:
     return None if text is None else text.problem
 
 
-def place_name(place: tuple[str | int, ...]) -> str:
+def place_name(place: Sequence[str | int]) -> str:
     """`[mcp.servers.github] args[1]`: the table, and the key in it."""
     names = [str(part) for part in place if not isinstance(part, int)]
     positions = "".join(f"[{part}]" for part in place if isinstance(part, int))

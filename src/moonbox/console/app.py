@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from starlette.requests import Request
-    from starlette.types import Message, Receive, Scope, Send
 
     from moonbox.console.pages import Page
     from moonbox.http.app import Service
@@ -55,7 +54,6 @@ _HEADERS = {
 def console_routes(service: Service, browser: BrowserAccess, *, script: str = "") -> list[BaseRoute]:
     """The routes of the console, to stand beside those of the API; `script` is what the playground begins with."""
     console = _Console(service, browser, script)
-    static = _with_headers(StaticFiles(directory=STATIC), {"Cache-Control": "public, max-age=31536000, immutable"})
     return [
         Route("/", _to_console, methods=["GET"]),
         Mount(
@@ -67,7 +65,7 @@ def console_routes(service: Service, browser: BrowserAccess, *, script: str = ""
                 Route("/sign-out", console.sign_out, methods=["POST"]),
                 Route("/durable/{run}", console.resume, methods=["POST"]),
                 Route("/runs/{run}", console.save, methods=["POST"]),
-                Mount("/static/{version}", static),
+                Mount("/static/{version}", _Static(directory=STATIC)),
                 *(Route(path, console.page(page), methods=["GET"]) for path, page in PAGES.items()),
                 Route("/{rest:path}", console.missing, methods=["GET"]),
             ],
@@ -248,16 +246,10 @@ def _local(target: str) -> str:
     return f"{PREFIX}/"
 
 
-def _with_headers(app: Any, headers: dict[str, str]) -> Any:
-    """An ASGI application whose answers carry these headers, and those of every page."""
-    raw = [(name.lower().encode(), value.encode()) for name, value in {**_HEADERS, **headers}.items()]
+class _Static(StaticFiles):
+    """The files, with the headers of every page; their addresses change with their content."""
 
-    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *raw]
-            await send(message)
-
-        await app(scope, receive, send_with_headers)
-
-    return wrapped
+    def file_response(self, *given: Any, **more: Any) -> Response:
+        response = super().file_response(*given, **more)
+        response.headers.update({**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"})
+        return response

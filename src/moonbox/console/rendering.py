@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from moonbox._version import __version__
-from moonbox.wording import seconds, size
+from moonbox.wording import counted, seconds, size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ class Renderer:
         )
         self._environment.globals.update(static=self._address, version=__version__, views=VIEWS)
         self._environment.filters.update(
-            seconds=seconds, size=size, number=_number, iso=_iso, first_line=_first_line, clip=_clip, plural=_plural
+            seconds=seconds, size=size, number=_number, iso=_iso, first_line=_first_line, clip=_clip, plural=counted
         )
 
     def render(self, template: str, values: dict[str, Any]) -> str:
@@ -75,10 +75,6 @@ def as_json(value: Any) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _iso(timestamp: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from time import time
@@ -23,15 +22,26 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.errors import AuditError, PoolTimeout, ToolError, UsageError, WorkerError
 from moonbox.http.guard import Access, Guard
-from moonbox.http.openapi import document
+from moonbox.http.openapi import api_operations, document, routes_of, server_operations, workbench_operations
 from moonbox.http.playground import run_report
-from moonbox.http.requests import Refused, choice, failure, flag, json_object, number, of_script, of_tool, text
-from moonbox.http.workbench import routes as workbench_routes
+from moonbox.http.requests import (
+    Refused,
+    choice,
+    failure,
+    flag,
+    json_object,
+    number,
+    of_script,
+    of_tool,
+    refusing,
+    text,
+)
+from moonbox.http.workbench import WorkbenchApi
 from moonbox.sandbox.approvals import hint_names
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -143,29 +153,12 @@ def create_app(service: Service, access: Access | None = None, *, more: Sequence
 
 def routes(service: Service) -> list[BaseRoute]:
     """Only the routes, for an application that has others too."""
-    api = _Api(service)
-    workbench: list[BaseRoute] = [] if service.workbench is None else [*workbench_routes(service.workbench)]
-    if service.workbench is not None and service.servers is not None:
-        workbench += [
-            Route("/servers", api.servers, methods=["GET"]),
-            Route("/servers/{name}/retry", api.retry, methods=["POST"]),
-            Route("/servers/{name}/login", api.login, methods=["POST"]),
-        ]
-    return [
-        *workbench,
-        Route("/health", api.health, methods=["GET"]),
-        Route("/tools/list", api.list_tools, methods=["GET"]),
-        Route("/tools/search", api.search_tools, methods=["GET"]),
-        Route("/tools/{name:path}", api.call_tool, methods=["POST"]),
-        Route("/run", api.run, methods=["POST"]),
-        Route("/runs", api.list_runs, methods=["GET"]),
-        Route("/runs/{id}", api.get_run, methods=["GET"]),
-        Route("/runs/{id}/report", api.get_report, methods=["GET"]),
-        Route("/runs/{id}/calls/{index:int}", api.get_call, methods=["GET"]),
-        Route("/compare", api.compare, methods=["GET"]),
-        Route("/metrics", api.metrics, methods=["GET"]),
-        Route("/openapi.json", api.openapi, methods=["GET"]),
-    ]
+    api, any_tool = _Api(service), "/tools/{name:path}"
+    found = [*routes_of(api, api_operations()), Route(any_tool, api.call_tool, methods=["POST"])]
+    if service.workbench is None:
+        return found
+    servers = [] if service.servers is None else routes_of(api, server_operations())
+    return [*routes_of(WorkbenchApi(service.workbench), workbench_operations()), *servers, *found]
 
 
 class _Api:
@@ -184,10 +177,8 @@ class _Api:
         if name in ("list", "search") and name not in self._service.sandbox.toolbox:
             raise HTTPException(405, headers={"Allow": "GET"})
         arguments = await json_object(request, allow_empty=True)
-        try:
+        with refusing(503, "busy", PoolTimeout, WorkerError):
             run = await self._service.call(name, arguments)
-        except (PoolTimeout, WorkerError) as problem:
-            raise Refused(503, "busy", str(problem)) from None
         if run.error is not None:
             return of_tool(run.error, run.id)
         return JSONResponse({"result": to_jsonable(run.value), "run": run.id})
@@ -197,10 +188,8 @@ class _Api:
         source = body.pop("source_code", None)
         if not isinstance(source, str) or body:
             raise Refused(400, "invalid", 'send {"source_code": "<script>"}')
-        try:
+        with refusing(503, "busy", PoolTimeout, WorkerError):
             run = await self._service.run(source)
-        except (PoolTimeout, WorkerError) as problem:
-            raise Refused(503, "busy", str(problem)) from None
         if run.error is not None:
             return of_script(run.error, run.id)
         values = [to_jsonable(value) for value in run.values]
@@ -218,13 +207,11 @@ class _Api:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
         where: dict[str, Any] = {name: text(request, name) for name in ("kind", "tool", "repl", "language")}
         where |= {"ok": flag(request, "ok"), "state": choice(request, "state", RUN_STATES), "text": text(request, "q")}
-        try:
+        with refusing(400, "invalid", UsageError):
             where["labels"] = labels_of(request.query_params.getlist("label"))
             for name in ("since", "until"):
                 given = text(request, name)
                 where[name] = None if given is None else moment(given, time())
-        except UsageError as problem:
-            raise Refused(400, "invalid", str(problem)) from None
         before = text(request, "before")
         if offset and before is None:
             runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)
@@ -266,16 +253,16 @@ class _Api:
         comparison = await asyncio.to_thread(compare, await self._find(first), await self._find(second))
         return JSONResponse(comparison.to_dict())
 
-    async def servers(self, _: Request) -> Response:
+    async def list_servers(self, _: Request) -> Response:
         return JSONResponse({"servers": [status.to_dict() for status in self._service.servers.statuses()]})
 
-    async def retry(self, request: Request) -> Response:
+    async def retry_server(self, request: Request) -> Response:
         await json_object(request)
-        with _known_server():
+        with refusing(404, "unavailable", ToolError, UsageError):
             self._service.servers.retry(request.path_params["name"])
         return JSONResponse({"ok": True}, 202)
 
-    async def login(self, request: Request) -> Response:
+    async def log_in(self, request: Request) -> Response:
         """Begin a login; the answer has the address that a person must open on the machine of this server."""
         await json_object(request)
         shown: Future[str] = Future()
@@ -288,7 +275,7 @@ class _Api:
         task.add_done_callback(self._logins.discard)
         address = asyncio.wrap_future(shown)
         await asyncio.wait({task, address}, timeout=_SHOWN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        with _known_server():
+        with refusing(404, "unavailable", ToolError, UsageError):
             return JSONResponse({"address": address.result() if address.done() else task.done() and task.result()}, 202)
 
     async def _find(self, id: str) -> Run:
@@ -309,14 +296,6 @@ class _Api:
         has_workbench = service.workbench is not None
         servers = has_workbench and service.servers is not None
         return JSONResponse(document(service.tools(), workbench=has_workbench, servers=servers))
-
-
-@contextlib.contextmanager
-def _known_server() -> Iterator[None]:
-    try:
-        yield
-    except (ToolError, UsageError) as problem:
-        raise Refused(404, "unavailable", str(problem)) from None
 
 
 async def _refused(_: Request, problem: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the HTTP API, generated from the tools that are served."""
+"""The operations of the HTTP API: its routes, and its OpenAPI document, which also has one for each tool."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from starlette.routing import BaseRoute, Route
+
 from moonbox._version import __version__
 from moonbox.audit.records import RUN_STATES
 from moonbox.tools.closing import close
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _ERROR: dict[str, Any] = {
     "type": "object",
@@ -25,24 +27,35 @@ _ERROR: dict[str, Any] = {
     "required": ["error"],
 }
 _STRING: dict[str, Any] = {"type": "string"}
+_BOOLEAN: dict[str, Any] = {"type": "boolean"}
 _OBJECT: dict[str, Any] = {"type": "object"}
 _OBJECTS: dict[str, Any] = {"type": "array", "items": {"type": "object"}}
 _ERROR_STATUSES = ("400", "401", "403", "404", "405", "409", "413", "415", "421", "422", "500", "502", "503", "504")
 _LITERAL = frozenset({"enum", "const", "default", "examples", "required"})
-_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_DONE: dict[str, Any] = {"ok": {"const": True}}
+_PATH_PARAMETER = re.compile(r"\{(\w+)(:int)?\}")
 
 
 def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: bool = False) -> dict[str, Any]:
     """An OpenAPI 3.1 document with one path for each tool; with those of the workbench and of MCP servers, if any."""
-    paths = {**_api(), **(_workbench() if workbench else {}), **(_servers() if servers else {})}
+    operations = api_operations() | (workbench_operations() if workbench else {})
+    operations |= server_operations() if servers else {}
     schemas: dict[str, Any] = {"Error": _ERROR}
     for tool in tools:
         key = _key(tool["name"])
         text = json.dumps(close(tool["parameters"])).replace('"#/$defs/', f'"#/components/schemas/{key}.')
         schema = _optional_may_be_null(json.loads(text))
         schemas.update({f"{key}.{name}": part for name, part in schema.pop("$defs", {}).items()})
-        fields = {"result": {}, "run": {"type": "string"}}
-        paths[f"/tools/{tool['name']}"] = _post(f"call.{key}", tool["description"] or tool["name"], schema, fields)
+        fields, summary = {"result": {}, "run": _STRING}, tool["description"] or tool["name"]
+        operations[f"POST /tools/{tool['name']}"] = _operation(f"call.{key}", summary, fields, body=schema)
+    paths: dict[str, Any] = {}
+    for place, operation in operations.items():
+        method, path = place.split(" ")
+        named = [_in_path(name, number=bool(kind)) for name, kind in _PATH_PARAMETER.findall(path)]
+        named += operation.pop("parameters")
+        paths.setdefault(path.replace(":int", ""), {})[method.lower()] = operation | (
+            {"parameters": named} if named else {}
+        )
     return {
         "openapi": "3.1.0",
         "info": {"title": "moonbox", "version": __version__},
@@ -52,95 +65,82 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: b
     }
 
 
-def _api() -> dict[str, Any]:
+def routes_of(api: object, operations: Mapping[str, Any]) -> list[BaseRoute]:
+    """A route for each operation: `getRun` is handled by the method `get_run`."""
+    found: list[BaseRoute] = []
+    for place, operation in operations.items():
+        method, path = place.split(" ")
+        name = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", operation["operationId"])
+        found.append(Route(path, getattr(api, name), methods=[method]))
+    return found
+
+
+def api_operations() -> dict[str, Any]:
+    """The operations that every server has, by method and path."""
     filters = [_text(name) for name in ("kind", "tool", "repl", "language", "q", "before")]
     label = {"type": "string", "pattern": "^[A-Za-z0-9_./-]{1,64}=", "examples": ["user=ann"]}
     age = {"type": "string", "pattern": "^([0-9]{1,4}[smhdw])?$", "examples": ["45m", "7d"]}  # or a date in ISO 8601
     filters += [_query("label", label), _query("since", age), _query("until", age)]
-    flags = [_query(name, {"type": "boolean"}) for name in ("ok", "details")]
-    states = _query("state", {"enum": list(RUN_STATES)})
-    index = {"name": "index", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}
+    filters += [_query("ok", _BOOLEAN), _query("details", _BOOLEAN), _query("state", {"enum": list(RUN_STATES)})]
+    filters += [_number("limit", 500), _number("offset", 10**9)]
+    search, pair = [_text("q", True), _number("limit", 50)], [_text("a", True), _text("b", True)]
     script = {**_object({"source_code": _STRING}, "source_code"), "additionalProperties": False}
     report = {"timeline": _OBJECT, "model": _OBJECT, "economy": _OBJECT}
-    sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": {"type": "boolean"}}
+    sides = {"figures": {}, "diff": {"type": "array"}, "calls": _OBJECTS, "same_values": _BOOLEAN}
+    result = {"result": {}, "run": _STRING}
     return {
-        "/health": _get("health", "Whether the server is up", {"status": {"const": "ok"}}),
-        "/metrics": {"get": _operation("metrics", "Metrics as Prometheus reads them", (), {"text/plain": {}})},
-        "/openapi.json": _get("openapi", "This document", {"openapi": _STRING}),
-        "/tools/list": _get("listTools", "All tools", {"tools": _OBJECTS}),
-        "/tools/search": _get(
-            "searchTools", "Tools as scripts find them", {"tools": _OBJECTS}, [_text("q", True), _number("limit", 50)]
-        ),
-        "/run": _post("run", "Run a script", script, {"result": {}, "run": _STRING}),
-        "/runs": _get(
-            "listRuns",
-            "The latest runs",
-            {"runs": _OBJECTS},
-            [_number("limit", 500), _number("offset", 10**9), *flags, states, *filters],
-        ),
-        "/runs/{id}": _get("getRun", "The complete record of a run", {"id": _STRING}, [_ID]),
-        "/runs/{id}/report": _get("getReport", "What a page shows of a run", report, [_ID]),
-        "/runs/{id}/calls/{index}": _get("getCall", "One call of a run", {"tool": _STRING}, [_ID, index]),
-        "/compare": _get("compare", "Two runs side by side", sides, [_text("a", True), _text("b", True)]),
+        "GET /health": _operation("health", "Whether the server is up", {"status": {"const": "ok"}}),
+        "GET /metrics": _operation("metrics", "Metrics as Prometheus reads them", media="text/plain"),
+        "GET /openapi.json": _operation("openapi", "This document", {"openapi": _STRING}),
+        "GET /tools/list": _operation("listTools", "All tools", {"tools": _OBJECTS}),
+        "GET /tools/search": _operation("searchTools", "Tools as scripts find them", {"tools": _OBJECTS}, search),
+        "POST /run": _operation("run", "Run a script", result, body=script),
+        "GET /runs": _operation("listRuns", "The latest runs", {"runs": _OBJECTS}, filters),
+        "GET /runs/{id}": _operation("getRun", "The complete record of a run", {"id": _STRING}),
+        "GET /runs/{id}/report": _operation("getReport", "What a page shows of a run", report),
+        "GET /runs/{id}/calls/{index:int}": _operation("getCall", "One call of a run", {"tool": _STRING}),
+        "GET /compare": _operation("compare", "Two runs side by side", sides, pair),
     }
 
 
-def _workbench() -> dict[str, Any]:
+def workbench_operations() -> dict[str, Any]:
     """The operations of sessions, approvals, events and views that `serve --console` adds."""
-    source = {"source_code": _STRING}
     session = {"id": _STRING, "language": _STRING, "state": _STRING, "source": _STRING, "limits": _OBJECT}
-    decision = {
-        "decision": {"enum": ["allow", "always", "edit", "deny"]},
-        "reason": {"type": "string", "maxLength": 500},
-        "arguments": _OBJECT,
-    }
-    step = {**source, "step": {"type": "boolean"}, "limits": _OBJECT}
+    decisions, reason = {"enum": ["allow", "always", "edit", "deny"]}, {"type": "string", "maxLength": 500}
+    decision = _object({"decision": decisions, "reason": reason, "arguments": _OBJECT}, "decision")
+    script = _object({"source_code": _STRING, "step": _BOOLEAN, "limits": _OBJECT}, "source_code")
     search = [_text("q", True), _text("mode"), _number("limit", 50), _text("source")]
-    look = {**source, "language": _STRING, "session": _STRING}
-    after = [_text("session"), _number("after", 10**9)]
+    look = _object({"source_code": _STRING, "language": _STRING, "session": _STRING}, "source_code")
+    after, answers = [_text("session"), _number("after", 10**9)], _object({"answers": _OBJECTS})
+    language, waiting = _object({"language": _STRING}), {"pending": _OBJECTS, "answered": _OBJECTS}
+    hits = {"hits": _OBJECTS, "mode": _STRING}
     return {
-        "/events": {"get": _operation("events", "Server-sent events", after, {"text/event-stream": {}})},
-        "/sessions": _post(
-            "openSession", "Open a session: one Repl", _object({"language": _STRING}), session, status="201"
-        ),
-        "/sessions/{id}": {
-            **_get("getSession", "The state of a session", session, [_ID]),
-            "delete": _operation("closeSession", "End a session", [_ID], None, status="204"),
-        },
-        "/sessions/{id}/run": _post(
-            "runInSession", "Run a script in a session", _object(step, "source_code"), session, [_ID], "202"
-        ),
-        "/sessions/{id}/resume": _post(
-            "resume", "Go on from a pause", _object({"answers": _OBJECTS}), session, [_ID], "202"
-        ),
-        "/sessions/{id}/stop": _post("stop", "Stop the script", _object({}), session, [_ID]),
-        "/sessions/{id}/globals": _get("globals", "What scripts have set", {"globals": _OBJECT}, [_ID]),
-        "/check": _post(
-            "check", "Look at a script without running it", _object(look, "source_code"), {"findings": _OBJECTS}
-        ),
-        "/approvals": _get("listApprovals", "What waits for a person", {"pending": _OBJECTS, "answered": _OBJECTS}),
-        "/approvals/{id}": _post(
-            "answerApproval", "Answer a question", _object(decision, "decision"), {"ok": {"const": True}}, [_ID]
-        ),
-        "/knowledge/search": _get("searchKnowledge", "Documents", {"hits": _OBJECTS, "mode": _STRING}, search),
-        "/knowledge/sources": _get("listSources", "Where documents come from", {"sources": _OBJECTS}),
-        "/media/{id}": {
-            "get": _operation("getMedium", "An image, sound or file that a tool returned", [_ID], {"*/*": {}})
-        },
-        "/doctor": _get("doctor", "What protects this machine", {"ok": {"type": "boolean"}}),
+        "GET /events": _operation("events", "Server-sent events", query=after, media="text/event-stream"),
+        "POST /sessions": _operation("openSession", "Open a session: one Repl", session, body=language, status="201"),
+        "GET /sessions/{id}": _operation("getSession", "The state of a session", session),
+        "DELETE /sessions/{id}": _operation("closeSession", "End a session", status="204"),
+        "POST /sessions/{id}/run": _operation("runInSession", "Run a script in a session", session, **_later(script)),
+        "POST /sessions/{id}/resume": _operation("resume", "Go on from a pause", session, **_later(answers)),
+        "POST /sessions/{id}/stop": _operation("stop", "Stop the script", session, body=_object({})),
+        "GET /sessions/{id}/globals": _operation("globals", "What scripts have set", {"globals": _OBJECT}),
+        "POST /check": _operation("check", "Look at a script without running it", {"findings": _OBJECTS}, body=look),
+        "GET /approvals": _operation("listApprovals", "What waits for a person", waiting),
+        "POST /approvals/{id}": _operation("answerApproval", "Answer a question", _DONE, body=decision),
+        "GET /knowledge/search": _operation("searchKnowledge", "Documents", hits, search),
+        "GET /knowledge/sources": _operation("listSources", "Where documents come from", {"sources": _OBJECTS}),
+        "GET /media/{id}": _operation("getMedium", "An image, sound or file that a tool returned", media="*/*"),
+        "GET /doctor": _operation("doctor", "What protects this machine", {"ok": _BOOLEAN}),
     }
 
 
-def _servers() -> dict[str, Any]:
+def server_operations() -> dict[str, Any]:
     """The operations of MCP servers that `serve --console` adds."""
-    name, done = [{**_ID, "name": "name"}], {"ok": {"const": True}}
+    accepted = _later(_object({}))
     return {
-        "/servers": _get("listServers", "The MCP servers and their state", {"servers": _OBJECTS}),
-        "/servers/{name}/retry": _post(
-            "retryServer", "Start an MCP server again now", _object({}), done, name, status="202"
-        ),
-        "/servers/{name}/login": _post(
-            "logIn", "Begin a login at an MCP server", _object({}), {"address": {}}, name, status="202"
+        "GET /servers": _operation("listServers", "The MCP servers and their state", {"servers": _OBJECTS}),
+        "POST /servers/{name}/retry": _operation("retryServer", "Start an MCP server again now", _DONE, **accepted),
+        "POST /servers/{name}/login": _operation(
+            "logIn", "Begin a login at an MCP server", {"address": {}}, **accepted
         ),
     }
 
@@ -162,33 +162,32 @@ def _optional_may_be_null(schema: Any) -> Any:
     return changed
 
 
-def _get(name: str, summary: str, fields: dict[str, Any], parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    return {"get": _operation(name, summary, parameters, _json(_object(fields, *fields)))}
-
-
-def _post(
+def _operation(
     name: str,
     summary: str,
-    body: dict[str, Any],
-    fields: dict[str, Any],
-    parameters: Sequence[Any] = (),
+    fields: dict[str, Any] | None = None,
+    query: Sequence[Any] = (),
+    *,
+    body: dict[str, Any] | None = None,
     status: str = "200",
+    media: str = "",
 ) -> dict[str, Any]:
-    operation = _operation(name, summary, parameters, _json(_object(fields, *fields)), status)
-    return {"post": {**operation, "requestBody": {"required": True, "content": _json(body)}}}
-
-
-def _operation(
-    name: str, summary: str, parameters: Sequence[Any], content: dict[str, Any] | None, status: str = "200"
-) -> dict[str, Any]:
+    """An operation that answers with these fields, with another media type, or without a body."""
+    content = {media: {}} if media else None if fields is None else _json(_object(fields, *fields))
     answer = {"description": "success", **({} if content is None else {"content": content})}
     failed = {"description": "error", "content": _json({"$ref": "#/components/schemas/Error"})}
     return {
         "operationId": name,
         "summary": summary.splitlines()[0],
-        **({"parameters": list(parameters)} if parameters else {}),
+        "parameters": query,
+        **({} if body is None else {"requestBody": {"required": True, "content": _json(body)}}),
         "responses": {status: answer, **dict.fromkeys(_ERROR_STATUSES, failed)},
     }
+
+
+def _later(body: dict[str, Any]) -> dict[str, Any]:
+    """Of an operation that goes on after its answer."""
+    return {"body": body, "status": "202"}
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:
@@ -197,6 +196,11 @@ def _json(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _in_path(name: str, *, number: bool) -> dict[str, Any]:
+    schema = {"type": "integer", "minimum": 0} if number else {"type": "string", "minLength": 1}
+    return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
 def _query(name: str, schema: dict[str, Any], required: bool = False) -> dict[str, Any]:

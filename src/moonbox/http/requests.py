@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from starlette.requests import Request
 
@@ -105,6 +106,15 @@ class Refused(Exception):
     def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         self.status, self.code, self.message, self.headers = status, code, message, headers
         super().__init__(message)
+
+
+@contextlib.contextmanager
+def refusing(status: int, code: str, *errors: type[Exception]) -> Iterator[None]:
+    """Answer a request with this status and code where one of these errors is raised."""
+    try:
+        yield
+    except errors as problem:
+        raise Refused(status, code, str(problem)) from None
 
 
 def failure(

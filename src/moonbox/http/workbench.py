@@ -1,4 +1,4 @@
-"""The workbench: live events, approvals, playground, knowledge and diagnosis, for a person at a screen; and its routes.
+"""The workbench: live events, approvals, playground, knowledge and diagnosis, for a person at a screen; and its API.
 
 bench = Workbench()
 sandbox = Sandbox(tools, audit=bench.sink(trail), **bench.hooks)
@@ -8,7 +8,6 @@ bench.attach(sandbox, trail=trail)
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import threading
 from collections import OrderedDict
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import SinkAround
@@ -24,7 +22,7 @@ from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, EventStream, TrailWatch
 from moonbox.http.playground import Playground, SessionBusy, media_of, watch_call, watch_output
-from moonbox.http.requests import Refused, json_object, number, text
+from moonbox.http.requests import Refused, json_object, number, refusing, text
 from moonbox.journal.questions import Questions
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.media import MediaStore
@@ -33,7 +31,7 @@ from moonbox.sandbox.decisions import Decision
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.requests import Request
 
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from moonbox.http.playground import Session
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.media import Media
+    from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.sandbox import Sandbox
 
@@ -54,13 +53,19 @@ _DECISIONS = ("allow", "always", "edit", "deny")
 class Workbench:
     """What a person works with.
 
-    others    further approvers, which are asked beside the inbox
-    timeout   seconds that an approval stays open
+    others     further approvers, which are asked beside the inbox
+    watchers   called with each call, besides those who look at the page
+    timeout    seconds that an approval stays open
     """
 
     def __init__(
-        self, *, others: Sequence[Callable[[ToolCall], Awaitable[Any]]] = (), timeout: float | None = 600.0
+        self,
+        *,
+        others: Sequence[Callable[[ToolCall], Awaitable[Any]]] = (),
+        watchers: Sequence[Callable[[CallEntry], None]] = (),
+        timeout: float | None = 600.0,
     ) -> None:
+        self._watchers = (watch_call, *watchers)
         self.events = Events()
         self.approvals = Approvals(timeout=timeout, others=others, on_change=self._tell)
         self.knowledge: KnowledgeBase | None = None
@@ -79,7 +84,7 @@ class Workbench:
     @property
     def hooks(self) -> dict[str, Any]:
         """Arguments for every Sandbox of the workbench."""
-        return {"approve": self.approvals.approve, "on_call": watch_call, "on_output": watch_output}
+        return {"approve": self.approvals.approve, "on_call": self._watch_call, "on_output": watch_output}
 
     def sink(self, inner: Sink) -> Sink:
         """The sink for every Sandbox of the workbench: what is written to it is also told to those who watch."""
@@ -158,6 +163,10 @@ class Workbench:
         for sandbox in own:
             sandbox.close()
 
+    def _watch_call(self, entry: CallEntry) -> None:
+        for watch in self._watchers:
+            watch(entry)
+
     def _sandbox(self, language: str) -> Sandbox:
         with self._lock:
             sandbox = self._sandboxes.get(language)
@@ -200,29 +209,8 @@ class _ToldSink(SinkAround):
         self._tell(run)
 
 
-def routes(workbench: Workbench) -> list[Route]:
-    """The routes of the workbench."""
-    api = _Api(workbench)
-    return [
-        Route("/events", api.events, methods=["GET"]),
-        Route("/sessions", api.open_session, methods=["POST"]),
-        Route("/sessions/{id}", api.session, methods=["GET", "DELETE"]),
-        Route("/sessions/{id}/run", api.run, methods=["POST"]),
-        Route("/sessions/{id}/resume", api.resume, methods=["POST"]),
-        Route("/sessions/{id}/stop", api.stop, methods=["POST"]),
-        Route("/sessions/{id}/globals", api.globals, methods=["GET"]),
-        Route("/check", api.check, methods=["POST"]),
-        Route("/approvals", api.approvals, methods=["GET"]),
-        Route("/approvals/{id}", api.answer, methods=["POST"]),
-        Route("/knowledge/search", api.search, methods=["GET"]),
-        Route("/knowledge/sources", api.sources, methods=["GET"]),
-        Route("/media/{id}", api.medium, methods=["GET"]),
-        Route("/doctor", api.doctor, methods=["GET"]),
-    ]
-
-
-class _Api:
-    """The routes: sessions of the playground, approvals, events, knowledge, media and diagnosis."""
+class WorkbenchApi:
+    """The handlers: sessions of the playground, approvals, events, knowledge, media and diagnosis."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._bench = workbench
@@ -241,23 +229,23 @@ class _Api:
     async def open_session(self, request: Request) -> Response:
         body = await json_object(request)
         language = body.get("language", self._bench.playground.languages[0])
-        with _usage_errors():
+        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session = await self._bench.playground.open(str(language))
         return JSONResponse(session.to_dict(), 201)
 
-    async def session(self, request: Request) -> Response:
-        session = self._session(request)
-        if request.method != "DELETE":
-            return JSONResponse(session.to_dict())
-        await self._bench.playground.close(session.id)
+    async def get_session(self, request: Request) -> Response:
+        return JSONResponse(self._session(request).to_dict())
+
+    async def close_session(self, request: Request) -> Response:
+        await self._bench.playground.close(self._session(request).id)
         return Response(status_code=204)
 
-    async def run(self, request: Request) -> Response:
+    async def run_in_session(self, request: Request) -> Response:
         session, body = self._session(request), await json_object(request)
         source, limits = body.get("source_code"), body.get("limits", {})
         if not isinstance(source, str) or not isinstance(limits, dict):
             raise Refused(400, "invalid", 'send {"source_code": "<script>", "step": false, "limits": {}}')
-        with _usage_errors():
+        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session.start(source, step=bool(body.get("step", False)), limits=limits)
         return JSONResponse(session.to_dict(), 202)
 
@@ -266,7 +254,7 @@ class _Api:
         answers = body.get("answers")
         if answers is not None and not (isinstance(answers, list) and all(isinstance(each, dict) for each in answers)):
             raise Refused(400, "invalid", "answers must be a list of objects")
-        with _usage_errors():
+        with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session.resume(answers)
         return JSONResponse(session.to_dict(), 202)
 
@@ -278,10 +266,8 @@ class _Api:
 
     async def globals(self, request: Request) -> Response:
         session = self._session(request)
-        try:
+        with refusing(503, "unavailable", MoonboxError):
             return JSONResponse({"globals": await asyncio.to_thread(session.globals)})
-        except MoonboxError as problem:
-            raise Refused(503, "unavailable", str(problem)) from None
 
     async def check(self, request: Request) -> Response:
         body = await json_object(request)
@@ -290,20 +276,18 @@ class _Api:
             raise Refused(400, "invalid", 'send {"source_code": "<script>", "language": "lua"}')
         session = body.get("session")
         known = session if isinstance(session, str) else None
-        try:
+        with refusing(503, "unavailable", MoonboxError):
             findings = await self._bench.playground.check(source, language, known)
-        except MoonboxError as problem:
-            raise Refused(503, "unavailable", str(problem)) from None
         return JSONResponse({"findings": findings})
 
-    async def approvals(self, _: Request) -> Response:
+    async def list_approvals(self, _: Request) -> Response:
         bench = self._bench
         pending = [bench.question(question) for question in await asyncio.to_thread(bench.approvals.pending)]
         return JSONResponse(
             {"pending": pending, "answered": [bench.answered(each) for each in bench.approvals.answered()]}
         )
 
-    async def answer(self, request: Request) -> Response:
+    async def answer_approval(self, request: Request) -> Response:
         body = await json_object(request)
         kind, reason, arguments = body.get("decision"), body.get("reason", ""), body.get("arguments")
         if kind not in _DECISIONS or not isinstance(reason, str):
@@ -322,22 +306,20 @@ class _Api:
             raise Refused(400, "invalid", "arguments contain an invalid $bytes, $float or $pairs") from None
         return JSONResponse({"ok": True})
 
-    async def search(self, request: Request) -> Response:
+    async def search_knowledge(self, request: Request) -> Response:
         base = self._knowledge()
         query, source = text(request, "q") or "", text(request, "source")
         mode: Any = text(request, "mode") or "keyword"
         limit = number(request, "limit", 12, 50)
-        try:
+        with refusing(400, "invalid", MoonboxError):
             hits = await asyncio.to_thread(base.search, query, mode, max(1, limit), source)
-        except MoonboxError as problem:
-            raise Refused(400, "invalid", str(problem)) from None
         return JSONResponse({"hits": [hit.to_dict() for hit in hits], "mode": hits.mode, "notes": hits.notes})
 
-    async def sources(self, _: Request) -> Response:
+    async def list_sources(self, _: Request) -> Response:
         sources = await asyncio.to_thread(self._knowledge().sources)
         return JSONResponse({"sources": [source.to_dict() for source in sources]})
 
-    async def medium(self, request: Request) -> Response:
+    async def get_medium(self, request: Request) -> Response:
         medium = self._bench.find_medium(f"moonbox://media/{request.path_params['id']}")
         if medium is None:
             raise Refused(404, "unknown_medium", "unknown medium")
@@ -372,14 +354,3 @@ class _Api:
 
 
 _BINARY = "application/octet-stream"
-
-
-@contextlib.contextmanager
-def _usage_errors() -> Iterator[None]:
-    """What a session refuses, as answers."""
-    try:
-        yield
-    except (SessionBusy, TooManySessions) as problem:
-        raise Refused(409, "conflict", str(problem)) from None
-    except UsageError as problem:
-        raise Refused(400, "invalid", str(problem)) from None

@@ -25,6 +25,8 @@ from moonbox.config import Config
 from moonbox.config.sections import AuditSettings, ClusterSettings, CodeModeSettings, SandboxSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
+    add_model,
+    add_sources,
     in_section,
     journal_options,
     open_metrics,
@@ -34,7 +36,6 @@ from moonbox.project.sections import (
     read_tools,
     used_servers,
 )
-from moonbox.project.sources import add_model, add_sources
 from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
@@ -66,7 +67,6 @@ class Assembly:
     upstreams: Upstreams | None
     scripts: ScriptLibrary | None
     knowledge: KnowledgeBase | None
-    media: MediaStore | None
     trail: Any
     """The audit trail, if it can be read; otherwise None."""
     sandbox_in: Callable[[str], Sandbox]
@@ -77,6 +77,11 @@ class Assembly:
     def builtin(self) -> tuple[str, ...]:
         """The tools that come with moonbox."""
         return ("search", "get", "sources") if self.config.section("knowledge") else ()
+
+    @property
+    def media(self) -> MediaStore | None:
+        """What MCP servers returned of images, sounds and files."""
+        return None if self.upstreams is None else self.upstreams.media
 
     def start(self, seconds: float = 0.0) -> Assembly:
         """Start the MCP servers, without a client to answer their requests, and wait up to `seconds` for them."""
@@ -135,9 +140,8 @@ def assemble(
         hooks |= {"approve": approve, "on_call": on_call, "on_output": on_output}
         sandbox = closing.enter_context(_open_sandbox(config, tools, sink, hooks))
         knowledge, scripts = _add_own_tools(config, sandbox, sink, closing)
-        if sources is not None:
-            servers = used_servers(servers, sources, sandbox.toolbox)
-        upstreams, media = _add_upstreams(config, sandbox.toolbox, servers, secrets, closing)
+        servers = used_servers(servers, sources, sandbox.toolbox)
+        upstreams = _add_upstreams(config, sandbox.toolbox, servers, secrets, closing)
         if upstreams is not None:
             _define_reading(sandbox, upstreams, servers)
         mode = closing.enter_context(_open_mode(config, sandbox, settings, servers))
@@ -147,9 +151,7 @@ def assemble(
         def sandbox_in(language: str) -> Sandbox:
             return _open_sandbox(config, sandbox.toolbox, shared, hooks, language=language)
 
-        return Assembly(
-            config, sandbox, mode, upstreams, scripts, knowledge, media, trail, sandbox_in, closing.pop_all()
-        )
+        return Assembly(config, sandbox, mode, upstreams, scripts, knowledge, trail, sandbox_in, closing.pop_all())
     raise AssertionError
 
 
@@ -169,10 +171,8 @@ def add_project_tools(
     """
     _, scripts = _add_own_tools(config, sandbox, sink, closing)
     _report_broken(scripts, sources)
-    servers = read_servers(config)
-    if sources is not None:
-        servers = used_servers(servers, sources, sandbox.toolbox)
-    upstreams, _ = _add_upstreams(config, sandbox.toolbox, servers, config.secrets, closing)
+    servers = used_servers(read_servers(config), sources, sandbox.toolbox)
+    upstreams = _add_upstreams(config, sandbox.toolbox, servers, config.secrets, closing)
     if upstreams is not None:
         upstreams.start()
         upstreams.wait(wait)
@@ -224,23 +224,17 @@ def _open_sandbox(
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
-    settings, audit = config.read(SandboxSettings, "sandbox"), config.read(AuditSettings, "audit")
-    cluster = config.read(ClusterSettings, "cluster")
+    settings = vars(config.read(SandboxSettings, "sandbox"))
+    if language not in (None, DEFAULT_LANGUAGE):
+        settings = {**settings, "lua_features": ()}
+    audit, cluster = config.read(AuditSettings, "audit"), config.read(ClusterSettings, "cluster")
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
             limits=read_limits(config),
-            language=language or settings.language or DEFAULT_LANGUAGE,
-            isolation=settings.isolation,
-            lua_features=settings.lua_features if language in (None, DEFAULT_LANGUAGE) else (),
-            min_workers=settings.min_workers,
-            max_workers=settings.max_workers,
-            allow_nan=settings.allow_nan,
-            failures=settings.failures,
-            check=settings.check,
-            require=settings.require,
+            **{**settings, "language": language or settings["language"] or DEFAULT_LANGUAGE},
             cluster=cluster.address,
             sleep_after=cluster.sleep_after,
             audit=sink,
@@ -368,9 +362,9 @@ def _add_upstreams(
     servers: list[ServerSettings],
     secrets: Mapping[str, str],
     closing: contextlib.ExitStack,
-) -> tuple[Upstreams | None, MediaStore | None]:
+) -> Upstreams | None:
     if not servers:
-        return None, None
+        return None
     from moonbox.mcp.upstreams.login import LoginStore
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.tools import ToolCache, default_cache_folder
@@ -380,7 +374,7 @@ def _add_upstreams(
     closing.callback(upstreams.close)
     with in_section(config, "mcp.servers"):
         toolbox.follow(upstreams.toolbox)
-    return upstreams, upstreams.media
+    return upstreams
 
 
 def _define_reading(sandbox: Sandbox, upstreams: Upstreams, servers: list[ServerSettings]) -> None:

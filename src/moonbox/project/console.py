@@ -11,7 +11,7 @@ from moonbox.project.assembly import assemble
 from moonbox.project.serving import listen, need_console, serve_app, service_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from moonbox.audit.sinks import Sink
@@ -43,8 +43,10 @@ def run_console(
     from moonbox.http.app import create_app
     from moonbox.http.browser import BrowserAccess
     from moonbox.http.guard import Access
+    from moonbox.http.workbench import Workbench
 
-    with assembled_with_workbench(config, load_tools, mcp_config) as (assembly, bench):
+    bench = Workbench(timeout=None)
+    with assembled_with(bench, config, load_tools, mcp_config) as assembly:
         assembly.start()
         service, browser = service_of(assembly, bench), BrowserAccess()
         access = Access(browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
@@ -67,39 +69,19 @@ def _listen(port: int | None) -> Any:
 
 
 @contextlib.contextmanager
-def assembled_with_workbench(
+def assembled_with(
+    bench: Workbench,
     config: Config,
     load_tools: Callable[[], Any],
     mcp_config: list[Path],
-    *,
-    others: Sequence[Callable[..., Awaitable[Any]]] = (),
-    watchers: Sequence[Callable[[Any], None]] = (),
-    wrap_sink: Callable[[Sink], Sink] | None = None,
-    timeout: float | None = None,
-) -> Iterator[tuple[Assembly, Workbench]]:
-    """An assembly whose approvals, calls and output go to a workbench, and also to these others.
-
-    `wrap_sink` puts another sink around the trail's.
-    """
-    from moonbox.http.workbench import Workbench
+    wrap_sink: Callable[[Sink], Sink] = lambda sink: sink,
+) -> Iterator[Assembly]:
+    """An assembly whose approvals, calls and output go to a workbench; `wrap_sink` puts a sink around the trail's."""
     from moonbox.project.diagnosis import Doctor
 
-    bench, doctor = Workbench(others=others, timeout=timeout), Doctor(config.path)
-    hooks = bench.hooks
-    watch = hooks.pop("on_call")
-
-    def on_call(entry: Any) -> None:
-        for each in (watch, *watchers):
-            each(entry)
-
-    def wrapped(sink: Sink) -> Sink:
-        return bench.sink(sink if wrap_sink is None else wrap_sink(sink))
-
-    with contextlib.ExitStack() as closing:
-        assembly = closing.enter_context(
-            assemble(config, tools=load_tools(), mcp_config=mcp_config, on_call=on_call, wrap_sink=wrapped, **hooks)
-        )
-        closing.callback(bench.close)
+    doctor = Doctor(config.path)
+    hooks = {**bench.hooks, "wrap_sink": lambda sink: bench.sink(wrap_sink(sink))}
+    with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly, contextlib.closing(bench):
         bench.attach(
             assembly.sandbox,
             trail=assembly.trail,
@@ -109,4 +91,4 @@ def assembled_with_workbench(
             diagnose=lambda: doctor.diagnose().to_dict(),
             find_medium=assembly.media.get if assembly.media is not None else None,
         )
-        yield assembly, bench
+        yield assembly

@@ -217,7 +217,7 @@ def _tool_scripts(config: Config) -> list[Check]:
 
 def _sources(config: Config) -> list[Check]:
     """What cannot be used of the specifications that are files; nothing is connected to."""
-    from moonbox.project.sources import open_source
+    from moonbox.project.sections import open_source
 
     local = [name for name, spec in config.section("openapi").items() if "://" not in str(spec.get("spec"))]
     found = [(name, problem) for name in local for problem in open_source(config, "openapi", name).problems[:20]]

@@ -9,6 +9,7 @@ import os
 import pkgutil
 import sys
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -47,23 +48,10 @@ def _resolve(reference: str, folder: Path | None) -> Any:
         place = str(folder / place)
     if not place or (colon and not path):
         raise UsageError("write module:name, for example crm:find_customer")
-    _check_place(place)
+    if not place.endswith(".py") and (os.sep in place or Path(place).is_file()):
+        raise UsageError(f"'{place}' is not a Python file (.py)")
     module = _module(place)
     return _attribute(module, path) if colon else _every_tool(module, reference)
-
-
-def _check_place(place: str) -> None:
-    """Refuse a path that is not a Python file, and say which file could be meant."""
-    path = Path(place)
-    if place.endswith(".py") or not (os.sep in place or path.is_file()):
-        return
-    if path.is_dir():
-        files = [f"{path / entry.name}" for entry in _entries(path) if entry.suffix == ".py"]
-        raise UsageError(f"'{place}' is a folder{_listed(files, 'choose one of its files')}")
-    if path.exists():
-        raise UsageError(f"'{place}' is not a Python file (.py)")
-    near = suggestion(path.name, [entry.name for entry in _entries(path.parent)])
-    raise UsageError(f"the file '{place}' does not exist{near}")
 
 
 def _module(place: str) -> ModuleType:
@@ -84,13 +72,15 @@ def _module(place: str) -> ModuleType:
     except MoonboxError:
         raise
     except Exception as problem:
-        where = _line_in(place, problem)
+        name = Path(place).name if place.endswith(".py") else f"{place.rpartition('.')[2]}.py"
+        lines = [frame.lineno for frame in extract_tb(problem.__traceback__) if Path(frame.filename).name == name]
+        where = f" ({name}, line {lines[-1]})" if lines else ""
         raise UsageError(f"'{place}' cannot be loaded: {type(problem).__name__}: {problem}{where}") from problem
 
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        near = suggestion(path.name, [entry.name for entry in _entries(path.parent) if entry.suffix == ".py"])
+        near = suggestion(path.name, [file.name for file in path.parent.glob("*.py")])
         raise UsageError(f"the file '{path}' does not exist{near}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -128,27 +118,10 @@ def _every_tool(module: ModuleType, reference: str) -> list[Tool]:
     raise UsageError(f"the module '{module.__name__}' has no @tool; name a function, for example {example}")
 
 
-def _line_in(place: str, problem: BaseException) -> str:
-    """Where in the module itself the error was raised."""
-    if isinstance(problem, SyntaxError):
-        return ""  # its message says so
-    trace, line = problem.__traceback__, ""
-    name = Path(place).name if place.endswith(".py") else place.rpartition(".")[2] + ".py"
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename).name == name:
-            line = f" ({name}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return line
-
-
 def _modules_beside(name: str) -> list[str]:
     package, dot, _ = name.rpartition(".")
     places = getattr(sys.modules.get(package), "__path__", []) if package else [str(Path.cwd())]
     return [f"{package}{dot}{info.name}" for info in pkgutil.iter_modules(places)]
-
-
-def _entries(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def _candidates(module: ModuleType) -> list[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.config.reader import read
 from moonbox.config.sections import (
     AuditSettings,
     ClusterSettings,
@@ -19,11 +22,14 @@ from moonbox.config.sections import (
     ServeSettings,
     read_limits,
 )
-from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, UsageError
-from moonbox.project.sources import read_sources
+from moonbox.config.sources import OpenApiSettings, SqlSettings, tables_of
+from moonbox.config.variables import unset_problem
+from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, ToolError, UsageError
+from moonbox.tools.tool import Tool
+from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from moonbox.audit.metrics import Metrics
     from moonbox.config import Config
@@ -34,6 +40,10 @@ if TYPE_CHECKING:
 
     McpConfig = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
     """Files with the `mcpServers` of other clients."""
+
+
+_LOG = logging.getLogger("moonbox.sources")
+_SOURCES: dict[str, type[Any]] = {"openapi": OpenApiSettings, "sql": SqlSettings}
 
 
 def open_metrics() -> Metrics | None:
@@ -134,13 +144,15 @@ def _files(mcp_config: McpConfig) -> list[str | os.PathLike[str]]:
     return [mcp_config] if isinstance(mcp_config, str | os.PathLike) else list(mcp_config or ())
 
 
-def used_servers(servers: list[ServerSettings], sources: Iterable[str], known: Container[str]) -> list[ServerSettings]:
-    """The servers whose tools these scripts may call; `known` are the names that are other tools.
+def used_servers(
+    servers: list[ServerSettings], sources: Sequence[str] | None, known: Container[str]
+) -> list[ServerSettings]:
+    """The servers whose tools these scripts, if they are known, may call; `known` are the names that are other tools.
 
     All of them where a script does not say which tools it means: `pairs(tools)`, `tools[name]`, a misspelled name.
     """
-    if not servers:
-        return []
+    if not servers or sources is None:
+        return servers
     text = "\n".join(sources)
     names = {a or b for a, b in _TOOL_NAME.findall(text)}
     words = {word for server in servers for word in (server.namespace, server.name)}
@@ -170,6 +182,61 @@ def need_mcp() -> None:
     """MissingExtra where the MCP SDK is not installed."""
     if importlib.util.find_spec("mcp") is None:  # importing it takes most of a second
         raise MissingExtra("mcp", "mcp", "talking to MCP servers")
+
+
+def read_sources(config: Config, section: str) -> dict[str, Any]:
+    """The settings of one of the sections, by name; without those that have a variable that is not set."""
+    tables = {name: data for name, data in tables_of(config, section).items() if unset_problem(data) is None}
+    with config.naming_file():
+        return {name: read(_SOURCES[section], data, f"{section}.{name}") for name, data in tables.items()}
+
+
+def add_sources(config: Config, toolbox: Toolbox) -> None:
+    """Add the tools of all sources. One that cannot be used now costs its own tools and nothing else."""
+    for section in _SOURCES:
+        read_sources(config, section)
+        for name in config.section(section):
+            source = open_source(config, section, name)
+            for problem in source.problems:
+                _LOG.warning("[%s.%s] %s", section, name, problem)
+            toolbox.merge(source, namespace=name)
+
+
+def add_model(config: Config, toolbox: Toolbox) -> None:
+    """Add the tool `llm`, if the configuration has a model."""
+    if not config.section("llm"):
+        return
+    from moonbox.adapters.llm import model_tool
+
+    settings, ask = config.read(LlmSettings, "llm"), None
+    if settings.provider == "client":
+        need_mcp()
+        from moonbox.mcp.caller import sample
+
+        ask = partial(sample, max_tokens=settings.max_answer)
+    with in_section(config, "llm"):
+        toolbox.add(model_tool(settings, ask=ask, secrets=config.secrets))
+
+
+def open_source(config: Config, section: str, name: str) -> Toolbox:
+    """The tools of one source; where it cannot be used, one that says why."""
+    data = dict(tables_of(config, section)[name])
+    try:
+        if (unset := unset_problem(data)) is not None:
+            raise ConfigError(unset)
+        place = data.pop("spec" if section == "openapi" else "url")
+        make = Toolbox.from_openapi if section == "openapi" else Toolbox.from_sql
+        return make(place, folder=config.folder, **data)
+    except MoonboxError as problem:
+        reason = str(problem)
+
+        def unavailable(_: dict[str, Any]) -> Any:
+            raise ToolError(reason, code="unavailable", retryable=True)
+
+        text = f"This source of tools is configured, but cannot be used: {reason}"
+        box = Toolbox([Tool.from_schema(name="unavailable", description=text, call=unavailable)])
+        box.problems = (reason,)
+        return box
 
 
 def problems(config: Config) -> dict[str, str]:

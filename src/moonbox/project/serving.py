@@ -188,29 +188,20 @@ def listen(host: str, port: int) -> socket.socket:
     host = host.strip("[]")
     name = _written(host)
     try:
-        [family, kind, protocol, _, address] = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        [family, _, _, _, address] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except OSError:
         raise UsageError(f"the host '{name}' has no address; choose another with --host") from None
-    listening = socket.socket(family, kind, protocol)
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(_BACKLOG)  # clients may connect as soon as they know the address
+        return socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except OSError as problem:
-        listening.close()
-        match problem.errno:
-            case errno.EADDRINUSE:
-                message = f"{name}:{port} is in use; choose another port with --port"
-            case errno.EACCES | errno.EPERM:
-                message = f"permission denied for port {port}; choose one above 1023 with --port"
-            case errno.EADDRNOTAVAIL:
-                message = f"{name} is not an address of this machine; choose another with --host"
-            case _:
-                message = f"cannot listen on {name}:{port}: {problem.strerror}"
+        known = {
+            errno.EADDRINUSE: f"{name}:{port} is in use; choose another port with --port",
+            errno.EACCES: f"permission denied for port {port}; choose one above 1023 with --port",
+            errno.EADDRNOTAVAIL: f"{name} is not an address of this machine; choose another with --host",
+        }
+        message = known.get(problem.errno or 0, f"cannot listen on {name}:{port}: {problem.strerror}")
         raise UsageError(message) from None
-    return listening
 
 
 def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:
@@ -278,19 +269,21 @@ def _assembled(
     console: bool = False,
 ) -> Iterator[tuple[Assembly, Workbench | None]]:
     from moonbox.mcp import caller
-    from moonbox.project.console import assembled_with_workbench
 
     bench: Workbench | None = None
     watch = _watcher(caller.watch)
-    with contextlib.ExitStack() as stack:
-        if console and settings is not None:
-            # A client that can show a question is asked beside the console's inbox; the first answer counts.
-            others: Any = {"others": (caller.approve,), "watchers": (watch,), "timeout": settings.answer_seconds}
-            opened = assembled_with_workbench(config, load_tools, mcp_config, wrap_sink=_LoggedSink, **others)
-            assembly, bench = stack.enter_context(opened)
-        else:
-            hooks: Any = {"approve": caller.approve, "on_call": watch, "wrap_sink": _LoggedSink}
-            assembly = stack.enter_context(assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks))
+    opened: contextlib.AbstractContextManager[Assembly]
+    if console and settings is not None:
+        from moonbox.http.workbench import Workbench
+        from moonbox.project.console import assembled_with
+
+        # A client that can show a question is asked beside the console's inbox; the first answer counts.
+        bench = Workbench(others=(caller.approve,), watchers=(watch,), timeout=settings.answer_seconds)
+        opened = assembled_with(bench, config, load_tools, mcp_config, _LoggedSink)
+    else:
+        hooks: Any = {"approve": caller.approve, "on_call": watch, "wrap_sink": _LoggedSink}
+        opened = assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks)
+    with opened as assembly:
         if config.path is not None:  # what results look like is known again after the next start
             assembly.sandbox.toolbox.learned.keep_in(config.folder / STATE_FOLDER / "shapes.json")
         assembly.report_broken()
