@@ -156,6 +156,15 @@ class Session:
     def read(self, uri: str) -> str:
         return str(self.driver.run(self.client.read_resource(uri)).contents[0].text)
 
+    def news(self, beyond: int = -1) -> int:
+        """How often it was notified that the tools have changed, as soon as that is more often than `beyond`."""
+
+        def count() -> int:
+            return sum(type(message).__name__ == "ToolListChangedNotification" for message in self.messages)
+
+        wait_until(lambda: count() > beyond)
+        return count()
+
     def resources(self) -> list[str]:
         return [resource.uri for resource in self.driver.run(self.client.list_resources()).resources]
 
