@@ -215,6 +215,8 @@ def test_tasks_find_it_too(url: str, gate: Gate) -> None:
     task = peer.start(f"return tools.hold{{path = '{gate.path}'}}")
     result = peer.result("tasks/result", taskId=task["taskId"])
     assert result["structuredContent"]["value"] == "released", "a task waits for its result"
+    given = peer.result("tools/call", name=WAIT, arguments={"run_id": task["taskId"]})
+    assert given["structuredContent"]["value"] == "released", "the tool finds tasks too"
     peer.close()
 
 
