@@ -25,35 +25,23 @@ CODE_SCHEMA = {
 
 
 def test_each_format(mode: CodeMode) -> None:
-    code = mode.description
     path = {"path": {"type": "string"}}
     rm = {"type": "object", "properties": path, "required": ["path"], "additionalProperties": False}
-    function = {"name": "lua_repl", "description": code, "parameters": CODE_SCHEMA}
-    other = {"name": "rm", "description": "Remove a file.", "parameters": rm}
-    assert mode.definitions()[:2] == [
-        {"type": "function", "function": function},
-        {"type": "function", "function": other},
-    ]
-    assert mode.definitions("openai-responses")[:2] == [
-        {"type": "function", **function, "strict": False},
-        {"type": "function", **other, "strict": False},
-    ]
-    assert mode.definitions("anthropic")[:2] == [
-        {"name": "lua_repl", "description": code, "input_schema": CODE_SCHEMA},
-        {"name": "rm", "description": "Remove a file.", "input_schema": rm},
-    ]
-    assert mode.definitions("gemini")[0]["function_declarations"][:2] == [
-        {"name": "lua_repl", "description": code, "parameters_json_schema": CODE_SCHEMA},
-        {"name": "rm", "description": "Remove a file.", "parameters_json_schema": rm},
-    ]
+    tools = (("lua_repl", mode.description, CODE_SCHEMA), ("rm", "Remove a file.", rm))
+
+    def shown(key: str) -> list[dict[str, Any]]:
+        return [{"name": name, "description": description, key: schema} for name, description, schema in tools]
+
+    functions = shown("parameters")
+    assert mode.definitions()[:2] == [{"type": "function", "function": item} for item in functions]
+    responses = [{"type": "function", **item, "strict": False} for item in functions]
+    assert mode.definitions("openai-responses")[:2] == responses
+    assert mode.definitions("anthropic")[:2] == shown("input_schema")
+    assert mode.definitions("gemini")[0]["function_declarations"][:2] == shown("parameters_json_schema")
+    code, other = shown("inputSchema")
     assert mode.definitions("mcp")[:2] == [
-        {
-            "name": "lua_repl",
-            "description": code,
-            "inputSchema": CODE_SCHEMA,
-            "annotations": {"readOnlyHint": False},
-        },
-        {"name": "rm", "description": "Remove a file.", "inputSchema": rm, "annotations": {"destructiveHint": True}},
+        {**code, "annotations": {"readOnlyHint": False}},
+        {**other, "annotations": {"destructiveHint": True}},
     ]
     assert [len(mode.definitions(form)) for form in FORMATS] == [4, 4, 4, 1, 4]  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"^unknown format 'openai-chat'; did you mean 'openai'\?$"):

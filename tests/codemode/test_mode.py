@@ -361,14 +361,12 @@ def test_a_direct_tool_of_a_namespace(mode: CodeMode) -> None:
     text = mode.handle("lua_repl", code("tools.github.delete_repo{}"))
     hint = "scripts cannot call 'github.delete_repo'; call the tool 'github__delete_repo' directly, outside a script"
     assert f"hint: {hint}\n" in text
-    only = Tool.from_schema(name="drop", namespace="db", call=lambda args: None, policy="direct")
-    with Sandbox([only, tiny]) as box, CodeMode(box) as other:
-        assert "call the tool 'db__drop' directly" in other.handle("lua_repl", code("tools.db.drop{}"))
 
 
 @pytest.mark.parametrize(
     ("language", "script"),
     [
+        ("lua", "tools.db.drop{}"),
         ("rhai", "drop(#{})"),
         ("rhai", "db::drop(#{})"),
         ("rhai", 'docs_describe("db.drop")'),
@@ -378,12 +376,12 @@ def test_a_direct_tool_of_a_namespace(mode: CodeMode) -> None:
         ("python", 'docs.describe("db.drop")'),
     ],
 )
-def test_the_same_in_other_languages(language: str, script: str) -> None:
+def test_the_same_in_every_language(language: str, script: str) -> None:
     only = Tool.from_schema(name="drop", namespace="db", call=lambda args: None, policy="direct")
     tools = [only.with_(namespace=None) if script.startswith("drop") else only, tiny]
     with Sandbox(tools, language=language) as box, CodeMode(box) as mode:
         text = mode.handle(mode.tool_name, code(script))
-    assert "; call the tool '" in text
+    assert f"call the tool '{'drop' if script.startswith('drop') else 'db__drop'}' directly" in text
 
 
 @pytest.mark.parametrize(
@@ -450,7 +448,7 @@ def test_no_free_worker_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) ->
         assert reply.is_error and reply.run is None and reply.text.startswith("error: ")
 
 
-# Made from tools, from no configuration, and with replies as JSON
+# Made from tools, and with replies as JSON
 
 
 def test_tools_in_place_of_a_sandbox() -> None:
@@ -462,11 +460,6 @@ def test_tools_in_place_of_a_sandbox() -> None:
         assert mode.handle("lua_repl", code("return tools.double(21)")) == "42"
         box = mode.sandbox
     assert box.closed
-
-
-def test_no_configuration_means_the_defaults(box: Sandbox) -> None:
-    with CodeMode.from_config(box, None) as mode, CodeMode(box) as plain:
-        assert mode.settings == plain.settings
 
 
 def test_replies_as_json(box: Sandbox) -> None:
@@ -535,15 +528,8 @@ def test_from_toml(box: Sandbox) -> None:
         assert mode.settings == CodeModeSettings(
             keep_visible=("add",), full_schemas=True, mode="auto", name="run_lua", max_chars=1000
         )
-
-
-def test_the_schema_has_every_setting_and_its_default() -> None:
-    schema = CodeMode.config_schema()
-    jsonschema_rs.meta.validate(schema)
-    assert list(schema["properties"]) == [item.name for item in fields(CodeModeSettings)]
-    assert schema["additionalProperties"] is False
-    defaults = {name: part["default"] for name, part in schema["properties"].items()}
-    assert read(CodeModeSettings, defaults, "codemode") == CodeModeSettings()
+    defaults = {name: part["default"] for name, part in CodeMode.config_schema()["properties"].items()}
+    assert read(CodeModeSettings, defaults, "codemode") == CodeMode.from_config(box, None).settings
 
 
 values = st.one_of(

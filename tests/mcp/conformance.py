@@ -123,7 +123,7 @@ def server_for(run: str, folder: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def _moonbox(config: str, folder: Path) -> Iterator[str]:
     (folder / "moonbox.toml").write_text(f"[audit]\nenabled = false\n{config}")
-    with server_process(env={"MOONBOX_HOME": str(folder / "home")}, cwd=folder) as (url, _):
+    with server_process(env={"MOONBOX_HOME": str(folder / "home"), "MOONBOX_TRUST": "1"}, cwd=folder) as (url, _):
         yield url.replace("127.0.0.1", "localhost")
 
 

@@ -21,7 +21,7 @@ from tests.programs import program
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
     from concurrent.futures import Future
 
     from mcp_types import CallToolResult
@@ -57,7 +57,7 @@ def picture() -> Media:
     return Media(bytes(6 << 20), "image/png")
 """
 """Tools: one waits for a file, and says in others that it was entered or cancelled; one returns much."""
-HELLO = {
+HELLO: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -156,6 +156,15 @@ class Session:
     def read(self, uri: str) -> str:
         return str(self.driver.run(self.client.read_resource(uri)).contents[0].text)
 
+    def news(self, beyond: int = -1) -> int:
+        """How often it was notified that the tools have changed, as soon as that is more often than `beyond`."""
+
+        def count() -> int:
+            return sum(type(message).__name__ == "ToolListChangedNotification" for message in self.messages)
+
+        wait_until(lambda: count() > beyond)
+        return count()
+
     def resources(self) -> list[str]:
         return [resource.uri for resource in self.driver.run(self.client.list_resources()).resources]
 
@@ -167,7 +176,7 @@ class Peer:
         self.url = url
         self.session: dict[str, str] = {}
         self.http = httpx2.Client(headers={**ACCEPT, **bearer(token)}, timeout=SECONDS)
-        params = {**HELLO["params"], "protocolVersion": EARLIER}  # type: ignore[dict-item]
+        params = {**HELLO["params"], "protocolVersion": EARLIER}
         opened = self.post({**HELLO, "params": params})
         self.session = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": EARLIER}
         self.capabilities = answer_in(opened)["result"]["capabilities"]
@@ -217,6 +226,16 @@ def modern(method: str, params: dict[str, Any], **meta: Any) -> dict[str, Any]:
     }
 
 
+async def give_up(call: Coroutine[Any, Any, Any], when: Awaitable[Any]) -> None:
+    """Begin a call, and cancel it then."""
+    task = asyncio.ensure_future(call)
+    async with asyncio.timeout(SECONDS):
+        await when
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
 async def abandoned(client: Client, source: str) -> None:
     """Give a call of the code tool up as soon as its script has made a call of its own."""
     begun = asyncio.Event()
@@ -224,12 +243,7 @@ async def abandoned(client: Client, source: str) -> None:
     async def note(progress: float, total: float | None, message: str | None) -> None:
         begun.set()
 
-    call = asyncio.create_task(client.call_tool("lua_repl", {"source_code": source}, progress_callback=note))
-    async with asyncio.timeout(SECONDS):
-        await begun.wait()
-    call.cancel()
-    with suppress(asyncio.CancelledError):
-        await call
+    await give_up(client.call_tool("lua_repl", {"source_code": source}, progress_callback=note), begun.wait())
 
 
 def text(result: CallToolResult) -> str:

@@ -8,7 +8,6 @@ import re
 import resource
 import subprocess
 import zlib
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.mcp.mcp_driver import Driver, Session
+    from tests.mcp.mcp_driver import Driver
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\r\u202e\u2028"
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
@@ -334,16 +333,8 @@ def test_clients_that_left_without_a_word_keep_no_news_from_others(
             session.tools()
             for number in range(2):
                 (tmp_path / "scripts" / f"new{number}.lua").write_text(SCRIPT)
-                wait_until(partial(_has_news, session, number))
+                session.news(beyond=number)
                 assert f"- new{number}()" in session.tools()["lua_repl"].description
-
-
-def _has_news(session: Session, beyond: int) -> bool:
-    return _news(session) > beyond
-
-
-def _news(session: Session) -> int:
-    return sum(type(message).__name__ == "ToolListChangedNotification" for message in session.messages)
 
 
 def _left_without_a_word(url: str) -> None:

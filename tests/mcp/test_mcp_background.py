@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from mcp_types import ElicitResult
 
-from tests.mcp.mcp_driver import HOLD, SERVE, Driver, Peer, Session, bearer, http_server, over_http, served, stdio, text
+from tests.mcp.mcp_driver import (
+    HOLD,
+    SERVE,
+    Driver,
+    Peer,
+    Session,
+    bearer,
+    give_up,
+    http_server,
+    over_http,
+    served,
+    stdio,
+    text,
+)
 from tests.waiting import await_until, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 CONFIG = f"""{SERVE}
@@ -53,12 +64,6 @@ def gate(tmp_path: Path) -> Gate:
     return Gate(tmp_path / "gate")
 
 
-@contextmanager
-def client(driver: Driver, url: str, mode: str, name: str = "alice", **callbacks: Any) -> Iterator[Session]:
-    with driver.session(over_http(url, bearer(name)), mode=mode, **callbacks) as session:
-        yield session
-
-
 def handle(result: Any) -> str:
     """The run's id in an answer that is not yet the result."""
     assert result.structured_content.get("running") is True, text(result)
@@ -76,10 +81,12 @@ def result_of(session: Session, run_id: str) -> Any:
 
 
 @MODES
-def test_a_handle_in_place_of_a_timeout(driver: Driver, url: str, gate: Gate, mode: str) -> None:
-    with client(driver, url, mode) as session:
+def test_a_handle_in_place_of_a_timeout(as_: Any, gate: Gate, mode: str) -> None:
+    with as_("alice", mode) as session:
         begun = session.lua(gate.script)
         run_id = handle(begun)
+        while "3 of 10" not in text(begun):  # on a busy machine the answer comes before the script begins
+            begun = session.call(WAIT, {"run_id": run_id, "seconds": 0})
         assert re.fullmatch(
             rf"The script has not ended; it continues as run {run_id}\.\n"
             r"Progress: 3 of 10, rows \(1 call made\)\.\n"
@@ -108,18 +115,18 @@ def test_a_handle_in_place_of_a_timeout(driver: Driver, url: str, gate: Gate, mo
 
 
 @MODES
-def test_it_survives_a_reconnect(driver: Driver, url: str, gate: Gate, mode: str) -> None:
-    with client(driver, url, mode) as session:
+def test_it_survives_a_reconnect(as_: Any, gate: Gate, mode: str) -> None:
+    with as_("alice", mode) as session:
         run_id = handle(session.lua(gate.script))
     gate.path.touch()
-    with client(driver, url, mode) as session:
+    with as_("alice", mode) as session:
         assert result_of(session, run_id).structured_content["value"] == "released"
     assert not gate.cancelled.exists()
 
 
 @MODES
-def test_it_is_cancelled(driver: Driver, url: str, gate: Gate, mode: str) -> None:
-    with client(driver, url, mode) as session:
+def test_it_is_cancelled(as_: Any, gate: Gate, mode: str) -> None:
+    with as_("alice", mode) as session:
         run_id = handle(session.lua(gate.script))
         wait_until(gate.entered.exists)
         stopped = session.call(WAIT, {"run_id": run_id, "cancel": True})
@@ -139,75 +146,58 @@ def result_value(session: Session, source: str) -> dict[str, Any]:
 
 
 @MODES
-def test_progress_is_notified_to_whoever_waits(driver: Driver, url: str, gate: Gate, mode: str) -> None:
+def test_progress_is_notified_to_whoever_waits(as_: Any, gate: Gate, mode: str) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
-    after: list[tuple[float, float | None, str | None]] = []
 
     async def note(done: float, total: float | None, message: str | None) -> None:
         seen.append((done, total, message))
 
-    async def note_after(done: float, total: float | None, message: str | None) -> None:
-        after.append((done, total, message))
-
     script = (
         f"{gate.script.replace('return', 'local x =')} progress(10, 10, 'done') tools.hold{{path = '{gate.path}2'}}"
     )
-    with client(driver, url, mode) as session:
+    with as_("alice", mode) as session:
         run_id = handle(session.lua(script, progress_callback=note))
         assert (3, 10, "rows") in seen
         gate.path.touch()
         wait_until(lambda: gate.path.with_name("gate2.entered").exists())
-        session.call(WAIT, {"run_id": run_id}, progress_callback=note_after)
-        assert (10, 10, "done") in after
+        assert (10, 10, "done") not in seen
+        session.call(WAIT, {"run_id": run_id}, progress_callback=note)
+        assert (10, 10, "done") in seen
         gate.path.with_name("gate2").touch()
         result_of(session, run_id)
 
 
 def test_a_request_that_is_given_up_stops_its_script(driver: Driver, gate: Gate, tmp_path: Path) -> None:
-    async def give_up(call: Any) -> None:
-        task = asyncio.ensure_future(call)
-        await await_until(gate.entered.exists)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
     config = CONFIG.replace("0.3", "50").replace("tokens", "# tokens")
-    with served(tmp_path, config, TOOLS) as url, client(driver, url, "legacy") as session:
-        driver.run(give_up(session.client.call_tool("lua_repl", {"source_code": gate.script})))
+    with served(tmp_path, config, TOOLS) as url, driver.session(over_http(url), mode="legacy") as session:
+        call = session.client.call_tool("lua_repl", {"source_code": gate.script})
+        driver.run(give_up(call, await_until(gate.entered.exists)))
         wait_until(gate.cancelled.exists)
 
 
-def test_a_wait_that_is_given_up_leaves_the_script(driver: Driver, url: str, gate: Gate) -> None:
+def test_a_wait_that_is_given_up_leaves_the_script(driver: Driver, as_: Any, gate: Gate) -> None:
     waiting = asyncio.Event()
 
     async def note(*_: Any) -> None:
         waiting.set()
 
-    async def give_up(session: Session, run_id: str) -> None:
-        call = session.client.call_tool(WAIT, {"run_id": run_id}, progress_callback=note)
-        task = asyncio.ensure_future(call)
-        await waiting.wait()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-    with client(driver, url, "auto") as session:
+    with as_("alice") as session:
         run_id = handle(session.lua(gate.script))
-        driver.run(give_up(session, run_id))
+        driver.run(give_up(session.client.call_tool(WAIT, {"run_id": run_id}, progress_callback=note), waiting.wait()))
         gate.path.touch()
         assert result_of(session, run_id).structured_content["value"] == "released"
         assert not gate.cancelled.exists()
 
 
 @MODES
-def test_a_question_reaches_whoever_waits(driver: Driver, url: str, gate: Gate, mode: str) -> None:
+def test_a_question_reaches_whoever_waits(as_: Any, gate: Gate, mode: str) -> None:
     asked: list[Any] = []
 
     async def elicit(_: Any, params: Any) -> ElicitResult:
         asked.append(params)
         return ElicitResult(action="accept", content={})
 
-    with client(driver, url, mode, elicitation_callback=elicit) as session:
+    with as_("alice", mode, elicitation_callback=elicit) as session:
         run_id = handle(session.lua(f"tools.hold{{path = '{gate.path}'}} return tools.delete{{name = 'x'}}"))
         assert asked == []
         gate.path.touch()
@@ -227,15 +217,17 @@ def test_tasks_find_it_too(url: str, gate: Gate) -> None:
     task = peer.start(f"return tools.hold{{path = '{gate.path}'}}")
     result = peer.result("tasks/result", taskId=task["taskId"])
     assert result["structuredContent"]["value"] == "released", "a task waits for its result"
+    given = peer.result("tools/call", name=WAIT, arguments={"run_id": task["taskId"]})
+    assert given["structuredContent"]["value"] == "released", "the tool finds tasks too"
     peer.close()
 
 
-def test_the_tool_is_there_only_with_the_setting(driver: Driver, url: str, tmp_path: Path) -> None:
-    with client(driver, url, "auto") as session:
+def test_the_tool_is_there_only_with_the_setting(driver: Driver, as_: Any, tmp_path: Path) -> None:
+    with as_("alice") as session:
         listed = session.tools()
         assert list(listed[WAIT].input_schema["properties"]) == ["run_id", "seconds", "cancel"]
         assert text(session.call("slow")) == "1", "a tool that is called directly is waited for"
-    with served(tmp_path, "", TOOLS) as other, client(driver, other, "auto") as session:
+    with served(tmp_path, "", TOOLS) as other, driver.session(over_http(other)) as session:
         assert WAIT not in session.tools()
         refused = session.call(WAIT, {"run_id": "x"})
         assert refused.is_error
@@ -254,8 +246,8 @@ def test_the_tool_is_there_only_with_the_setting(driver: Driver, url: str, tmp_p
         ({"run_id": "x" * 1000}, "is in the background"),
     ],
 )
-def test_wrong_arguments(driver: Driver, url: str, arguments: dict[str, Any], said: str) -> None:
-    with client(driver, url, "auto") as session:
+def test_wrong_arguments(as_: Any, arguments: dict[str, Any], said: str) -> None:
+    with as_("alice") as session:
         refused = session.call(WAIT, arguments)
         assert refused.is_error
         assert said in text(refused)
@@ -266,7 +258,10 @@ def test_the_end_of_the_server_stops_them(driver: Driver, gate: Gate, tmp_path: 
     (tmp_path / "moonbox.toml").write_text(CONFIG)
     (tmp_path / "kit.py").write_text(TOOLS)
     env = {"MOONBOX_HOME": str(tmp_path / "home")}
-    with http_server("--tools", "kit.py", env=env, cwd=tmp_path) as url, client(driver, url, "auto") as session:
+    with (
+        http_server("--tools", "kit.py", env=env, cwd=tmp_path) as url,
+        driver.session(over_http(url, bearer("alice"))) as session,
+    ):
         handle(session.lua(gate.script))
     assert gate.cancelled.exists()
     gate.cancelled.unlink()

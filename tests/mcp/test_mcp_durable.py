@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -81,6 +83,7 @@ class Served:
                 yield session
             process.send_signal(stop)
             process.wait(SECONDS)
+            wait_until(lambda: not listens(url))  # the server outlives its launcher for a moment: see tests/programs
 
     @contextmanager
     def more(self, mode: str, name: str) -> Iterator[Session]:
@@ -97,6 +100,12 @@ class Served:
         done = subprocess.run(command, cwd=self.folder, env={**os.environ, **self.env}, capture_output=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout.decode()
+
+
+def listens(url: str) -> bool:
+    address = urlsplit(url)
+    with socket.socket() as sock:
+        return sock.connect_ex((address.hostname, address.port)) == 0
 
 
 @pytest.fixture
@@ -148,6 +157,19 @@ def test_any_front_end_answers_a_handle(server: Served, driver: Driver) -> None:
         assert result_of(elsewhere, run_id).structured_content["value"] == ["once", "released"]
         assert not session.lua("return 1").is_error  # the Repl stays where it is
     assert server.notes() == ["once", "entered"]
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["asked for before", "not asked for"])
+def test_any_front_end_stops_a_script(server: Served, driver: Driver, seen: bool) -> None:
+    other = Served(server.folder, driver)
+    with server.client("auto") as session, other.client("auto") as elsewhere:
+        run_id = handle(session.lua(script("risky")))
+        wait_until(lambda: "entered" in server.notes())
+        if seen:
+            assert handle(elsewhere.call(WAIT, {"run_id": run_id, "seconds": 0})) == run_id
+        assert text(elsewhere.call(WAIT, {"run_id": run_id, "cancel": True})) == f"The run {run_id} was stopped."
+        wait_until(lambda: [run["state"] for run in json.loads(server.moonbox("runs", "--json"))] == ["cancelled"])
+        assert UNKNOWN in text(session.call(WAIT, {"run_id": run_id}))
 
 
 @pytest.mark.parametrize(("choice", "value"), [("retry", "released"), ("fail", None)])

@@ -19,6 +19,7 @@ from tests.mcp.mcp_driver import (
     SERVE,
     TOKENS,
     bearer,
+    give_up,
     modern,
     over_http,
     served,
@@ -229,10 +230,7 @@ def test_a_client_that_hangs_up_stops_its_script(
     async def hang_up() -> None:
         async with httpx2.AsyncClient(headers=asking.headers, timeout=SECONDS) as client:
             source = f"return tools.hold{{path = '{tmp_path / 'gate'}'}}"
-            call = asyncio.create_task(client.post(url, **_script(source, **meta)))
-            await await_until((tmp_path / "gate.entered").exists)
-            call.cancel()
-            await asyncio.gather(call, return_exceptions=True)
+            await give_up(client.post(url, **_script(source, **meta)), await_until((tmp_path / "gate.entered").exists))
 
     driver.run(hang_up())
     wait_until((tmp_path / "gate.cancelled").exists)

@@ -80,7 +80,7 @@ def test_a_list_from_the_last_start_is_corrected(driver: Driver, tmp_path: Path,
     with driver.session(stdio("--config", config, env=env), mode="legacy") as session:
         assert list(session.tools()) == ["every__long_gone"]
         assert _cached(session) in (["every"], [])  # it may have started meanwhile
-        wait_until(lambda: any(type(item).__name__ == "ToolListChangedNotification" for item in session.messages))
+        session.news(beyond=0)
         wait_until(lambda: "every__test_simple_text" in session.tools())
         assert "every__long_gone" not in session.tools()
         assert _cached(session) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +16,7 @@ from moonbox.config.sections import ServeSettings
 from moonbox.mcp.server.server import MoonboxServer
 from tests.mcp.conftest import filled
 from tests.mcp.mcp_driver import Session, abandoned, stdio, text
-from tests.waiting import await_until, wait_until
+from tests.waiting import await_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -242,20 +241,13 @@ def test_the_state_of_the_servers_is_a_resource(session: Session) -> None:
 
 
 def test_a_new_script_appears_and_clients_are_told(session: Session, folder: Path) -> None:
-    def announced() -> int:
-        return sum(type(message).__name__ == "ToolListChangedNotification" for message in session.messages)
-
-    def announced_after(count: int) -> bool:
-        return announced() > count
-
     session.tools()
-    seen = announced()
+    seen = session.news()
     stop = session.driver.start(_listen(session)) if session.version.startswith("2026") else None
     new = folder / "scripts" / f"later_{session.version.replace('-', '_')}.lua"
     new.write_text(SCRIPT.replace('"greet"', f'"{new.stem}"'))
     while True:  # an earlier change may be announced first
-        wait_until(partial(announced_after, seen))
-        seen = announced()
+        seen = session.news(beyond=seen)
         if f"- {new.stem}(who: string)" in session.tools()["lua_repl"].description:
             break
     assert session.value(f"return tools.{new.stem}{{who = 'you'}}.greeting") == "Hello, you"

@@ -30,3 +30,10 @@ class Handles:
         """Whether there was one of this owner."""
         with self._backend.writing() as db:
             return db.change("DELETE FROM handles WHERE run = ? AND owner = ?", (run, owner)) > 0
+
+    def dropped(self, runs: list[str]) -> list[str]:
+        """Those of these runs that have no handle any more."""
+        marks = ", ".join("?" * len(runs))
+        with self._backend.reading() as db:
+            kept = {str(row[0]) for row in db.rows(f"SELECT run FROM handles WHERE run IN ({marks})", tuple(runs))}
+        return [run for run in runs if run not in kept]

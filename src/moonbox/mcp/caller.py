@@ -20,17 +20,14 @@ if TYPE_CHECKING:
 class Caller(Protocol):
     """The client whose call is in progress. Every method may be called in any thread or event loop."""
 
-    @property
-    def client(self) -> str:
-        """The same for two callers exactly if they are the same client."""
-
-    @property
-    def owner(self) -> str:
-        """Who owns its runs and media."""
-
-    @property
-    def modern(self) -> bool:
-        """Whether it speaks the current protocol."""
+    client: str
+    """The same for two callers exactly if they are the same client."""
+    owner: str
+    """Who owns its runs and media."""
+    modern: bool
+    """Whether it speaks the current protocol."""
+    log_level: str | None
+    """The level of log messages that its request asks for."""
 
     @property
     def wants_progress(self) -> bool: ...
@@ -38,10 +35,6 @@ class Caller(Protocol):
     @property
     def opens_addresses(self) -> bool:
         """Whether it can ask a person to open an address."""
-
-    @property
-    def log_level(self) -> str | None:
-        """The level of log messages that its request asks for."""
 
     def progress(self, tool: str, done: float, total: float | None, message: str | None) -> None:
         """Report the progress of a server's tool to the client."""

@@ -187,9 +187,10 @@ def _change(
         known = dict(table)
     if known == {name: value for name, value in {**known, **added}.items() if name not in removed}:
         return Installed(path, "unchanged")
-    if client.form == "toml":
-        edit = files.with_tables(text, client.root, added, path)
-        after = files.without_tables(edit, client.root, removed, path)
+    if client.form == "toml" and added:
+        after = files.with_tables(text, client.root, added, path)
+    elif client.form == "toml":
+        after = files.without_tables(text, client.root, removed, path)
     else:
         table.update(added)
         for name in removed:

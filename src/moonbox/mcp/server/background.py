@@ -201,6 +201,7 @@ class TaskCalls:
         if (status := _status(call)) != "working":
             raise MCPError(types.INVALID_PARAMS, f"the task cannot be cancelled: it is {status}")
         call.cancel()
+        await self._calls.give_up(call.id, Client.of(context))
         return types.CancelTaskResult.model_validate(_fields(call), by_name=True)
 
 

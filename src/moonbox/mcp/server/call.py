@@ -104,6 +104,8 @@ class Call:
         """Whether its client has cancelled it."""
         self.size = 0
         """Of its result, while it is kept."""
+        self.has_handle = False
+        """Whether the journal says so too: any front end answers for it."""
         self.cut_off = False
         """Whether its script could not be continued after a restart: the client may come back."""
         self.answered_within = settings.answer_within if wait_tool is not None else None

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from moonbox.errors import UsageError
+from moonbox.journal.handles import Handles
 from moonbox.mcp.server.background import MOST_KEPT, WaitArguments, not_in_background, still_running, stopped
 from moonbox.mcp.server.call import Call
 from moonbox.mcp.server.results import error_result
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     import mcp_types as types
 
     from moonbox.config.sections import ServeSettings
-    from moonbox.journal.handles import Handles
+    from moonbox.journal.store import Journal
     from moonbox.mcp.server.call import DirectName
     from moonbox.mcp.server.sessions import Client
 
@@ -36,15 +39,17 @@ _MAX_PAUSED = 1_000
 _LONGEST_PROBLEM = 200
 _STOP_SECONDS = 5.0
 """How long a script has to stop before the client is told that it was stopped."""
+_LOOK_SECONDS = 0.25
 
 
 class Calls:
     """All calls in progress, including those that wait for an answer of their client."""
 
-    def __init__(self, settings: ServeSettings, direct_name: DirectName, handles: Handles | None = None) -> None:
+    def __init__(self, settings: ServeSettings, direct_name: DirectName, journal: Journal | None = None) -> None:
         self._settings = settings
         self._direct_name = direct_name
-        self._handles = handles
+        self._journal = journal
+        self._handles = None if journal is None else Handles(journal.backend)
         self._calls: dict[str, Call] = {}
         self.recover: Recover
         """Continues a script that a restart of the server has cut off."""
@@ -138,6 +143,7 @@ class Calls:
             call.enter_background()
             if self._handles is not None:
                 await asyncio.to_thread(self._handles.keep, call.id, call.owner)
+                call.has_handle = True
         return call.in_background
 
     def of(self, client: Client) -> list[Call]:
@@ -162,6 +168,7 @@ class Calls:
         if (call := self._kept(id, client)) is None and known and self.has_room(client):
             call = Call(client, self._settings, self._direct_name, wait_tool=wait_tool, id=id)
             call.enter_background()
+            call.has_handle = True
             self._start(call, self.recover(call, client, in_flight))
         return call
 
@@ -174,7 +181,7 @@ class Calls:
         except msgspec.ValidationError as problem:
             return error_result(f"invalid arguments: {str(problem)[:_LONGEST_PROBLEM]}")
         call = self._kept(asked.run_id, client)
-        if call is None and asked.cancel and await self._drop_handle(asked.run_id, client):
+        if call is None and asked.cancel and await self.give_up(asked.run_id, client):
             return stopped(asked.run_id, structured=self._settings.structured)
         call = call or await self.find_kept(asked.run_id, client, wait_tool, asked.in_flight)
         if call is None:
@@ -183,7 +190,7 @@ class Calls:
             self._forget(call)
             call.task.cancel()
             await asyncio.wait((call.task,), timeout=_STOP_SECONDS)
-            await self._drop_handle(call.id, client)
+            await self.give_up(call.id, client)
             return stopped(call.id, call.reported.begun, structured=self._settings.structured)
         call.take_answers(None)
         return await self.resume(call, client, asked.seconds)
@@ -191,6 +198,29 @@ class Calls:
     async def _drop_handle(self, id: str, client: Client) -> bool:
         """Whether the journal had one of this client; a run that a restart has cut off then stays as it is."""
         return self._handles is not None and await asyncio.to_thread(self._handles.drop, id, client.owner)
+
+    async def give_up(self, id: str, client: Client) -> bool:
+        """Drop the handle of a script that is cancelled; whether there was one. Another front end may still run it."""
+        if not await self._drop_handle(id, client):
+            return False
+        with suppress(TimeoutError, UsageError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self.until_free(id)
+        return True
+
+    async def until_free(self, id: str) -> None:
+        """Wait while another front end runs the script. Raises UsageError where the journal does not have it."""
+        assert self._journal is not None
+        while (await asyncio.to_thread(self._journal.whereabouts, id))[1:] == (False, True):
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def stop_given_up(self) -> None:
+        """Stop the scripts whose handle another front end has dropped: their clients have cancelled them there."""
+        running = {call.id: call for call in self._calls.values() if call.has_handle and not call.task.done()}
+        if self._handles is not None and running:
+            for id in await asyncio.to_thread(self._handles.dropped, list(running)):
+                running[id].task.cancel()
+                self._forget(running[id])
 
     def suspended(self) -> list[str]:
         """The scripts in the background that have not ended and can continue after a restart, which tasks cannot."""

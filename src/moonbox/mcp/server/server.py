@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from moonbox._version import __version__
 from moonbox.config.sections import ServeSettings
-from moonbox.journal.handles import Handles
+from moonbox.errors import MoonboxError
 from moonbox.mcp.server.background import TaskCalls
 from moonbox.mcp.server.call import Call
 from moonbox.mcp.server.calls import Calls
@@ -46,7 +46,7 @@ NAME = "moonbox"
 CACHED_KEY = "moonbox/cached"
 """In the `_meta` of a list of tools: the servers that have not listed theirs yet, and are shown as they were before."""
 _REFRESH_SECONDS = 1.0
-_SWEEP_SECONDS = 5.0
+_SWEEP_SECONDS = 1.0
 
 
 class MoonboxServer:
@@ -75,8 +75,8 @@ class MoonboxServer:
         self.upstreams = UpstreamStarter(upstreams, self.settings)
         self._resources = Resources(trail=trail, upstreams=upstreams)
         self._views = ToolViews(mode, self.settings)
-        handles = Handles(mode.sandbox.journal.backend) if mode.sandbox.has_journal else None
-        self._calls = Calls(self.settings, self._views.direct_name, handles)
+        journal = mode.sandbox.journal if mode.sandbox.has_journal else None
+        self._calls = Calls(self.settings, self._views.direct_name, journal)
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
         self._calls.recover = self._runner.recover
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
@@ -188,6 +188,10 @@ class MoonboxServer:
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.idle_seconds / 2))
             self._calls.sweep()
+            try:
+                await self._calls.stop_given_up()
+            except MoonboxError as problem:
+                log.warning("scripts in the background: %s", problem)
             self._mode.sessions.end_idle()
 
     async def _refresh_files(self) -> None:

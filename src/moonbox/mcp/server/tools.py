@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from dataclasses import dataclass, field, replace
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
 
 log = logging.getLogger("moonbox.mcp")
-_LOOK_SECONDS = 0.25
 
 _AS_TASK = types.ToolExecution(task_support="optional")
 _STATE_PARAMETER = {
@@ -256,10 +254,8 @@ class ToolRunner:
 
     async def recover(self, call: Call, client: Client, in_flight: str | None) -> types.CallToolResult:
         """Continue a script that was cut off; the result of one that has ended, or does so on another front end."""
-        journal = self._mode.sandbox.journal
         try:
-            while (await asyncio.to_thread(journal.whereabouts, call.id))[1:] == (False, True):
-                await asyncio.sleep(_LOOK_SECONDS)
+            await self._calls.until_free(call.id)
             async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
                 reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.reported.advance})
         except MoonboxError as problem:
