@@ -173,39 +173,30 @@ class Frame(Struct, frozen=True):
     chunk: str = "script"
 
 
-_FIELDS = (
-    *("kind", "message", "line", "column", "traceback", "limit"),
-    *("hint", "code", "tool", "retryable", "data", "frames"),
-)
-"""The fields of a ScriptError, in their order in JSON."""
-
-
 class ScriptError(MoonboxError):
     """Why a run failed, in words for the model that must fix the script."""
 
-    def __init__(
-        self,
-        kind: ErrorKind,
-        message: str,
-        line: int | None = None,
-        column: int | None = None,
-        traceback: str = "",
-        limit: LimitName | None = None,
-        hint: str | None = None,
-        code: str | None = None,
-        tool: str | None = None,
-        retryable: bool = False,
-        data: Any = None,
-        frames: tuple[Frame, ...] = (),
-    ) -> None:
-        self.kind, self.message, self.line, self.column = kind, message, line, column
-        self.traceback = traceback
-        """The source line with a caret, and the calls that led there."""
-        self.limit = limit
-        """Which limit ended the run; None unless `kind` is "limit"."""
-        self.hint = hint
-        """What to write instead, where moonbox knows."""
-        self.code, self.tool, self.retryable, self.data, self.frames = code, tool, retryable, data, frames
+    kind: ErrorKind
+    message: str
+    line: int | None = None
+    column: int | None = None
+    traceback: str = ""
+    """The source line with a caret, and the calls that led there."""
+    limit: LimitName | None = None
+    """Which limit ended the run; None unless `kind` is "limit"."""
+    hint: str | None = None
+    """What to write instead, where moonbox knows."""
+    code: str | None = None
+    tool: str | None = None
+    retryable: bool = False
+    data: Any = None
+    frames: tuple[Frame, ...] = ()
+
+    def __init__(self, kind: ErrorKind, message: str, **fields: Any) -> None:
+        if unknown := fields.keys() - ScriptError.__annotations__.keys():
+            raise TypeError(f"a ScriptError has no {', '.join(sorted(unknown))}")
+        self.kind, self.message = kind, message
+        vars(self).update(fields)
         super().__init__(message)
 
     def with_(self, **changes: Any) -> ScriptError:
@@ -220,7 +211,7 @@ class ScriptError(MoonboxError):
         return cls(**{**data, "frames": tuple(Frame(**frame) for frame in data.get("frames", ()))})
 
     def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _FIELDS}
+        return {name: getattr(self, name) for name in ScriptError.__annotations__}  # in this order in JSON
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ScriptError) and self._fields() == other._fields()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import category
+
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:
     """`1 call`, `2 calls`, `1,500 calls`; `plural` for nouns that do not just take an s."""
@@ -58,8 +60,6 @@ def size(count: float) -> str:
 
 def _is_hidden(mark: str) -> bool:
     """Whether a character cannot be seen, or breaks or turns a line."""
-    from unicodedata import category  # most text is plain
-
     return category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 

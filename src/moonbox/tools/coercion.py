@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moonbox.tools.document import Document, Kinds, Schema, accepts
+from moonbox.tools.document import Document, Kinds, Schema, accepts, elements
 
 Coerce = Callable[[Any], Any]
 OTHER_NAMES = "otherNames"
@@ -203,11 +203,9 @@ class _Compiler:
         return walk
 
     def array(self, schema: dict[str, Any]) -> Coerce | None:
-        items, first = schema.get("items"), schema.get("prefixItems")
-        if isinstance(items, list):  # drafts before 2020-12
-            first, items = items, schema.get("additionalItems")
-        heads = [self.inside(part) for part in first or ()]
-        rest = self.inside(items)
+        first, others = elements(schema)
+        heads = [self.inside(part) for part in first]
+        rest = self.inside(others)
         if rest is None and not any(heads):
             return None
 

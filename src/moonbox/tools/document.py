@@ -74,6 +74,11 @@ class Document:
                 return {}
         return node if isinstance(node, dict | bool) else {}
 
+    def said(self, schema: Schema, keyword: str) -> Any:
+        """What the schema, or the one that it refers to, says under a keyword; None where it says nothing."""
+        part = self.deref(schema)
+        return part.get(keyword) if isinstance(part, dict) else None
+
     def kinds(self, schema: Schema) -> Kinds:
         """The JSON types that the schema can accept; None where it does not say."""
         schema = self.deref(schema)
@@ -158,10 +163,8 @@ class Document:
 
     def _lists(self, schema: Schema, value: Any) -> bool | None:
         """Whether the value is among those that the schema lists; None where it lists none."""
-        if not isinstance(schema, dict):
-            return None
-        options = [schema["const"]] if "const" in schema else schema.get("enum")
-        if not isinstance(options, list):
+        options = listed(schema)
+        if options is None:
             return None
         if id(schema) not in self._options:
             self._options[id(schema)] = frozenset(option for option in options if not isinstance(option, list | dict))
@@ -201,10 +204,8 @@ class Document:
             kinds = frozenset({declared})
         elif isinstance(declared, list):
             kinds = frozenset(kind for kind in declared if isinstance(kind, str))
-        if isinstance(schema.get("enum"), list):
-            kinds = _both(kinds, frozenset(kind_of(value) for value in schema["enum"]))
-        if "const" in schema:
-            kinds = _both(kinds, frozenset({kind_of(schema["const"])}))
+        if (options := listed(schema)) is not None:
+            kinds = _both(kinds, frozenset(map(kind_of, options)))
         for keyword in ("anyOf", "oneOf"):
             if branches := _parts(schema, keyword):
                 kinds = _both(kinds, _any([self.kinds(branch) for branch in branches]))
@@ -271,6 +272,22 @@ def parts(schema: dict[str, Any], *roles: str) -> list[Schema]:
     found: list[Schema] = []
     with_parts(schema, lambda part, role: found.append(part) if role in roles else None)
     return found
+
+
+def listed(schema: Schema) -> list[Any] | None:
+    """The values that a schema lists as the only ones; None where it lists none."""
+    if not isinstance(schema, dict):
+        return None
+    options = [schema["const"]] if "const" in schema else schema.get("enum")
+    return options if isinstance(options, list) else None
+
+
+def elements(schema: dict[str, Any]) -> tuple[list[Schema], Schema]:
+    """The schemas of an array's first elements, and that of the others; None where nothing is said of them."""
+    first, others = schema.get("prefixItems"), schema.get("items")
+    if isinstance(others, list):  # drafts before 2020-12
+        first, others = others, schema.get("additionalItems")
+    return first if isinstance(first, list) else [], others
 
 
 def kind_of(value: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from moonbox import compact
 from moonbox.languages.language import is_identifier
 from moonbox.suggest import nearest, suggestion
-from moonbox.tools.document import Document, Kinds, Schema, accepts, kind_of
+from moonbox.tools.document import Document, Kinds, Schema, accepts, elements, kind_of, listed
 from moonbox.tools.signature import type_text
 from moonbox.wording import counted
 
@@ -233,10 +233,7 @@ class _Walker:
         return "unknown key" + (f"; known keys: {', '.join(list(named)[:20])}" if named else "")
 
     def array(self, schema: dict[str, Any], value: list[Any], path: tuple[str | int, ...]) -> None:
-        items, first = schema.get("items"), schema.get("prefixItems")
-        if isinstance(items, list):  # drafts before 2020-12
-            first, items = items, schema.get("additionalItems")
-        heads = first if isinstance(first, list) else []
+        heads, items = elements(schema)
         if len(value) > len(heads) and items is False:
             self.note(path, f"expected at most {counted(len(heads), 'item')}, got {len(value)}")
         for index, item in enumerate(value):
@@ -256,18 +253,11 @@ def _tag(document: Document, branches: list[Schema], value: Any) -> tuple[str, l
     if not isinstance(value, dict) or len(named) < 2:
         return None
     for name in named[0]:
-        options = [option for fields in named for option in _options(document.deref(fields.get(name)))]
-        if all(_options(document.deref(fields.get(name))) for fields in named):
-            return None if name in value and value[name] in options else (name, list(dict.fromkeys(options)))
+        listings = [listed(document.deref(fields.get(name))) or () for fields in named]
+        options = list(dict.fromkeys(option for listing in listings for option in listing if isinstance(option, str)))
+        if all(listing and all(isinstance(option, str) for option in listing) for listing in listings):
+            return None if name in value and value[name] in options else (name, options)
     return None
-
-
-def _options(schema: Schema) -> list[Any]:
-    """The texts that a schema lists as its only values."""
-    if not isinstance(schema, dict):
-        return []
-    options = [schema["const"]] if "const" in schema else schema.get("enum")
-    return options if isinstance(options, list) and all(isinstance(option, str) for option in options) else []
 
 
 def _listed(options: list[Any]) -> str:

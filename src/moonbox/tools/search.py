@@ -137,12 +137,10 @@ def _texts(tool: Tool) -> dict[str, str]:
 
 def _parameter_text(schema: Any, document: Document) -> str:
     """A parameter's description, its choices, and the names of its fields."""
-    part = document.deref(schema)
-    if not isinstance(part, dict):
-        return ""
-    options = [value for value in part.get("enum") or () if isinstance(value, str)]
-    inner = part.get("items") if isinstance(part.get("items"), dict) else part
-    return " ".join([str(part.get("description") or ""), *options[:20], *document.properties(inner)])
+    options = [value for value in document.said(schema, "enum") or () if isinstance(value, str)]
+    inner = document.said(schema, "items")
+    fields = document.properties(inner if isinstance(inner, dict) else schema)
+    return " ".join([str(document.said(schema, "description") or ""), *options[:20], *fields])
 
 
 # Words of names, descriptions and queries, cut down to what they have in common

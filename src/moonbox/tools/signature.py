@@ -231,16 +231,13 @@ def _notes(tool: Tool) -> list[str]:
 
 
 def _default(schema: Schema, document: Document) -> str:
-    part = document.deref(schema)
-    if not isinstance(part, dict) or part.get("default") is None:
-        return ""
-    text = visible(minified(part["default"]))
-    return f", default {text}" if len(text) <= 60 else ""
+    default = document.said(schema, "default")
+    text = visible(minified(default))
+    return f", default {text}" if default is not None and len(text) <= 60 else ""
 
 
 def _description(schema: Schema, document: Document) -> str:
-    part = document.deref(schema)
-    text = part.get("description") if isinstance(part, dict) else None
+    text = document.said(schema, "description")
     return one_line(text) if isinstance(text, str) else ""
 
 

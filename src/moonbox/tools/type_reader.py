@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from moonbox.languages.language import is_identifier
+from moonbox.tools.document import listed
 from moonbox.tools.facts import allowed_values, remark
 from moonbox.tools.types import Fact, Shape, Template, joined, type_name
 
@@ -82,14 +83,13 @@ class Reader:
 
     def _value(self, name: str, schema: Schema) -> Template:
         template = self.read(schema, name)
-        part = self._document.deref(schema)
-        description = part.get("description") if isinstance(part, dict) else None
+        description = self._document.said(schema, "description")
         words = description if isinstance(description, str) else ""
         text = (self._word("string"),)
         for form in (lambda inner: inner, lambda inner: self._either([inner, (self._word("null"),)]), self._list):
             if template == form(text) and (values := allowed_values(words)):
                 template = form((self._notation.either.join(map(self._notation.constant, values)),))
-        said = remark(name, words, part.get("format") if isinstance(part, dict) else None) if self._facts else ""
+        said = remark(name, words, self._document.said(schema, "format")) if self._facts else ""
         fact = (Fact(f" ({said})"),) if said and self._book.is_new(name, said) else ()
         return (*template, *fact)
 
@@ -113,8 +113,8 @@ class Reader:
         return self._notation.either.join(kinds) or self._word("any")
 
     def _choices(self, schema: dict[str, Any]) -> str:
-        values = [schema["const"]] if "const" in schema else schema.get("enum")
-        if not isinstance(values, list) or not values:
+        values = listed(schema)
+        if not values:
             return ""
         text = self._notation.either.join(map(self._notation.constant, values))
         if len(values) <= _MOST_CHOICES and len(text) <= _LONGEST_CHOICES:

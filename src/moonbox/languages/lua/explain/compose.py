@@ -63,7 +63,7 @@ def _bare(error: EngineError) -> ScriptError:
     limit = error.limit if error.limit in LIMIT_NAMES else None
     kind = {"stop": "limit" if limit else "cancelled"}.get(error.kind, error.kind)
     known = kind if kind in ERROR_KINDS else "runtime"
-    return ScriptError(cast("ErrorKind", known), error.message[:LONGEST_MESSAGE], limit=limit)  # type: ignore[arg-type]  # one of LIMIT_NAMES
+    return ScriptError(cast("ErrorKind", known), error.message[:LONGEST_MESSAGE], limit=limit)
 
 
 class _Report(NamedTuple):
