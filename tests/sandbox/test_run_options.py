@@ -13,6 +13,7 @@ import pytest
 import moonbox
 from moonbox import CodeMode, Context, Limits, Middleware, Run, Sandbox, ToolCall, tool
 from moonbox.errors import UsageError
+from tests.runs import DRIVES, error_of, stepped
 
 from ..faults.processes import lives
 from ..waiting import wait_until
@@ -65,38 +66,6 @@ def one_off_awaited(box: Sandbox, source: str, **options: Any) -> Run:
     return run
 
 
-def in_repl(box: Sandbox, source: str, **options: Any) -> Run:
-    with box.repl() as repl:
-        return repl.run(source, **options)
-
-
-def in_repl_awaited(box: Sandbox, source: str, **options: Any) -> Run:
-    async def main() -> Run:
-        async with box.repl() as repl:
-            return await repl.arun(source, **options)
-
-    return asyncio.run(main())
-
-
-def stepped(box: Sandbox, source: str, **options: Any) -> Run:
-    with box.repl() as repl:
-        step = repl.start(source, **options)
-        while not isinstance(step, Run):
-            step = step.resume()
-        return step
-
-
-def stepped_awaited(box: Sandbox, source: str, **options: Any) -> Run:
-    async def main() -> Run:
-        async with box.repl() as repl:
-            step = await repl.astart(source, **options)
-            while not isinstance(step, Run):
-                step = await step.aresume()
-            return step
-
-    return asyncio.run(main())
-
-
 def handled(box: Sandbox, source: str, **options: Any) -> Run:
     with CodeMode(box) as mode:
         run = mode.reply("lua_repl", {"source_code": source}, **options).run
@@ -111,7 +80,15 @@ def handled_awaited(box: Sandbox, source: str, **options: Any) -> Run:
         return run
 
 
-WAYS = [one_off, one_off_awaited, in_repl, in_repl_awaited, stepped, stepped_awaited, handled, handled_awaited]
+def in_repl(drive: Callable[..., Run]) -> Callable[..., Run]:
+    def run(box: Sandbox, source: str, **options: Any) -> Run:
+        with box.repl() as repl:
+            return drive(repl, source, **options)
+
+    return run
+
+
+WAYS = [one_off, one_off_awaited, *map(in_repl, DRIVES), handled, handled_awaited]
 
 
 # Limits
@@ -122,8 +99,7 @@ WAYS = [one_off, one_off_awaited, in_repl, in_repl_awaited, stepped, stepped_awa
 def test_limits_of_one_run_change_what_is_given(way: Callable[..., Run], options: dict[str, Any]) -> None:
     with Sandbox([add], limits=Limits(timeout=20, max_tool_calls=3)) as box:
         run = way(box, FIVE_CALLS, **options)
-        assert run.error is not None
-        assert run.error.limit == "calls"
+        assert error_of(run).limit == "calls"
         assert run.limits == Limits(timeout=21, max_tool_calls=3)
         assert way(box, "return 1").limits == box.limits
 
@@ -170,6 +146,25 @@ def nothing(*_: object) -> None: ...
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"limits": {"timeout": 5}}, "limits must be a Limits value"),
+        ({"language": "ruby"}, "unknown language 'ruby'; known languages: lua"),
+        ({"isolation": "docker"}, 'isolation must be "process" or "inline", not \'docker\''),
+        ({"lua_features": "coroutines"}, "lua_features must be a set of"),
+        ({"lua_features": {"debug"}}, "lua_features must be a set of"),
+        ({"min_workers": -1}, "min_workers must be a whole number of at least 0, not -1"),
+        ({"max_workers": 0}, "max_workers must be a whole number of at least 1, not 0"),
+        ({"max_workers": True}, "max_workers must be a whole number of at least 1, not True"),
+        ({"min_workers": 3, "max_workers": 2}, "min_workers (3) must not be more than max_workers (2)"),
+        ({"globals": {"a b": 1}}, "'a b' is not a name that a script can write"),
+        ({"approval_seconds": 0}, "approval_seconds must be a positive number, not 0"),
+        ({"failures": "throw"}, "failures must be 'return' or 'raise', not 'throw'"),
+        ({"sleep_after": 1}, "sleep_after needs a journal"),
+        ({"require": ["secomp"]}, "unknown layer 'secomp'; did you mean 'seccomp'?"),
+        ({"require": "seccomp"}, "require must be a list of layers, such as ['seccomp'], not a string"),
+        (
+            {"require": ["seccomp"], "isolation": "inline"},
+            'isolation="inline" has no jail: no layer can be required of',
+        ),
         ({"approve": 5}, "approve must be a function, not 5"),
         ({"on_call": "x"}, "on_call must be a function, not 'x'"),
         ({"on_output": []}, "on_output must be a function, not []"),
@@ -320,7 +315,7 @@ def test_callbacks_of_a_direct_call() -> None:
 # `show` is not a call of a tool
 
 
-@pytest.mark.parametrize("way", [one_off, one_off_awaited, stepped])
+@pytest.mark.parametrize("way", [one_off, one_off_awaited, in_repl(stepped)])
 @pytest.mark.parametrize("isolation", ["process", "inline"])
 def test_show_is_not_a_call(way: Callable[..., Run], isolation: Any) -> None:
     seen: list[Any] = []
