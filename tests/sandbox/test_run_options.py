@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -50,34 +49,27 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-def awaited(result: Any) -> Any:
-    async def wait() -> Any:
-        return await result
-
-    return asyncio.run(wait()) if inspect.isawaitable(result) else result
-
-
 def one_off(box: Sandbox, source: str, **options: Any) -> Run:
     return box.run(source, **options)
 
 
 def one_off_awaited(box: Sandbox, source: str, **options: Any) -> Run:
-    run: Run = awaited(box.arun(source, **options))
-    return run
+    return asyncio.run(box.arun(source, **options))
 
 
 def handled(box: Sandbox, source: str, **options: Any) -> Run:
     with CodeMode(box) as mode:
-        run = mode.reply("lua_repl", {"source_code": source}, **options).run
-        assert run is not None
-        return run
+        return run_of(mode.reply("lua_repl", {"source_code": source}, **options))
 
 
 def handled_awaited(box: Sandbox, source: str, **options: Any) -> Run:
     with CodeMode(box) as mode:
-        run = awaited(mode.areply("lua_repl", {"source_code": source}, **options)).run
-        assert isinstance(run, Run)
-        return run
+        return run_of(asyncio.run(mode.areply("lua_repl", {"source_code": source}, **options)))
+
+
+def run_of(reply: Any) -> Run:
+    assert isinstance(reply.run, Run)
+    return reply.run
 
 
 def in_repl(drive: Callable[..., Run]) -> Callable[..., Run]:
@@ -233,10 +225,9 @@ def test_context_and_labels_of_a_repl() -> None:
 def test_context_and_labels_of_a_conversation() -> None:
     with Sandbox([user], context={"db": 1}) as box, CodeMode(box, keep_visible=["user"]) as mode:
         talk = mode.conversation("c1", context={"user": "ann"}, labels={"user": "ann"})
-        code = talk.reply("lua_repl", {"source_code": USER}).run
-        other = mode.reply("lua_repl", {"source_code": USER}, conversation="c2").run
-        direct = talk.reply("user", {}, context={"team": 1}, labels={"team": "x"}).run
-        assert code is not None and other is not None and direct is not None
+        code = run_of(talk.reply("lua_repl", {"source_code": USER}))
+        other = run_of(mode.reply("lua_repl", {"source_code": USER}, conversation="c2"))
+        direct = run_of(talk.reply("user", {}, context={"team": 1}, labels={"team": "x"}))
         assert (code.unwrap(), code.labels) == ({"db": 1, "user": "ann"}, {"conversation": "c1", "user": "ann"})
         assert (other.unwrap(), other.labels) == ({"db": 1}, {"conversation": "c2"})
         assert (direct.unwrap(), direct.labels) == (
@@ -245,7 +236,7 @@ def test_context_and_labels_of_a_conversation() -> None:
         )
         assert talk.handle("lua_repl", {"source_code": "n = 1 return tools.user().user"}) == "ann"
         again = {"source_code": "return n, tools.user().user"}
-        assert awaited(talk.ahandle("lua_repl", again, context={"user": "bob"})) == '2 values:\n1: 1\n2: "bob"'
+        assert asyncio.run(talk.ahandle("lua_repl", again, context={"user": "bob"})) == '2 values:\n1: 1\n2: "bob"'
         assert (mode.conversations, talk.end(), mode.conversations) == (("c2", "c1"), True, ("c2",))
 
 
@@ -260,9 +251,9 @@ def test_a_conversation_whose_name_cannot_be_a_label(name: str) -> None:
 def test_labels_beside_that_of_the_conversation() -> None:
     most = {f"k{n}": "" for n in range(16)}
     with Sandbox() as box, CodeMode(box) as mode:
-        run = mode.reply("lua_repl", {"source_code": "return 1"}, conversation="c", labels=most).run
-        own = mode.reply("lua_repl", {"source_code": "return 1"}, conversation="c", labels={"conversation": "T-1"}).run
-        assert run is not None and own is not None
+        script = {"source_code": "return 1"}
+        run = run_of(mode.reply("lua_repl", script, conversation="c", labels=most))
+        own = run_of(mode.reply("lua_repl", script, conversation="c", labels={"conversation": "T-1"}))
         assert (run.labels, own.labels) == ({"conversation": "c", **most}, {"conversation": "T-1"})
 
 
@@ -308,7 +299,7 @@ def test_callbacks_of_a_direct_call() -> None:
     with Sandbox([add]) as box, CodeMode(box, keep_visible=["add"]) as mode:
         on_call = lambda entry: calls.append((entry.tool, entry.status))  # noqa: E731
         assert mode.handle("add", {"a": 1}, on_call=on_call) == "2"
-        assert awaited(mode.ahandle("add", {"a": 1}, on_call=on_call)) == "2"
+        assert asyncio.run(mode.ahandle("add", {"a": 1}, on_call=on_call)) == "2"
     assert calls == 2 * [("add", "in_flight"), ("add", "ok")]
 
 
