@@ -97,8 +97,9 @@ async def test_blocking_and_awaited_runs_of_one_repl_are_serial(isolation: Any) 
         in_threads = [asyncio.to_thread(blocking) for _ in range(2)]
         awaited = [repl.arun("n = n + 1 tools.nap(0.001) return n") for _ in range(10)]
         runs, batches = await asyncio.gather(asyncio.gather(*awaited), asyncio.gather(*in_threads))
-        values = [run.value for batch in (runs, *batches) for run in batch]
-        assert sorted(values) == list(range(1, 31))
+        whole = [run for batch in (runs, *batches) for run in batch]
+        assert sorted(run.value for run in whole) == list(range(1, 31))
+        assert sorted(run.number for run in whole) == list(range(2, 32))
 
 
 def test_one_sandbox_and_several_loops() -> None:

@@ -191,6 +191,7 @@ def test_a_worker_that_is_short_of_time_has_more_of_it_to_stop(
     for after, seconds in spent.items():
         used = 7.0 + seconds
         execution.tick(stopped + after)
+        assert execution.deadline() == pytest.approx(stopped + min(after + GRACE / 4, PATIENCE))
     used = 7.0 + ends_at[1]
     with pytest.raises(WorkerError, match="it did not stop"):
         execution.tick(stopped + ends_at[0])

@@ -320,9 +320,9 @@ def test_closed(box: Sandbox) -> None:
             use()
     box.close()
     asyncio.run(box.aclose())
-    for use in (box.repl, lambda: box.run("return 1"), lambda: asyncio.run(box.arun("return 1"))):
+    for make in (lambda: box.repl().id, lambda: box.run("return 1").id, lambda: asyncio.run(box.arun("return 1")).id):
         with pytest.raises(ClosedError, match="the Sandbox is closed"):
-            use()
+            make()
 
 
 @pytest.mark.parametrize("source", [5, None, b"return 1", ["return 1"]])
