@@ -8,13 +8,9 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from moonbox.cluster.source import HostConnection
 from moonbox.cluster.wire import HostLost
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _PROGRAM = """
 import json, sys
@@ -66,9 +62,7 @@ class HostProcesses:
     def __enter__(self) -> HostProcesses:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for connection in self._connections:
             connection.close()
         for process in self._processes.values():

@@ -6,14 +6,15 @@ import os
 import random
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.faults.processes import descendants
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 _ATTEMPTS = 4
 _STORE = 80 << 20  # bytes; the least that Ray takes is about that
@@ -52,9 +53,8 @@ class LocalCluster:
         name: str = node.node_id
         started = [process.process for each in node.all_processes.values() for process in each]
         pids = [process.pid for process in started if process.poll() is None]  # not those of dead ones
-        for pid in [*_children(pids), *pids]:
-            with _gone_is_fine():
-                os.kill(pid, signal.SIGKILL)
+        for each in [*(child for pid in pids for child in descendants(pid)), *pids]:
+            _kill(each)
         self._cluster.remove_node(node, allow_graceful=False)
         if replace:
             self._nodes.append(self._add())  # takes a few seconds
@@ -62,16 +62,12 @@ class LocalCluster:
 
     def kill_actor(self) -> None:
         """`kill -9` of the process of one host of workers; Ray starts it again."""
-        for pid in self.random.sample(_hosts(), 1):
-            with _gone_is_fine():
-                os.kill(pid, signal.SIGKILL)
+        _kill(self.random.choice(_hosts()))
 
     def __enter__(self) -> LocalCluster:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         wait_until(lambda: not [each for each in threading.enumerate() if each.name == "moonbox-nodes"])
         self._ray.shutdown()  # Ray ends a process that uses it after that
         self._cluster.shutdown()
@@ -88,23 +84,9 @@ def _patiently(start: Callable[[], Any]) -> Any:
     raise AssertionError
 
 
-def _gone_is_fine() -> Any:
-    from contextlib import suppress
-
-    return suppress(ProcessLookupError)
-
-
-def _children(pids: list[int]) -> list[int]:
-    """All processes below these."""
-    found: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) in pids:
-            found.append(int(entry.parent.name))
-    return found and [*_children(found), *found]
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):  # it is gone
+        os.kill(pid, signal.SIGKILL)
 
 
 def _hosts() -> list[int]:

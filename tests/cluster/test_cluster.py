@@ -86,7 +86,7 @@ def test_a_repl_behaves_the_same(box: Sandbox) -> None:
         handle = repl.submit("progress(1, 2, 'half') return x")
         assert handle.wait(60).value == 8
     assert box.call("expenses", {"employee": 3}).value[0]["amount"] == 30.0
-    assert len(box.docs.answer("search", ["expenses"])) >= 0
+    assert box.docs.answer("search", ["expenses"])[0]["name"] == "expenses"
 
 
 BAD = [

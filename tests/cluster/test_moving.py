@@ -7,21 +7,20 @@ import os
 import signal
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox import Limits, Sandbox, tool
 from moonbox.cluster.source import ClusterSource
-from moonbox.errors import UsageError
 from tests.cluster.host_processes import HostProcesses
+from tests.runs import awaited, blocking, stepped
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from moonbox.audit.records import Run
     from moonbox.sandbox.repl import Repl
 
 LOOP = """
@@ -79,25 +78,13 @@ def sandbox(world: World, journal: Path | None, **options: object) -> Sandbox:
     return Sandbox([tool(world.add), tool(world.slow)], isolation=source, journal=journal, min_workers=0, **options)  # type: ignore[arg-type]
 
 
-def run_in(repl: Repl, way: str, source: str, world: World) -> Run:
-    options = {"on_output": world.hear, "on_call": world.on_call}
-    if way == "run":
-        return repl.run(source, **options)  # type: ignore[arg-type]
-    if way == "arun":
-        return asyncio.run(repl.arun(source, **options))  # type: ignore[arg-type]
-    step = repl.start(source, **options)  # type: ignore[arg-type]
-    while hasattr(step, "calls") and hasattr(step, "resume"):
-        step = step.resume()
-    return step  # type: ignore[return-value]
-
-
-@pytest.mark.parametrize("way", ["run", "arun", "start"])
+@pytest.mark.parametrize("drive", [blocking, awaited, stepped])
 @pytest.mark.parametrize("moment", [("during", 3), ("during", 1), ("during", 6), ("output", 4)], ids=str)
-def test_a_run_goes_on_elsewhere(world: World, tmp_path: Path, way: str, moment: tuple[str, int]) -> None:
+def test_a_run_goes_on_elsewhere(world: World, tmp_path: Path, drive: Any, moment: tuple[str, int]) -> None:
     with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
         repl.run("before = tools.add{a = 100, b = 0} function double(x) return 2 * x end").unwrap()
         world.kill_at = moment
-        run = run_in(repl, way, LOOP, world)
+        run = drive(repl, LOOP, on_output=world.hear, on_call=world.on_call)
         assert run.ok, run.error
         assert run.values[0] == 121 and len(run.calls) == 6
         assert not run.state_lost
@@ -186,8 +173,6 @@ def test_idle_repls_go_to_sleep_by_themselves(world: World, tmp_path: Path) -> N
         repl.run("x = 1").unwrap()
         wait_until(lambda: repl.worker_pid is None)
         assert repl.run("return x").value == 1
-    with pytest.raises(UsageError, match="sleep_after needs a journal"):
-        sandbox(world, None, sleep_after=1)
 
 
 def test_a_repl_sleeps_and_wakes(world: World, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, tool
 from tests.long import times
+from tests.runs import asynchronous, error_of
 
 from .processes import nothing_leaks
 
@@ -28,6 +29,12 @@ def block(seconds: float = 0.001) -> float:
 
     time.sleep(seconds)
     return seconds
+
+
+async def cancel(task: asyncio.Task[Run]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 SCRIPTS = [
@@ -71,109 +78,91 @@ def test_cancelled_at_random_moments(isolation: Any) -> None:
         asyncio.run(asyncio.wait_for(main(), 120))
 
 
-def test_cancelled_twice() -> None:
-    async def main() -> None:
-        async with Sandbox(limits=Limits(timeout=60)) as box, box.repl() as repl:
-            for round_ in range(times(10)):
-                assert (await repl.arun("n = 1")).ok
-                begun = asyncio.Event()
-                script = "print('begun') return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"
-                task = asyncio.create_task(repl.arun(script, on_output=lambda _, begun=begun: begun.set()))  # type: ignore[misc]
-                await begun.wait()
-                task.cancel()
+@asynchronous
+async def test_cancelled_twice() -> None:
+    async with Sandbox(limits=Limits(timeout=60)) as box, box.repl() as repl:
+        for round_ in range(times(10)):
+            assert (await repl.arun("n = 1")).ok
+            begun = asyncio.Event()
+            script = "print('begun') return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"
+            task = asyncio.create_task(repl.arun(script, on_output=lambda _, begun=begun: begun.set()))  # type: ignore[misc]
+            await begun.wait()
+            task.cancel()
+            await asyncio.sleep(0)
+            await cancel(task)
+            assert (await repl.arun(f"return {round_}")).value == round_
+
+
+@asynchronous
+async def test_cancelled_while_a_large_script_is_sent() -> None:
+    async with Sandbox(limits=Limits(timeout=10, max_source=20_000_000)) as box, box.repl() as repl:
+        for n in range(10):
+            task = asyncio.create_task(repl.arun("n = 1 -- " + "x" * 10_000_000))
+            for _ in range(n):
                 await asyncio.sleep(0)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                assert (await repl.arun(f"return {round_}")).value == round_
-
-    asyncio.run(asyncio.wait_for(main(), 120))
+            await cancel(task)
+            assert (await repl.arun(f"return {n}")).value == n
 
 
-def test_cancelled_while_a_large_script_is_sent() -> None:
-    async def main() -> None:
-        async with Sandbox(limits=Limits(timeout=10, max_source=20_000_000)) as box, box.repl() as repl:
-            for n in range(10):
-                task = asyncio.create_task(repl.arun("n = 1 -- " + "x" * 10_000_000))
-                for _ in range(n):
-                    await asyncio.sleep(0)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                assert (await repl.arun(f"return {n}")).value == n
+@asynchronous
+async def test_cancelled_while_a_large_answer_is_sent() -> None:
+    asked = asyncio.Event()
 
-    asyncio.run(asyncio.wait_for(main(), 120))
+    @tool
+    async def much() -> str:
+        """Much."""
+        asked.set()
+        return "x" * 9_000_000
 
-
-def test_cancelled_while_a_large_answer_is_sent() -> None:
-    async def main() -> None:
-        asked = asyncio.Event()
-
-        @tool
-        async def much() -> str:
-            """Much."""
-            asked.set()
-            return "x" * 9_000_000
-
-        async with Sandbox([much], limits=Limits(timeout=60)) as box, box.repl() as repl:
-            for n in range(8):
-                assert (await repl.arun("n = 1")).ok
-                asked.clear()
-                task = asyncio.create_task(repl.arun("tools.much() while true do end"))
-                await asked.wait()
-                for _ in range(n):
-                    await asyncio.sleep(0)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                after = await repl.arun(f"return {n}")
-                assert after.value == n
-
-    asyncio.run(asyncio.wait_for(main(), 120))
+    async with Sandbox([much], limits=Limits(timeout=60)) as box, box.repl() as repl:
+        for n in range(8):
+            assert (await repl.arun("n = 1")).ok
+            asked.clear()
+            task = asyncio.create_task(repl.arun("tools.much() while true do end"))
+            await asked.wait()
+            for _ in range(n):
+                await asyncio.sleep(0)
+            await cancel(task)
+            after = await repl.arun(f"return {n}")
+            assert after.value == n
 
 
-def test_cancelled_while_waiting_for_a_worker() -> None:
-    async def main() -> None:
-        async with Sandbox(min_workers=0, max_workers=1) as box:
-            first = box.repl()
-            assert (await first.arun("return 1")).value == 1
-            for turns in range(1, 20):  # the moment at which it waits cannot be seen from here
-                task = asyncio.create_task(box.repl(timeout=60).arun("return 2"))
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-            first.close()
-            third = box.repl(timeout=60)
-            assert (await third.arun("return 3")).value == 3
-
-    asyncio.run(asyncio.wait_for(main(), 120))
+@asynchronous
+async def test_cancelled_while_waiting_for_a_worker() -> None:
+    async with Sandbox(min_workers=0, max_workers=1) as box:
+        first = box.repl()
+        assert (await first.arun("return 1")).value == 1
+        for turns in range(1, 20):  # the moment at which it waits cannot be seen from here
+            task = asyncio.create_task(box.repl(timeout=60).arun("return 2"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await cancel(task)
+        first.close()
+        third = box.repl(timeout=60)
+        assert (await third.arun("return 3")).value == 3
 
 
-def test_cancelled_while_waiting_for_its_turn() -> None:
-    async def main() -> None:
-        entered, go_on = asyncio.Event(), asyncio.Event()
+@asynchronous
+async def test_cancelled_while_waiting_for_its_turn() -> None:
+    entered, go_on = asyncio.Event(), asyncio.Event()
 
-        @tool
-        async def hold() -> None:
-            """Until the others have been cancelled."""
-            entered.set()
-            await go_on.wait()
+    @tool
+    async def hold() -> None:
+        """Until the others have been cancelled."""
+        entered.set()
+        await go_on.wait()
 
-        async with Sandbox([hold]) as box, box.repl() as repl:
-            slow = asyncio.create_task(repl.arun("tools.hold() return 'slow'"))
-            await entered.wait()
-            waiting = [asyncio.create_task(repl.arun(f"return {n}")) for n in range(5)]
-            await asyncio.sleep(0)  # each of them waits for its turn now
-            for task in waiting[::2]:
-                task.cancel()
-            go_on.set()
-            results: list[Run | BaseException] = await asyncio.gather(slow, *waiting, return_exceptions=True)
-            values = [run.value if isinstance(run, Run) else None for run in results]
-            assert values == ["slow", None, 1, None, 3, None]
-
-    asyncio.run(asyncio.wait_for(main(), 120))
+    async with Sandbox([hold]) as box, box.repl() as repl:
+        slow = asyncio.create_task(repl.arun("tools.hold() return 'slow'"))
+        await entered.wait()
+        waiting = [asyncio.create_task(repl.arun(f"return {n}")) for n in range(5)]
+        await asyncio.sleep(0)  # each of them waits for its turn now
+        for task in waiting[::2]:
+            task.cancel()
+        go_on.set()
+        results: list[Run | BaseException] = await asyncio.gather(slow, *waiting, return_exceptions=True)
+        values = [run.value if isinstance(run, Run) else None for run in results]
+        assert values == ["slow", None, 1, None, 3, None]
 
 
 def test_a_tool_that_refuses_to_be_cancelled() -> None:
@@ -191,8 +180,7 @@ def test_a_tool_that_refuses_to_be_cancelled() -> None:
     async def main() -> None:
         async with Sandbox([stubborn]) as box, box.repl() as repl:
             run = await repl.arun("return tools.stubborn()", limits=Limits(timeout=1.0))
-            assert run.error is not None
-            assert run.error.limit == "time"
+            assert error_of(run).limit == "time"
             assert (await repl.arun("return 1")).value == 1
 
     asyncio.run(asyncio.wait_for(main(), 120))

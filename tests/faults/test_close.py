@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from moonbox import Limits, Run, Sandbox, tool
 from moonbox.errors import ClosedError, MoonboxError
 from tests.long import times
+from tests.runs import at_once, awaited, blocking, error_of
 from tests.waiting import wait_until
 
 from .processes import nothing_leaks
@@ -54,20 +56,16 @@ def test_closed_while_runs_are_under_way(isolation: Any) -> None:
             except MoonboxError as problem:
                 results.append(problem)
 
-        threads = [threading.Thread(target=one, args=(script,)) for script in SCRIPTS]
-        for thread in threads:
-            thread.start()
-        wait_until(lambda: len(entered) == len(SCRIPTS), "not all are running")
-        box.close()
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive()
+        def close() -> None:
+            wait_until(lambda: len(entered) == len(SCRIPTS), "not all are running")
+            box.close()
+
+        at_once(close, *(partial(one, script) for script in SCRIPTS))
         gone.set()
         assert len(results) == len(SCRIPTS)
         for result in results:
             if isinstance(result, Run):
-                assert result.error is not None
-                assert result.error.kind == "cancelled"
+                assert error_of(result).kind == "cancelled"
             else:
                 assert isinstance(result, ClosedError)
         with pytest.raises(ClosedError, match="the Sandbox is closed"):
@@ -95,8 +93,7 @@ def test_an_async_tool_that_is_called_while_the_sandbox_closes_starts_no_loop() 
         box.close()
         closed.set()
         thread.join(20)
-        assert runs[0].error is not None
-        assert runs[0].error.kind == "cancelled"
+        assert error_of(runs[0]).kind == "cancelled"
 
 
 def test_closed_while_a_checkout_waits() -> None:
@@ -104,66 +101,34 @@ def test_closed_while_a_checkout_waits() -> None:
         box = Sandbox(min_workers=0, max_workers=1)
         first = box.repl()
         assert first.run("return 1").ok
-        results: list[object] = []
-
-        waiting: list[bool] = []
+        waiting = threading.Event()
 
         def wait() -> None:
             second = box.repl(timeout=30)
-            waiting.append(True)
-            try:
-                results.append(second.run("return 2"))
-            except ClosedError as problem:
-                results.append(str(problem))
+            waiting.set()
+            with pytest.raises(ClosedError, match="the Sandbox is closed"):
+                second.run("return 2")
 
-        thread = threading.Thread(target=wait)
-        thread.start()
-        wait_until(lambda: bool(waiting), "nobody waits")
-        box.close()
-        thread.join(60)
-        assert results == ["the Sandbox is closed"]
+        at_once(wait, lambda: waiting.wait(60) and box.close())
 
 
-def test_a_repl_closed_by_another_thread() -> None:
-    with nothing_leaks(), Sandbox([block]) as box:
-        for script in ("while true do end", "tools.block()"):
-            gone.clear()
-            repl = box.repl()
-            assert repl.run("x = 1").ok
-            entered = threading.Event()
-            repl.define("enter", entered.set)
-            closer = threading.Thread(target=lambda: (entered.wait(20), repl.close()))  # noqa: B023 - joined below
-            closer.start()
-            run = repl.run("enter() " + script)
-            closer.join()
-            gone.set()
-            assert run.error is not None
-            assert run.error.kind == "cancelled"
-            with pytest.raises(ClosedError, match="the Repl is closed"):
-                repl.run("return 1")
-
-
-def test_a_repl_closed_by_another_task() -> None:
-    async def main() -> None:
-        async with Sandbox([ablock]) as box:
-            for script in ("while true do end", "tools.ablock()"):
-                repl = box.repl()
-                assert (await repl.arun("x = 1")).ok
-                entered = asyncio.Event()
-
-                async def enter() -> None:
-                    entered.set()  # noqa: B023 - awaited below
-
-                repl.define("enter", enter)
-                task = asyncio.create_task(repl.arun("enter() " + script))
-                await entered.wait()
-                repl.close()
-                run = await asyncio.wait_for(task, 10)
-                assert run.error is not None
-                assert run.error.kind == "cancelled"
-
-    with nothing_leaks():
-        asyncio.run(main())
+@pytest.mark.parametrize("drive", [blocking, awaited])
+@pytest.mark.parametrize("script", ["while true do end", "tools.block()", "tools.ablock()"])
+def test_a_repl_closed_by_another_thread(drive: Any, script: str) -> None:
+    gone.clear()
+    entered, runs = threading.Event(), []
+    with nothing_leaks(), Sandbox([block, ablock]) as box:
+        repl = box.repl()
+        repl.define("enter", entered.set)
+        assert repl.run("x = 1").ok
+        at_once(
+            lambda: runs.append(drive(repl, "enter() " + script)),
+            lambda: entered.wait(20) and repl.close(),
+        )
+        gone.set()
+        assert error_of(runs[0]).kind == "cancelled"
+        with pytest.raises(ClosedError, match="the Repl is closed"):
+            repl.run("return 1")
 
 
 def test_opened_and_closed_at_once() -> None:
@@ -180,22 +145,13 @@ def test_opened_and_closed_at_once() -> None:
 
 def test_many_threads_open_and_close() -> None:
     with nothing_leaks(), Sandbox(min_workers=2, max_workers=6) as box:
-        problems: list[BaseException] = []
 
         def many(thread: int) -> None:
-            try:
-                for number in range(times(20)):
-                    with box.repl(timeout=30) as repl:
-                        assert repl.run(f"return {thread * 100 + number}").value == thread * 100 + number
-            except BaseException as problem:  # noqa: BLE001 - told to the test's thread
-                problems.append(problem)
+            for number in range(times(20)):
+                with box.repl(timeout=30) as repl:
+                    assert repl.run(f"return {thread * 100 + number}").value == thread * 100 + number
 
-        threads = [threading.Thread(target=many, args=(n,)) for n in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(50)
-        assert problems == []
+        at_once(*(partial(many, number) for number in range(8)))
         wait_until(lambda: box.workers.in_use == 0, "workers that nobody needs live on")
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from moonbox import Limits, Sandbox, tool
 from tests.long import times
+from tests.runs import error_of
 
 TEXT = """
 while true do coroutine.wrap(function() local t = {} for i = 1, 50 do t[i] = { i } end end)() end
@@ -66,8 +67,7 @@ def test_stopped_at_random_moments() -> None:
                     run = repl.run(
                         chance.choice(SCRIPTS), limits=replace(limits, timeout=timeout, max_operations=operations)
                     )
-                    assert run.error is not None
-                    assert run.error.kind == "limit", run.error
+                    assert error_of(run).kind == "limit", run.error
                     after = repl.run("return n, coroutine.wrap(function() return 'fine' end)()")
                     assert after.values == (None if run.state_lost else n, "fine")
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Pause, Sandbox, tool
+from moonbox.audit.sinks import MemorySink
 from tests.long import times
+from tests.runs import ISOLATIONS, error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ISOLATIONS = ["process", "inline"]
 release = threading.Event()
 
 
@@ -119,13 +120,15 @@ def test_interrupt_keeps_the_state(box: Sandbox, script: str) -> None:
         assert repl.worker_pid == pid
 
 
-def test_interrupt_before_anything_is_called(box: Sandbox) -> None:
+@pytest.mark.parametrize("way", ["run", "start"])
+def test_interrupt_before_anything_is_called(box: Sandbox, way: str) -> None:
     with box.repl() as repl:
         assert repl.run("x = 1").ok
         with pytest.raises(KeyboardInterrupt), keyboard:
             press()
-            repl.run("while true do end")
-        assert repl.run("return x").value == 1
+            getattr(repl, way)("while true do end")
+        for _ in range(3):
+            assert repl.run("return x").value == 1
 
 
 def test_interrupt_of_what_cannot_be_stopped() -> None:
@@ -161,33 +164,13 @@ def test_interrupt_while_stepping(box: Sandbox) -> None:
         assert repl.run("return x").value == 2
 
 
-def test_interrupt_at_the_start_of_stepping(box: Sandbox) -> None:
-    with box.repl() as repl:
-        assert repl.run("x = 1").ok
-        with pytest.raises(KeyboardInterrupt), keyboard:
-            press()
-            repl.start("while true do end")
-        for _ in range(3):
-            assert repl.run("return x").value == 1
-
-
 def test_the_record_says_cancelled() -> None:
-    class Keep:
-        def __init__(self) -> None:
-            self.runs: list[Any] = []
-
-        def write(self, run: Any) -> None:
-            self.runs.append(run)
-
-        def close(self) -> None:
-            pass
-
-    keep = Keep()
+    keep = MemorySink()
     with Sandbox([quick, blocked], audit=keep, limits=Limits(timeout=30)) as box, box.repl() as repl:
         with pytest.raises(KeyboardInterrupt), keyboard:
             repl.run("print('before') tools.quick() tools.blocked{ press_first = true }")
-        (run,) = keep.runs
-        assert run.error.kind == "cancelled"
+        (run,) = keep.runs()
+        assert error_of(run).kind == "cancelled"
         assert run.output == "before\n"
         assert [(call.tool, call.status) for call in run.calls] == [("quick", "ok"), ("blocked", "in_flight")]
         assert not run.state_lost

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,12 +18,13 @@ import pytest
 from moonbox import Limits, Repl, Run, Sandbox, tool
 from moonbox.errors import WorkerError
 from tests.long import times
+from tests.runs import at_once, error_of
 from tests.waiting import SECONDS, wait_until
 
 from .processes import descendants, lives, nothing_leaks, zygote_pid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -45,26 +47,17 @@ class Load:
         self._lock = threading.Lock()
         self.repls: list[Repl] = []
         self._threads = threads
-        self._stop = threading.Event()
-        self.box = Sandbox([self._once(), self._double()], **box_options)
+        self.box = Sandbox([self.once, self.double], **box_options)
 
-    def _once(self) -> Any:
-        @tool
-        def once(key: str) -> str:
-            """Count the key and give it back."""
-            with self._lock:
-                self.asked[key] += 1
-            return key
+    def once(self, key: str) -> str:
+        """Count the key and give it back."""
+        with self._lock:
+            self.asked[key] += 1
+        return key
 
-        return once
-
-    def _double(self) -> Any:
-        @tool
-        def double(n: int) -> int:
-            """Twice as much."""
-            return n * 2
-
-        return double
+    def double(self, n: int) -> int:
+        """Twice as much."""
+        return n * 2
 
     def play(self, rounds: int) -> list[Run]:
         """Run scripts in every thread; check each result, and give back those that failed."""
@@ -107,28 +100,33 @@ class Load:
         return failed
 
 
+@contextmanager
+def killing(victim: Callable[[], int | None], least: float, longest: float) -> Iterator[list[int]]:
+    """Kills a process every now and then; which ones it has killed."""
+    done, killed, chance = threading.Event(), [], random.Random(1)
+
+    def kill() -> None:
+        while not done.wait(chance.uniform(least, longest)):
+            pid = victim()
+            if pid is not None and lives(pid):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield killed
+    finally:
+        done.set()
+        killer.join()
+
+
 def test_workers_killed_at_random() -> None:
     with nothing_leaks():
         load = Load({"limits": Limits(timeout=60), "min_workers": 2}, threads=4)
-        done = threading.Event()
-        kills = 0
-
-        def kill() -> None:
-            nonlocal kills
-            chance = random.Random(1)
-            while not done.wait(chance.random() * 0.02):
-                pid = chance.choice(load.repls).worker_pid if load.repls else None
-                if pid is not None and lives(pid):
-                    os.kill(pid, signal.SIGKILL)
-                    kills += 1
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            failed = load.play_until(times(75), lambda: kills > 10)
-        finally:
-            done.set()
-            killer.join()
+        chance = random.Random(1)
+        with killing(lambda: chance.choice(load.repls).worker_pid if load.repls else None, 0, 0.02) as killed:
+            failed = load.play_until(times(75), lambda: len(killed) > 10)
         assert failed
         assert all(run.error is not None and run.error.kind == "crashed" for run in failed)
         load.box.close()
@@ -137,28 +135,18 @@ def test_workers_killed_at_random() -> None:
 def test_zygotes_killed_at_random() -> None:
     with nothing_leaks():
         load = Load({"limits": Limits(timeout=60), "min_workers": 1}, threads=3)
-        done = threading.Event()
-        kills = 0
         orphans: set[int] = set()
 
-        def kill() -> None:
-            nonlocal kills
-            chance = random.Random(2)
-            while not done.wait(0.1 + chance.random() * 0.2):
-                pid = zygote_pid()
-                # One that is still starting is left alone: on a busy machine none would ever get to serve.
-                if pid is not None and lives(pid) and len(descendants(pid)) > 1:
-                    orphans.update(descendants(pid))
-                    os.kill(pid, signal.SIGKILL)
-                    kills += 1
+        def victim() -> int | None:
+            pid = zygote_pid()
+            # One that is still starting is left alone: on a busy machine none would ever get to serve.
+            if pid is None or len(workers := descendants(pid)) < 2:
+                return None
+            orphans.update(workers)
+            return pid
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            load.play_until(times(150), lambda: kills > 2)
-        finally:
-            done.set()
-            killer.join()
+        with killing(victim, 0.1, 0.3) as killed:
+            load.play_until(times(150), lambda: len(killed) > 2)
         wait_until(lambda: not any(map(lives, orphans)), "the workers of dead zygotes are gone")  # the spares too
         assert load.box.run("return 1").value == 1
         load.box.close()
@@ -179,8 +167,7 @@ def test_a_stopped_worker_ends_at_the_deadline() -> None:
 
         with ThreadPoolExecutor(6) as pool:
             for run in pool.map(one, range(times(24))):
-                assert run.error is not None
-                assert (run.error.kind, run.error.limit) == ("limit", "time")
+                assert (error_of(run).kind, error_of(run).limit) == ("limit", "time")
                 assert run.state_lost
 
 
@@ -231,12 +218,10 @@ def test_a_worker_killed_while_its_tool_runs() -> None:
             wait_until(lambda: not lives(pid), "the worker does not die")
             go_on.set()
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        run = repl.run("return tools.wait()")
-        killer.join()
-        assert run.error is not None
-        assert run.error.kind == "crashed"
+        runs: list[Run] = []
+        at_once(kill, lambda: runs.append(repl.run("return tools.wait()")))
+        (run,) = runs
+        assert error_of(run).kind == "crashed"
         assert [(call.tool, call.status) for call in run.calls] in ([("wait", "in_flight")], [("wait", "ok")])
         assert repl.run("return 5").value == 5
 
@@ -275,6 +260,5 @@ def test_more_than_a_worker_can_hold_ends_the_run_only() -> None:
         assert repl.run("x = 1").ok
         for _ in range(times(8)):
             run = repl.run("return #tools.flood(90000)")  # 360 MB, more than the worker's address space
-            assert run.error is not None
-            assert (run.error.kind, run.error.limit) in (("limit", "memory"), ("tool", None))
+            assert (error_of(run).kind, error_of(run).limit) in (("limit", "memory"), ("tool", None))
             assert repl.run("return x").value == 1

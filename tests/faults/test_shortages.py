@@ -12,6 +12,7 @@ import pytest
 
 from moonbox import Sandbox, tool
 from moonbox.native import SWITCH, extension
+from tests.runs import error_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and limits other processes")
 
@@ -136,9 +137,8 @@ def test_no_threads_left(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(threading.Thread, "start", refuse)
         run = repl.run(source)
         if "tools" in source:
-            assert run.error is not None
-            assert run.error.code == "busy"
-            assert run.error.message.startswith(
+            assert error_of(run).code == "busy"
+            assert error_of(run).message.startswith(
                 "the tool cannot be run: no more threads can be started; raise the limit"
             )
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,13 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, ToolCall, tool
 from moonbox.audit.sinks import MemorySink, open_trail
+from tests import runs
+from tests.runs import WAYS, either, error_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .conftest import Clock
-
-WAYS = ["run", "arun"]
 
 
 @tool(policy="approve")
@@ -32,16 +31,7 @@ def private() -> int:
 
 
 def play(way: str, source: str, approve: Any, **options: Any) -> Run:
-    options = {"limits": Limits(timeout=20), **options}
-    if way == "run":
-        with Sandbox([pay, private], approve=approve, **options) as box:
-            return box.run(source)
-
-    async def main() -> Run:
-        async with Sandbox([pay, private], approve=approve, **options) as box:
-            return await box.arun(source)
-
-    return asyncio.run(main())
+    return runs.play(way, source, [pay, private], approve=approve, **options)
 
 
 DECISIONS: list[tuple[Any, tuple[Any, ...], str, str]] = [
@@ -71,12 +61,8 @@ def test_decisions(
         seen.append(call)
         return decide(call)
 
-    async def aask(call: ToolCall) -> Any:
-        await asyncio.sleep(0)
-        return ask(call)
-
     source = "local ok, r = pcall(tools.pay, 5) return ok, ok and r or r.message"
-    run = play(way, source, aask if asynchronous else ask, isolation="inline")
+    run = play(way, source, either(asynchronous, ask), isolation="inline")
     assert run.values == expected
     assert [(call.approval, call.status) for call in run.calls] == [(approval, status)]
     (call,) = seen
@@ -103,16 +89,14 @@ def test_decisions_in_other_languages(language: str, decision: int) -> None:
     assert (run.error, tuple(run.value)) == (None, expected)
     assert [(call.approval, call.status) for call in run.calls] == [(approval, status)]
     run = play("run", "pay(5)", lambda call: call.deny("no"), language=language)
-    assert run.error is not None
-    assert (run.error.kind, run.error.code) == ("denied", "approval_denied")
+    assert (error_of(run).kind, error_of(run).code) == ("denied", "approval_denied")
     assert "a person declined this call: no" in run.for_model()
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_denied_call_that_nobody_catches(way: str) -> None:
     run = play(way, "tools.pay(5)", lambda call: False)
-    assert run.error is not None
-    assert (run.error.kind, run.error.code) == ("denied", "approval_denied")
+    assert (error_of(run).kind, error_of(run).code) == ("denied", "approval_denied")
 
 
 def test_nobody_to_ask() -> None:
@@ -172,8 +156,7 @@ def test_a_failure_of_the_approver_is_not_one_of_the_tool(way: str, approve: Any
     )
     (call,) = run.calls
     assert (call.status, call.result, call.approval) == ("denied", None, None)
-    assert call.error is not None
-    assert detail in (call.error.detail or "")
+    assert detail in (error_of(call).detail or "")
 
 
 BY: list[tuple[Any, tuple[Any, ...]]] = [
@@ -219,11 +202,7 @@ def test_the_clock_stands_still_while_a_person_thinks(way: str, asynchronous: bo
         clock.advance(1000)
         return True
 
-    async def aask(call: ToolCall) -> bool:
-        await asyncio.sleep(0)
-        return ask(call)
-
-    run = play(way, "return tools.pay(1)", aask if asynchronous else ask, limits=Limits(timeout=60))
+    run = play(way, "return tools.pay(1)", either(asynchronous, ask), limits=Limits(timeout=60))
     assert run.value == "1 to ann"
     assert run.usage.wall < 500
     assert run.calls[0].queued >= 1000
@@ -236,8 +215,7 @@ def test_the_clock_goes_on_afterwards(way: str, clock: Clock) -> None:
         return True
 
     run = play(way, "tools.pay(1) while true do end", ask, limits=Limits(timeout=0.3))
-    assert run.error is not None
-    assert run.error.limit == "time"
+    assert error_of(run).limit == "time"
 
 
 def test_several_people_are_asked_at_once() -> None:
@@ -285,5 +263,4 @@ def test_a_late_approval_starts_nothing() -> None:
         tools[0].join(60)
         assert not tools[0].is_alive()
     assert paid == []
-    assert results[0].error is not None
-    assert results[0].error.kind == "cancelled"
+    assert error_of(results[0]).kind == "cancelled"

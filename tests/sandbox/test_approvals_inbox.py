@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from moonbox import Sandbox, Tool, Toolbox, tool
+from moonbox import Run, Sandbox, Tool, Toolbox, tool
 from moonbox.errors import ArgumentError, Denied, UsageError
 from moonbox.sandbox.approvals import Answered, Approvals, Question
 from moonbox.sandbox.decisions import Decision
+from tests.runs import at_once, error_of
 from tests.waiting import await_until, wait_until
 
 SOURCE = "local n = 2\nreturn tools.wipe{n = n}"
@@ -26,17 +27,15 @@ def wipe(n: int) -> str:
 def answered(approvals: Approvals, decision: Decision, source: str = SOURCE, tools: Any = (wipe,)) -> Any:
     """Run the script, answer its first question so, and give the run and the question."""
     with Sandbox(tools, approve=approvals.approve, min_workers=0) as box:
+        runs: list[Run] = []
         questions: list[Question] = []
 
         def answer() -> None:
             questions.append(wait_until(approvals.pending)[0])
             approvals.answer(questions[0].id, decision)
 
-        thread = threading.Thread(target=answer)
-        thread.start()
-        run = box.run(source)
-        thread.join()
-        return run, questions[0]
+        at_once(answer, lambda: runs.append(box.run(source)))
+        return runs[0], questions[0]
 
 
 def test_a_question_says_what_by_whom_and_where() -> None:
@@ -62,8 +61,7 @@ def test_each_answer_reaches_the_script(decision: Decision, value: Any, approval
     assert run.calls[0].approval == approval
     assert [each.decision for each in approvals.answered()] == [decision.kind]
     if decision.reason:
-        assert run.error is not None
-        assert "not today" in run.error.message
+        assert "not today" in error_of(run).message
 
 
 def test_awaited_runs_and_direct_calls_ask_too() -> None:
@@ -103,8 +101,7 @@ def test_nobody_answers_in_time() -> None:
     approvals = Approvals(timeout=0.05)
     with Sandbox([wipe], approve=approvals.approve, min_workers=0) as box:
         run = box.run(SOURCE)
-    assert run.error is not None
-    assert "nobody answered the approval of 'wipe' within 0.05 seconds" in run.error.message
+    assert "nobody answered the approval of 'wipe' within 0.05 seconds" in error_of(run).message
     assert [each.decision for each in approvals.answered()] == ["expired"]
 
 

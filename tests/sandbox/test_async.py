@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from moonbox import Answer, Context, Limits, Pause, Run, Sandbox, tool
-from moonbox.errors import ClosedError, PoolTimeout, UsageError
+from moonbox.errors import PoolTimeout
+from tests.runs import ISOLATIONS, asynchronous, error_of
 from tests.waiting import wait_until
-
-ISOLATIONS = ["process", "inline"]
 
 
 @tool
@@ -32,21 +31,20 @@ def block(seconds: float = 0.0, value: int = 0) -> int:
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-def test_many_at_once(isolation: Any) -> None:
+@asynchronous
+async def test_many_at_once(isolation: Any) -> None:
     async def one(box: Sandbox, n: int) -> None:
         async with box.repl(timeout=60) as repl:
             assert (await repl.arun(f"x = {n}")).ok
             run = await repl.arun("return x, tools.nap{ value = x }, tools.block{ value = x + 1 }")
             assert run.values == (n, n, n + 1)
 
-    async def main() -> None:
-        async with Sandbox([nap, block], isolation=isolation) as box:
-            await asyncio.gather(*(one(box, n) for n in range(20)))
-
-    asyncio.run(main())
+    async with Sandbox([nap, block], isolation=isolation) as box:
+        await asyncio.gather(*(one(box, n) for n in range(20)))
 
 
-def test_the_loop_stays_free() -> None:
+@asynchronous
+async def test_the_loop_stays_free() -> None:
     """A script that computes and a tool that blocks do not hold up other tasks."""
     entered, release = threading.Event(), threading.Event()
 
@@ -56,26 +54,24 @@ def test_the_loop_stays_free() -> None:
         entered.set()
         return release.wait(20)
 
-    async def main() -> None:
-        async with Sandbox([wait], limits=Limits(timeout=60)) as box, box.repl() as repl:
-            endless = asyncio.create_task(repl.arun("while true do end"))
-            blocked = asyncio.create_task(box.arun("return tools.wait()"))
-            while not entered.is_set():
-                await asyncio.sleep(0)
-            for _ in range(20):
-                await asyncio.sleep(0.001)
-            assert not endless.done()
-            assert not blocked.done()
-            release.set()
-            assert (await blocked).value is True
-            endless.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await endless
-
-    asyncio.run(main())
+    async with Sandbox([wait], limits=Limits(timeout=60)) as box, box.repl() as repl:
+        endless = asyncio.create_task(repl.arun("while true do end"))
+        blocked = asyncio.create_task(box.arun("return tools.wait()"))
+        while not entered.is_set():
+            await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert not endless.done()
+        assert not blocked.done()
+        release.set()
+        assert (await blocked).value is True
+        endless.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await endless
 
 
-def test_async_tools_run_on_the_callers_loop() -> None:
+@asynchronous
+async def test_async_tools_run_on_the_callers_loop() -> None:
     loops = []
 
     @tool
@@ -84,40 +80,26 @@ def test_async_tools_run_on_the_callers_loop() -> None:
         loops.append(asyncio.get_running_loop())
         return 1
 
-    async def main() -> None:
-        async with Sandbox([where]) as box:
-            assert (await box.arun("return tools.where()")).value == 1
-        assert loops == [asyncio.get_running_loop()]
-
-    asyncio.run(main())
+    async with Sandbox([where]) as box:
+        assert (await box.arun("return tools.where()")).value == 1
+    assert loops == [asyncio.get_running_loop()]
 
 
-def test_runs_of_one_repl_are_serial() -> None:
-    async def main() -> None:
-        async with Sandbox([nap]) as box, box.repl() as repl:
-            source = "busy = (busy or 0) + 1 tools.nap(0.001) local b = busy busy = busy - 1 return b"
-            runs = await asyncio.gather(*(repl.arun(source) for _ in range(10)))
-            assert [run.value for run in runs] == [1] * 10
-            assert [run.number for run in runs] == list(range(1, 11))
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+@asynchronous
+async def test_blocking_and_awaited_runs_of_one_repl_are_serial(isolation: Any) -> None:
+    async with Sandbox([nap, block], isolation=isolation) as box, box.repl() as repl:
+        assert (await repl.arun("n = 0")).ok
 
-    asyncio.run(main())
+        def blocking() -> list[Run]:
+            return [repl.run("n = n + 1 tools.block(0.001) return n") for _ in range(10)]
 
-
-def test_blocking_and_awaited_runs_of_one_repl() -> None:
-    async def main() -> None:
-        async with Sandbox([nap, block]) as box, box.repl() as repl:
-            assert (await repl.arun("n = 0")).ok
-
-            def blocking() -> list[Run]:
-                return [repl.run("n = n + 1 tools.block(0.001) return n") for _ in range(10)]
-
-            in_threads = [asyncio.to_thread(blocking) for _ in range(2)]
-            awaited = [repl.arun("n = n + 1 tools.nap(0.001) return n") for _ in range(10)]
-            runs, batches = await asyncio.gather(asyncio.gather(*awaited), asyncio.gather(*in_threads))
-            values = [run.value for batch in (runs, *batches) for run in batch]
-            assert sorted(values) == list(range(1, 31))
-
-    asyncio.run(main())
+        in_threads = [asyncio.to_thread(blocking) for _ in range(2)]
+        awaited = [repl.arun("n = n + 1 tools.nap(0.001) return n") for _ in range(10)]
+        runs, batches = await asyncio.gather(asyncio.gather(*awaited), asyncio.gather(*in_threads))
+        whole = [run for batch in (runs, *batches) for run in batch]
+        assert sorted(run.value for run in whole) == list(range(1, 31))
+        assert sorted(run.number for run in whole) == list(range(2, 32))
 
 
 def test_one_sandbox_and_several_loops() -> None:
@@ -135,76 +117,29 @@ def test_one_sandbox_and_several_loops() -> None:
         assert list(pool.map(loop, range(4))) == [[n * 10 + m for m in range(5)] for n in range(4)]
 
 
-def test_a_repl_used_from_one_loop_after_another() -> None:
-    with Sandbox([nap]) as box, box.repl() as repl:
-        for n in range(3):
-            assert asyncio.run(repl.arun(f"x = (x or 0) + 1 return x, tools.nap{{ value = {n} }}")).values == (n + 1, n)
+@asynchronous
+async def test_time_and_state() -> None:
+    async with Sandbox([nap]) as box, box.repl() as repl:
+        assert (await repl.arun("x = 0")).ok
+        for source in ("x = 1 while true do end", "x = 1 tools.nap(5)", "x = 1 while true do pcall(tools.nap) end"):
+            run = await repl.arun(source, limits=Limits(timeout=0.5, max_tool_calls=None))
+            assert (error_of(run).kind, error_of(run).limit, run.state_lost) == ("limit", "time", False)
+            assert (await repl.arun("return x")).value == 1
 
 
-def test_time_and_state() -> None:
-    async def main() -> None:
-        async with Sandbox([nap]) as box, box.repl() as repl:
-            assert (await repl.arun("x = 0")).ok
-            for source in ("x = 1 while true do end", "x = 1 tools.nap(5)", "x = 1 while true do pcall(tools.nap) end"):
-                run = await repl.arun(source, limits=Limits(timeout=0.5, max_tool_calls=None))
-                assert run.error is not None
-                assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", False)
-                assert (await repl.arun("return x")).value == 1
-
-    asyncio.run(main())
-
-
-def test_what_cannot_be_stopped_is_killed() -> None:
-    async def main() -> None:
-        async with Sandbox() as box, box.repl() as repl:
-            assert (await repl.arun("x = 1")).ok
-            run = await repl.arun("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=1))
-            assert run.error is not None
-            assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", True)
-            assert (await repl.arun("return x")).value is None
-
-    asyncio.run(asyncio.wait_for(main(), 120))
-
-
-def test_checkouts() -> None:
-    async def main() -> None:
-        async with Sandbox(min_workers=0, max_workers=1) as box:
-            first = box.repl()
-            assert (await first.arun("return 1")).ok
-            with pytest.raises(PoolTimeout, match=r"all 1 workers are in use and none became free within 0\.1 s"):
-                await box.repl(timeout=0.1).arun("return 1")
-            waiting = asyncio.create_task(box.repl(timeout=20).arun("return 2"))
-            for _ in range(20):
-                await asyncio.sleep(0)
-            assert not waiting.done()
-            first.close()
-            assert (await waiting).value == 2
-
-    asyncio.run(asyncio.wait_for(main(), 120))
-
-
-def test_closed() -> None:
-    async def main() -> None:
-        box = Sandbox()
-        repl = box.repl()
-        assert (await repl.arun("return 1")).ok
-        await repl.aclose()
-        with pytest.raises(ClosedError, match="the Repl is closed"):
-            await repl.arun("return 1")
-        await box.aclose()
-        with pytest.raises(ClosedError, match="the Sandbox is closed"):
-            await box.arun("return 1")
-
-    asyncio.run(main())
-
-
-def test_wrong_use() -> None:
-    async def main() -> None:
-        async with Sandbox() as box:
-            with pytest.raises(UsageError, match="the script must be a string, not int"):
-                await box.arun(5)  # type: ignore[arg-type]
-
-    asyncio.run(main())
+@asynchronous
+async def test_checkouts() -> None:
+    async with Sandbox(min_workers=0, max_workers=1) as box:
+        first = box.repl()
+        assert (await first.arun("return 1")).ok
+        with pytest.raises(PoolTimeout, match=r"all 1 workers are in use and none became free within 0\.1 s"):
+            await box.repl(timeout=0.1).arun("return 1")
+        waiting = asyncio.create_task(box.repl(timeout=20).arun("return 2"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        first.close()
+        assert (await waiting).value == 2
 
 
 def test_context_variables_reach_tools() -> None:
@@ -254,19 +189,3 @@ def test_no_task_is_left_behind() -> None:
     threads = threading.active_count()
     asyncio.run(main())
     wait_until(lambda: threading.active_count() <= threads)
-
-
-def test_a_tool_that_says_it_was_cancelled_does_not_cancel_the_run() -> None:
-    @tool
-    def give_up(n: int) -> int:
-        """A function of plain values, which goes the shortest way."""
-        raise asyncio.CancelledError
-
-    async def main() -> None:
-        async with Sandbox([give_up]) as box, box.repl() as repl:
-            run = await repl.arun("local ok, e = pcall(tools.give_up, 1) return ok, e.code")
-            assert run.values == (False, "cancelled")
-            assert [call.status for call in run.calls] == ["error"]
-            assert (await repl.arun("return 1")).value == 1
-
-    asyncio.run(main())

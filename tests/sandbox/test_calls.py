@@ -5,19 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from moonbox import Context, Limits, Middleware, Repl, Run, Sandbox, Tool, ToolCall, ToolError, tool
 from moonbox.errors import AuditError
+from tests.runs import ISOLATIONS, WAYS, either, error_of, play
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-ISOLATIONS = ["process", "inline"]
-WAYS = ["run", "arun"]
 
 
 @tool
@@ -36,20 +31,6 @@ def fail() -> None:
 def crash() -> None:
     """Fail unexpectedly."""
     raise ValueError("something odd")
-
-
-def play(way: str, source: str, tools: Any, **options: Any) -> Run:
-    """Run one script, blocking or awaited."""
-    limits = options.pop("limits", Limits(timeout=20))
-    if way == "run":
-        with Sandbox(tools, limits=limits, **options) as box:
-            return box.run(source)
-
-    async def main() -> Run:
-        async with Sandbox(tools, limits=limits, **options) as box:
-            return await box.arun(source)
-
-    return asyncio.run(main())
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -91,21 +72,19 @@ def test_an_unexpected_exception_is_an_error_of_the_tool() -> None:
     ok, message, _ = run.values
     assert not ok
     assert "something odd" in message
-    assert run.calls[0].error is not None
-    assert "Traceback" in (run.calls[0].error.detail or "")
+    assert "Traceback" in (error_of(run.calls[0]).detail or "")
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_uncaught_error_of_a_tool(way: str) -> None:
     run = play(way, "tools.fail()", [fail])
-    assert run.error is not None
-    assert (run.error.kind, run.error.code, run.error.tool, run.error.retryable) == ("tool", "unlucky", "fail", True)
-    assert "no luck" in run.error.message
-
-
-def test_retries_are_noted() -> None:
-    run = play("run", "pcall(tools.fail) tools.add(1) pcall(tools.fail) pcall(tools.fail)", [fail, add])
-    assert [call.retry_of for call in run.calls] == [None, None, 1, 3]
+    assert (error_of(run).kind, error_of(run).code, error_of(run).tool, error_of(run).retryable) == (
+        "tool",
+        "unlucky",
+        "fail",
+        True,
+    )
+    assert "no luck" in error_of(run).message
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -120,18 +99,9 @@ def test_the_budget_is_spent_before_a_batch_begins(way: str) -> None:
 
     source = "tools.note(0) parallel.map({1, 2, 3}, function(i) return tools.note(i) end)"
     run = play(way, source, [note], limits=Limits(timeout=20, max_tool_calls=3))
-    assert run.error is not None
-    assert (run.error.kind, run.error.limit) == ("limit", "calls")
+    assert (error_of(run).kind, error_of(run).limit) == ("limit", "calls")
     assert called == [0]
     assert [call.arguments for call in run.calls] == [{"n": 0}]
-
-
-def test_no_budget() -> None:
-    run = play(
-        "run", "for i = 1, 300 do tools.add(i) end return 1", [add], limits=Limits(timeout=30, max_tool_calls=None)
-    )
-    assert run.ok
-    assert run.usage.calls == 300
 
 
 def test_functions_that_do_not_count() -> None:
@@ -141,31 +111,7 @@ def test_functions_that_do_not_count() -> None:
         with box.repl() as repl:
             assert repl.run("free() free() free() return tools.add(1)").value == 2
             run = repl.run("dear() return dear()")
-            assert run.error is not None
-            assert run.error.limit == "calls"
-
-
-# The run ends first
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_the_run_ends_while_a_tool_is_under_way(way: str) -> None:
-    release = threading.Event()
-
-    @tool
-    def block() -> None:
-        """Block."""
-        release.wait(20)
-
-    try:
-        run = play(way, "print('x') tools.block()", [block], limits=Limits(timeout=1.5))
-    finally:
-        release.set()
-    assert run.error is not None
-    assert (run.error.kind, run.error.limit) == ("limit", "time")
-    assert run.output == "x\n"
-    assert [(call.tool, call.status, call.result) for call in run.calls] == [("block", "in_flight", None)]
-    assert run.calls[0].duration > 0.1
+            assert error_of(run).limit == "calls"
 
 
 def test_what_waits_for_its_turn_does_not_start_when_the_run_is_over() -> None:
@@ -181,8 +127,7 @@ def test_what_waits_for_its_turn_does_not_start_when_the_run_is_over() -> None:
     with Sandbox([one]) as box, box.repl() as repl:
         source = "parallel.map({1, 2, 3}, function(i) return tools.one(i) end)"
         run = repl.run(source, limits=Limits(timeout=1.5))  # long enough for the first to begin on a busy machine
-        assert run.error is not None
-        assert run.error.limit == "time"
+        assert error_of(run).limit == "time"
         assert len(started) == 1
         release.set()
         after = repl.run("return tools.one(4)")
@@ -240,30 +185,7 @@ def test_calls_of_a_batch_run_together(way: str) -> None:
     assert {call.batch for call in run.calls} == {1}
 
 
-def test_async_tools_run_together_in_a_blocking_run() -> None:
-    waiting: list[int] = []
-
-    @tool
-    async def meet(n: int) -> int:
-        """Wait for the others."""
-        waiting.append(n)
-        while len(waiting) < 4:
-            await asyncio.sleep(0.001)
-        return n
-
-    run = play("run", "return parallel.map({1, 2, 3, 4}, function(i) return tools.meet(i) end)", [meet])
-    assert run.value == [1, 2, 3, 4]
-
-
 # Middleware
-
-
-def sync_and_async(before: Callable[[ToolCall], Any]) -> list[Callable[[ToolCall], Any]]:
-    async def awaited(call: ToolCall) -> Any:
-        await asyncio.sleep(0)
-        return before(call)
-
-    return [before, awaited]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -283,7 +205,7 @@ def test_middleware_before(way: str, asynchronous: bool) -> None:
             case _:
                 return call.refuse("not four")
 
-    layer = Middleware(before=sync_and_async(look)[asynchronous])
+    layer = Middleware(before=either(asynchronous, look))
     source = """
     local ok, e = pcall(tools.add, 4)
     return tools.add(1), tools.add(2), tools.add(3), ok, e.code, e.message
@@ -306,7 +228,7 @@ def test_middleware_after(way: str, asynchronous: bool) -> None:
     def look(call: ToolCall) -> Any:
         return call.with_result({"was": call.result}) if call.result > 2 else None
 
-    layer = Middleware(after=sync_and_async(look)[asynchronous])
+    layer = Middleware(after=either(asynchronous, look))
     run = play(way, "return tools.add(1), tools.add(5)", [add], middleware=[layer])
     assert run.values == (2, {"was": 6})
 
@@ -323,30 +245,24 @@ def test_layers_of_middleware_wrap_each_other() -> None:
     assert order == ["before outer", "before inner", "after inner", "after outer"]
 
 
-def test_arguments_of_middleware_are_validated() -> None:
-    layer = Middleware(before=lambda call: call.with_arguments({"a": "x"}))
-    run = play("run", "local ok, e = pcall(tools.add, 1) return ok, e.code", [add], middleware=[layer])
-    assert run.values == (False, "invalid")
+def broken(call: ToolCall) -> None:
+    raise RuntimeError("the guard is asleep")
 
 
-def test_wrong_answers_of_middleware() -> None:
-    for layer in (Middleware(before=lambda call: 5), Middleware(after=lambda call: 5)):
-        run = play("run", "tools.add(1)", [add], middleware=[layer])
-        assert run.error is not None
-        assert run.error.kind == "tool"
-        assert "must return None" in run.error.message
-
-
-def test_middleware_that_fails() -> None:
-    def broken(call: ToolCall) -> None:
-        raise RuntimeError("the guard is asleep")
-
-    run = play(
-        "run", "local ok, e = pcall(tools.add, 1) return ok, e.message", [add], middleware=[Middleware(before=broken)]
-    )
-    assert run.values[0] is False
-    assert "the guard is asleep" in run.values[1]
-    assert run.calls[0].status == "error"
+@pytest.mark.parametrize(
+    ("layer", "code", "message"),
+    [
+        (Middleware(before=lambda call: call.with_arguments({"a": "x"})), "invalid", "a"),
+        (Middleware(before=lambda call: 5), "tool_error", "must return None"),
+        (Middleware(after=lambda call: 5), "tool_error", "must return None"),
+        (Middleware(before=broken), "tool_error", "the guard is asleep"),
+    ],
+    ids=["wrong arguments", "wrong before", "wrong after", "it raises"],
+)
+def test_middleware_that_is_wrong(layer: Middleware, code: str, message: str) -> None:
+    run = play("run", "tools.add(1)", [add], middleware=[layer])
+    assert (error_of(run).code, run.calls[0].status) == (code, "error")
+    assert message in error_of(run).message
 
 
 # What tools are given, and what they give
@@ -368,43 +284,29 @@ def test_context() -> None:
     assert {item.repl_id for item in seen} == {run.repl}
 
 
-def test_results_that_cannot_cross() -> None:
-    @tool
-    def odd(what: str) -> Any:
-        """Odd results."""
-        return {"object": object(), "huge": 2**70, "keys": {1.5: 1}, "nan": float("nan")}[what]
-
-    source = """
-    local out = {}
-    for _, what in ipairs{ "object", "huge", "keys", "nan" } do
-      local ok, e = pcall(tools.odd, what)
-      out[#out + 1] = ok and "ok" or e.code
-    end
-    return out
-    """
-    run = play("run", source, [odd])
-    assert run.value == ["bad_result", "bad_result", "bad_result", "bad_result"]
+DEEP: Any = 1
+for _ in range(70):
+    DEEP = [DEEP]
 
 
-def test_results_that_are_too_large() -> None:
-    @tool
-    def large(what: str) -> Any:
-        """Large results."""
-        deep: Any = 1
-        for _ in range(70):
-            deep = [deep]
-        return {"string": "x" * 2000, "array": list(range(200)), "depth": deep}[what]
-
-    source = """
-    local out = {}
-    for _, what in ipairs{ "string", "array", "depth" } do
-      local ok, e = pcall(tools.large, what)
-      out[#out + 1] = ok and "ok" or e.code
-    end
-    return out
-    """
-    run = play("run", source, [large], limits=Limits(max_string=1000, max_array=100))
-    assert run.value == ["result_too_large"] * 3
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (object(), "bad_result"),
+        (2**70, "bad_result"),
+        ({1.5: 1}, "bad_result"),
+        (float("nan"), "bad_result"),
+        ("x" * 2000, "result_too_large"),
+        (list(range(200)), "result_too_large"),
+        (DEEP, "result_too_large"),
+    ],
+    ids=["object", "huge", "keys", "nan", "string", "array", "depth"],
+)
+def test_results_that_cannot_cross(result: Any, code: str) -> None:
+    odd = Tool.from_schema(name="odd", call=lambda _: result)
+    source = "local ok, e = pcall(tools.odd, {}) return ok, e.code"
+    run = play("run", source, [odd], limits=Limits(max_string=1000, max_array=100))
+    assert run.values == (False, code)
 
 
 def test_on_call_sees_the_beginning_and_the_end() -> None:
@@ -464,8 +366,7 @@ def test_a_tool_may_not_use_its_own_repl() -> None:
     with Sandbox() as box, box.repl() as repl:
         repl.define("again", lambda: repl.run("return 1").value)
         run = repl.run("return again()", limits=Limits(timeout=0.5))
-        assert run.error is not None
-        assert run.error.limit == "time"
+        assert error_of(run).limit == "time"
         assert repl.run("return 2").value == 2
 
 
@@ -483,8 +384,10 @@ def test_a_tool_that_wants_to_end_the_program(way: str, slow: bool, problem: typ
         time.sleep(0.02 if slow else 0)
         raise problem
 
-    run = play(way, "local ok, e = pcall(tools.leave) return ok, e.tool", [leave])
-    assert run.values == (False, "leave")
+    run = play(way, "local ok, e = pcall(tools.leave) return ok, e.tool, e.code", [leave])
+    assert run.values[:2] == (False, "leave")
+    assert (run.values[2] == "cancelled") is (problem is asyncio.CancelledError)
+    assert run.calls[0].status == "error"
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,25 +35,25 @@ def hidden() -> None:
     """Not for scripts."""
 
 
-@pytest.fixture(scope="module")
-def lua() -> Iterator[Repl]:
-    with Sandbox([add, hidden], lua_features={"coroutines", "metatables"}) as box, box.repl() as repl:
+def documented(language: str, **options: Any) -> Iterator[Repl]:
+    with Sandbox([add, hidden], language=language, **options) as box, box.repl() as repl:
         repl.document("house rules", "Be kind.")
         yield repl
+
+
+@pytest.fixture(scope="module")
+def lua() -> Iterator[Repl]:
+    yield from documented("lua", lua_features={"coroutines", "metatables"})
 
 
 @pytest.fixture(scope="module")
 def rhai() -> Iterator[Repl]:
-    with Sandbox([add, hidden], language="rhai") as box, box.repl() as repl:
-        repl.document("house rules", "Be kind.")
-        yield repl
+    yield from documented("rhai")
 
 
 @pytest.fixture(scope="module")
 def python() -> Iterator[Repl]:
-    with Sandbox([add, hidden], language="python") as box, box.repl() as repl:
-        repl.document("house rules", "Be kind.")
-        yield repl
+    yield from documented("python")
 
 
 def test_everything_in_the_environment_has_an_entry(lua: Repl) -> None:
@@ -101,8 +101,9 @@ def test_an_empty_search_lists(lua: Repl, rhai: Repl, python: Repl) -> None:
     assert [item["name"] for item in python.run('docs.search("", 2)').unwrap()] == ["add", "show"]
 
 
-def test_library_functions_are_found_by_their_name(lua: Repl) -> None:
+def test_entries_and_library_functions_are_found(lua: Repl) -> None:
     assert [item["name"] for item in lua.run("return docs.search('gsub')").unwrap()][-1] == "string.gsub"
+    assert lua.run("return docs.search('kind')[1].name").value == "house rules"
 
 
 def test_rhai_has_entries_for_its_functions(rhai: Repl) -> None:

@@ -16,6 +16,7 @@ from moonbox.journal.backends import SqliteBackend
 from moonbox.journal.records import Answers, Begin, Calls, End, Environment, Medium
 from moonbox.journal.store import Journal, open_journal
 from moonbox.sandbox import journaling
+from tests.runs import error_of
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -83,42 +84,17 @@ def test_a_repl_is_restored(path: Path, scripts: list[str], ask: str, value: Any
     assert restored(path, recorded(path, *scripts), ask) == value
 
 
-def test_random_numbers_go_on_as_they_were(path: Path) -> None:
+def test_a_repl_is_restored_as_its_runs_were_given(path: Path) -> None:
+    """Their inputs and limits, their random numbers; without what came before a reset, and without stopped runs."""
     with Sandbox(journal=path) as box, box.repl() as repl:
-        first = repl.run("r = math.random(1, 1000000) return r").value
-        repl_id = repl.id
-    assert restored(path, repl_id, "return r") == first
-
-
-def test_inputs_and_limits_are_those_of_the_run(path: Path) -> None:
-    with Sandbox(journal=path) as box, box.repl() as repl:
-        repl.run("kept = rows[2]", inputs={"rows": [1, 2, 3]})
-        assert repl.run("return 1", limits=Limits(max_operations=10_000)).ok
-        repl_id = repl.id
-    assert restored(path, repl_id, "return kept") == 2
-
-
-def test_a_restored_repl_goes_on_in_the_journal(path: Path) -> None:
-    repl_id = recorded(path, "x = 1")
-    assert restored(path, repl_id, "x = x + 1 return x") == 2
-    assert restored(path, repl_id, "x = x + 1 return x") == 3
-
-
-def test_a_reset_repl_is_restored_empty(path: Path) -> None:
-    with Sandbox(journal=path) as box, box.repl() as repl:
-        repl.run("x = 1")
+        repl.run("gone = 1")
         repl.reset()
-        repl.run("y = 2")
+        first = repl.run("r = math.random(1, 1000000) kept = rows[2] return r", inputs={"rows": [1, 2, 3]}).value
+        assert repl.run("return 1", limits=Limits(max_operations=10_000)).ok
+        assert error_of(repl.run("kept = 9 while true do end", limits=Limits(timeout=0.3))).limit == "time"
         repl_id = repl.id
-    assert restored(path, repl_id, "return x == nil and y == 2")
-
-
-def test_a_run_that_was_stopped_is_left_out(path: Path) -> None:
-    with Sandbox(journal=path) as box, box.repl() as repl:
-        repl.run("x = 1")
-        assert repl.run("x = 2 while true do end", limits=Limits(timeout=0.3)).error.limit == "time"  # type: ignore[union-attr]
-        repl_id = repl.id
-    assert restored(path, repl_id, "return x") == 1
+    assert restored(path, repl_id, "n = 1 return {gone == nil, kept, r}") == [True, 2, first]
+    assert restored(path, repl_id, "n = n + 1 return n") == 2  # it goes on in the journal
 
 
 def test_what_cannot_be_repeated_is_named(path: Path) -> None:

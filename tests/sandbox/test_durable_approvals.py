@@ -6,7 +6,8 @@ import asyncio
 import json
 import secrets
 import threading
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from moonbox.journal.store import Journal, open_journal
 from moonbox.sandbox.approvals import Approvals
 from moonbox.sandbox.decisions import Decision
 from tests.postgres import postgres  # noqa: F401 - a fixture
+from tests.runs import at_once
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -50,14 +52,8 @@ class Other:
         self.questions = Questions(self.journal.backend)
 
     def asked(self, run_id: str) -> KeptQuestion:
-        found: list[KeptQuestion] = []
-
-        def look() -> bool:
-            found[:] = [each for each in self.questions.pending() if each.shown["run"] == run_id]
-            return bool(found)
-
-        wait_until(look)
-        return found[0]
+        found = wait_until(lambda: [each for each in self.questions.pending() if each.shown["run"] == run_id])
+        return cast("KeptQuestion", found[0])
 
 
 @pytest.fixture
@@ -108,12 +104,13 @@ def test_a_blocking_run_gets_what_was_decided(
     place: str, other: Other, answer: dict[str, Any], value: str, approval: str
 ) -> None:
     done: list[Run] = []
+    run_id = f"run-{approval}-{value}"
     script = "local ok, what = pcall(tools.transfer, {to = 'ada', amount = 5}) return ok and what or what.message"
     with Sandbox([transfer], journal=place) as box:
-        thread = threading.Thread(target=lambda: done.append(box.run(script, run_id=f"run-{approval}-{value}")))
-        thread.start()
-        other.questions.answer(other.asked(f"run-{approval}-{value}").id, answer)
-        thread.join(30)
+        at_once(
+            lambda: done.append(box.run(script, run_id=run_id)),
+            lambda: other.questions.answer(other.asked(run_id).id, answer),
+        )
     assert (done[0].value, done[0].calls[0].approval) == (value, approval)
 
 
@@ -146,11 +143,7 @@ def test_of_two_answers_one_counts(place: str, other: Other) -> None:
     with Sandbox([transfer], journal=place) as box, box.repl() as repl:
         handle = repl.submit(SCRIPT)
         id = other.asked(handle.run_id).id
-        threads = [threading.Thread(target=answer, args=each) for each in ((other, "allow", id), (second, "deny", id))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(partial(answer, other, "allow", id), partial(answer, second, "deny", id))
         run = handle.wait(30)
     second.journal.close()
     assert sorted(outcomes) in (["allow", "refused"], ["deny", "refused"])
@@ -240,8 +233,3 @@ def test_an_inbox_and_the_journal_have_one_question(place: str, other: Other) ->
         other.questions.answer(kept.id, ALLOW)
         assert handle.wait(30).calls[0].approval_by == "bob"
         assert [each for each in inbox.pending() if each.id == kept.id] == []
-
-
-def test_wrong_seconds() -> None:
-    with pytest.raises(UsageError, match="approval_seconds must be a positive number, not 0"):
-        Sandbox(approval_seconds=0)

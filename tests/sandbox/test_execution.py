@@ -19,6 +19,7 @@ from moonbox.sandbox.setup import Setup
 from moonbox.tools.toolbox import Toolbox
 from moonbox.values import pack
 from moonbox.worker import protocol
+from tests.runs import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,10 +59,12 @@ def make(limits: Limits | None = None, additions: Additions | None = None, **opt
 
 
 class Worker:
-    """What an Execution needs to know of its worker."""
+    """What an Execution needs to know of its worker: here also how much processor time it has spent."""
 
     native = False
-    cpu = None
+
+    def __init__(self, cpu: Callable[[], float] | None = None) -> None:
+        self.cpu = cpu
 
 
 def calls(execution: Execution, *items: Any) -> None:
@@ -169,36 +172,29 @@ def test_the_next_deadline_is_the_nearest() -> None:
     assert sent(execution) == []
 
 
-class Spender:
-    """A worker that has spent as much processor time as `cpu` tells."""
-
-    def __init__(self, cpu: Callable[[], float]) -> None:
-        self.cpu = cpu
-
-
-def test_a_worker_that_hardly_got_to_run_has_more_time_to_stop() -> None:
-    spent = 7.0
+@pytest.mark.parametrize(
+    ("spent", "ends_at"),
+    [
+        # With others beside it, half of the time or less is its own: it had its chance after 0.5 seconds.
+        ({GRACE: 0.0, 2 * GRACE: 0.4}, (3 * GRACE, 0.6)),
+        ({PATIENCE - 0.001: 0.0}, (PATIENCE, 0.0)),
+    ],
+    ids=["it hardly got to run", "it does not run at all"],
+)
+def test_a_worker_that_is_short_of_time_has_more_of_it_to_stop(
+    spent: dict[float, float], ends_at: tuple[float, float]
+) -> None:
+    used, stopped = 7.0, 1000.0
     execution = make(Limits(timeout=100))
-    execution.clock.worker = Spender(lambda: spent)
-    stopped = 1000.0
+    execution.clock.worker = Worker(lambda: used)  # type: ignore[assignment]
     execution.stop(protocol.REASON_CANCELLED, stopped)
-    execution.tick(stopped + GRACE)
-    spent += 0.4  # with others beside it, half of the time or less is its own
-    execution.tick(stopped + 2 * GRACE)
-    spent += 0.2  # now it had its chance
+    for after, seconds in spent.items():
+        used = 7.0 + seconds
+        execution.tick(stopped + after)
+        assert execution.deadline() == pytest.approx(stopped + min(after + GRACE / 4, PATIENCE))
+    used = 7.0 + ends_at[1]
     with pytest.raises(WorkerError, match="it did not stop"):
-        execution.tick(stopped + 3 * GRACE)
-
-
-def test_a_worker_that_does_not_run_at_all_is_ended() -> None:
-    execution = make(Limits(timeout=100))
-    execution.clock.worker = Spender(lambda: 7.0)
-    stopped = 1000.0
-    execution.stop(protocol.REASON_CANCELLED, stopped)
-    execution.tick(stopped + PATIENCE - 0.001)
-    assert execution.deadline() == stopped + PATIENCE
-    with pytest.raises(WorkerError, match="it did not stop"):
-        execution.tick(stopped + PATIENCE)
+        execution.tick(stopped + ends_at[0])
 
 
 def test_time_runs_out() -> None:
@@ -217,8 +213,7 @@ def test_time_runs_out() -> None:
         execution.tick(deadline + GRACE)
     execution.lose(WorkerError("it did not stop"))
     run = execution.finish()
-    assert run.error is not None
-    assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "time", True)
+    assert (error_of(run).kind, error_of(run).limit, run.state_lost) == ("limit", "time", True)
     assert [call.status for call in run.calls] == ["in_flight"]
 
 
@@ -246,8 +241,7 @@ def test_what_comes_while_it_stops_is_not_done() -> None:
     assert not execution.starting
     execution.frame(protocol.DONE, json.dumps(DONE).encode())
     run = execution.finish()
-    assert run.error is not None
-    assert run.error.kind == "cancelled"
+    assert error_of(run).kind == "cancelled"
     assert [call.status for call in run.calls] == ["cancelled"]
 
 
@@ -267,24 +261,13 @@ def test_a_call_that_has_not_begun_when_the_run_stops_is_not_made() -> None:
     assert [(entry.status, entry.left) for entry in (begun, waiting)] == [("in_flight", False), ("cancelled", True)]
 
 
-def test_the_budget_is_spent_before_a_batch_begins() -> None:
-    free = Additions().define("free", lambda: 1, counted=False).define("dear", lambda: 1)
-    execution = make(Limits(max_tool_calls=2), free)
-    calls(execution, [1, "fn.free", []], [2, "fn.dear", []], [3, "docs.get", ["tools.add"]], [4, "tools.add", [1]])
-    assert len(execution.starting) == 3
-    execution.starting.clear()
-    calls(execution, [5, "fn.free", []], [6, "tools.add", [1]])
-    assert (execution.interrupting, len(execution.starting)) == (protocol.REASON_CALLS, 0)
-
-
 def test_a_script_that_is_refused_costs_no_frame() -> None:
     execution = make()
     execution.refuse(EngineError("stop", "too long", limit="memory"))
     assert execution.over
     assert sent(execution) == []
     run = execution.finish()
-    assert run.error is not None
-    assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "memory", False)
+    assert (error_of(run).kind, error_of(run).limit, run.state_lost) == ("limit", "memory", False)
 
 
 @pytest.mark.parametrize(
@@ -301,9 +284,8 @@ def test_a_lost_worker(problem: str, status: str, message: str) -> None:
     execution = make(state_lost_before=True)
     execution.lose(Gone() if problem == "gone" else WorkerError("bad frame"), status)
     run = execution.finish()
-    assert run.error is not None
-    assert run.error.message == f"the worker process {message}; what the scripts had defined is lost"
-    assert (run.error.kind, run.state_lost) == ("crashed", True)
+    assert error_of(run).message == f"the worker process {message}; what the scripts had defined is lost"
+    assert (error_of(run).kind, run.state_lost) == ("crashed", True)
 
 
 def test_more_than_a_worker_may_send() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from moonbox import Pause, Run, Sandbox, run, tool
+from moonbox import Sandbox, run, tool
 from moonbox.errors import UsageError
+from tests.runs import DRIVES
 
 INPUTS = {"rows": [{"n": 1, "note": None}, {"n": 2, "note": "b"}], "factor": 3}
 SUM = {
@@ -37,20 +38,11 @@ def test_inputs_are_globals_of_that_run(language: str, isolation: Any) -> None:
     assert run(SUM[language], language=language, inputs=INPUTS).value == 9
 
 
-def test_inputs_of_a_run_in_steps() -> None:
+@pytest.mark.parametrize("drive", DRIVES)
+def test_an_input_hides_a_global_for_one_run(drive: Any) -> None:
     with Sandbox([ping]) as box, box.repl() as repl:
-        pause = repl.start("return tools.ping{} .. factor", inputs=INPUTS)
-        assert isinstance(pause, Pause)
-        done = pause.resume()
-        assert isinstance(done, Run)
-        assert done.value == "pong3"
-        assert repl.run("return factor").value is None
-
-
-def test_an_input_hides_a_global_for_one_run() -> None:
-    with Sandbox() as box, box.repl() as repl:
         repl.run("factor = 'mine'")
-        assert repl.run("return factor", inputs={"factor": 2}).value == 2
+        assert drive(repl, "return tools.ping{} .. factor", inputs=INPUTS).value == "pong3"
         assert repl.run("return factor").value == "mine"
 
 

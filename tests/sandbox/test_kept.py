@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Limits, Repl, Run, Sandbox, tool
+from moonbox import Limits, Repl, Sandbox, tool
+from tests.runs import awaited, blocking, stepped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,20 +73,9 @@ def test_several_values_are_kept_as_a_list(repl: Repl) -> None:
 
 
 @pytest.mark.parametrize("native", ["1", "0"])
-@pytest.mark.parametrize("way", ["run", "arun", "start"])
-def test_all_ways_to_run_keep_alike(native: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("run", [blocking, awaited, stepped])
+def test_all_ways_to_run_keep_alike(native: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOONBOX_NATIVE", native)
-
-    async def arun(repl: Repl, source: str) -> Run:
-        return await repl.arun(source)
-
-    def run(repl: Repl, source: str) -> Run:
-        if way == "arun":
-            return asyncio.run(arun(repl, source))
-        finished = repl.run(source) if way == "run" else repl.start(source)
-        assert isinstance(finished, Run)
-        return finished
-
     with Sandbox() as box, box.repl() as repl:
         first = run(repl, "return ('x'):rep(600)")
         assert (first.kept, first.kept_output) == ("_1", "")
@@ -114,13 +103,10 @@ def test_what_a_worker_that_was_lost_had_kept_is_not_known_any_more() -> None:
         assert len(repl.check("return #_1")) == 1
 
 
-def test_short_answers_are_not_kept(repl: Repl) -> None:
+def test_short_answers_and_those_of_a_run_by_itself_are_not_kept(repl: Repl) -> None:
     run = repl.run("return 'x'")
     assert (run.kept, run.kept_output) == ("", "")
     assert repl.run("return _1, _").values == (None, None)
-
-
-def test_a_run_by_itself_keeps_nothing() -> None:
     with Sandbox() as box:
         assert box.run("return ('x'):rep(9000)").kept == ""
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Sandbox, tool
+from tests.runs import ISOLATIONS, WAYS, error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ISOLATIONS = ["process", "inline"]
 
 
 @tool
@@ -42,24 +41,13 @@ GRACEFUL = {
 @pytest.mark.parametrize("limit", GRACEFUL)
 def test_the_state_is_kept(box: Sandbox, limit: str) -> None:
     source, limits = GRACEFUL[limit]
-    with box.repl(limits=limits) as repl:
-        assert repl.run("kept = { 1, 2 }", limits=Limits(timeout=20)).ok
-        run = repl.run("kept[3] = 3 " + source)
-        assert run.error is not None
-        assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", limit, False)
-        assert run.values == ()
-        after = repl.run("return #kept, kept[3]", limits=Limits(timeout=20))
-        assert (after.values, after.error) == ((3, 3), None)
-
-
-@pytest.mark.parametrize("limit", GRACEFUL)
-def test_limits_for_one_run_only(box: Sandbox, limit: str) -> None:
-    source, limits = GRACEFUL[limit]
     with box.repl(limits=Limits(timeout=20)) as repl:
-        run = repl.run(source, limits=limits)
-        assert run.error is not None
-        assert run.error.limit == limit
-        assert repl.run("return ('x'):rep(200), { 1, 2, 3, 4, 5, 6 }, { { { { } } } }").ok
+        assert repl.run("kept = { 1, 2 }").ok
+        run = repl.run("kept[3] = 3 " + source, limits=limits)
+        assert (error_of(run).kind, error_of(run).limit, run.state_lost) == ("limit", limit, False)
+        assert run.values == ()
+        assert repl.run("return #kept, kept[3]").values == (3, 3)
+        assert repl.run("return ('x'):rep(200), { 1, 2, 3, 4, 5, 6 }, { { { { } } } }").ok  # for that run only
 
 
 def test_operations_are_counted_where_they_are_limited(box: Sandbox) -> None:
@@ -76,8 +64,7 @@ def test_operations_of_a_coroutine_from_another_run(box: Sandbox) -> None:
     with box.repl() as repl:
         assert repl.run("co = coroutine.wrap(function() coroutine.yield() while true do end end) co()").ok
         run = repl.run("co()", limits=Limits(timeout=20, max_operations=5000))
-        assert run.error is not None
-        assert run.error.limit == "operations"
+        assert error_of(run).limit == "operations"
 
 
 def test_a_coroutine_that_was_counted_goes_on_uncounted(box: Sandbox) -> None:
@@ -89,33 +76,29 @@ def test_a_coroutine_that_was_counted_goes_on_uncounted(box: Sandbox) -> None:
         assert repl.run("for i = 1, 1000 do co() end return 1").value == 1
 
 
-def test_an_endless_loop_ends_at_its_deadline_and_the_state_stays() -> None:
-    with Sandbox() as box, box.repl() as repl:
-        assert repl.run("return x").value is None
-        for number in range(5):
-            run = repl.run(f"x = {number} while true do end", limits=Limits(timeout=1))
-            assert run.error is not None
-            assert (run.error.limit, run.state_lost) == ("time", False)
-            assert repl.run("return x").value == number
-
-
-def test_what_lua_cannot_stop_is_killed() -> None:
-    with Sandbox() as box, box.repl() as repl:
+@pytest.mark.parametrize("way", WAYS)
+def test_what_lua_cannot_stop_is_killed(way: str) -> None:
+    """Its state is lost, and the next worker finds room."""
+    with Sandbox(min_workers=0, max_workers=1) as box, box.repl() as repl:
         for _ in range(3):
-            run = repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=1))
-            assert run.error is not None
-            assert (run.error.limit, run.state_lost) == ("time", True)
-            assert repl.run("return 1").value == 1
+            assert repl.run("x = 1").ok
+            source, limits = "return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", Limits(timeout=1)
+            run = repl.run(source, limits=limits) if way == "run" else asyncio.run(repl.arun(source, limits=limits))
+            assert (error_of(run).limit, run.state_lost) == ("time", True)
+            assert repl.run("return x").values == (None,)
 
 
-def test_no_timeout(box: Sandbox) -> None:
-    with box.repl(limits=Limits(timeout=None)) as repl:
-        assert repl.run("for i = 1, 1000000 do end return 1").value == 1
+@pytest.mark.parametrize("timeout", [None, 1_000_000_000])
+def test_long_timeouts(box: Sandbox, timeout: float | None) -> None:
+    with box.repl(limits=Limits(timeout=timeout)) as repl:
+        assert repl.run("for i = 1, 1000000 do end return 1, #tools.text(5)").values == (1, 5)
 
 
-def test_long_timeouts(box: Sandbox) -> None:
-    with box.repl(limits=Limits(timeout=1_000_000_000)) as repl:
-        assert repl.run("return 1, #tools.text(5)").values == (1, 5)
+@pytest.mark.parametrize(("most", "text", "shown", "cut"), [(10, "0123456789abcde", "0123456789", 6), (0, "", "", 1)])
+def test_what_was_printed_past_the_limit_is_counted(box: Sandbox, most: int, text: str, shown: str, cut: int) -> None:
+    with box.repl(limits=Limits(max_output=most)) as repl:
+        run = repl.run(f"print('{text}')")
+        assert (run.output, run.output_cut, error_of(run).limit) == (shown, cut, "output")
 
 
 def test_memory_that_is_freed_does_not_count(box: Sandbox) -> None:
@@ -134,8 +117,7 @@ def test_memory_of_answers_counts(box: Sandbox) -> None:
     limits = Limits(timeout=20, max_memory=3_000_000)
     with box.repl(limits=limits) as repl:
         run = repl.run("keep = {} for i = 1, 20 do keep[i] = tools.text(500000) end")
-        assert run.error is not None
-        assert run.error.limit == "memory"
+        assert error_of(run).limit == "memory"
         assert 3 < len(run.calls) < 10
         assert repl.run("keep = nil return 1").value == 1
 
@@ -151,9 +133,8 @@ def test_scripts_longer_than_max_source(isolation: Any, language: str) -> None:
     ):
         for text, size in ((f"{comment} " + "x" * 3_900_000, 3_900_003), (f"{comment} " + "é" * 32_768, 65_539)):
             run = repl.run(text)
-            assert run.error is not None
-            assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "source", False)
-            assert run.error.message == f"the script has {size} bytes; max_source is 65536"
+            assert (error_of(run).kind, error_of(run).limit, run.state_lost) == ("limit", "source", False)
+            assert error_of(run).message == f"the script has {size} bytes; max_source is 65536"
         assert repl.run(f"{comment} " + "x" * 65_533).ok
 
 
@@ -161,9 +142,8 @@ def test_scripts_too_large_for_the_memory(box: Sandbox) -> None:
     with box.repl(limits=Limits(timeout=20, max_memory=2_000_000, max_source=2_000_000)) as repl:
         assert repl.run("kept = 1").ok
         run = repl.run("-- " + "x" * 1_000_000)
-        assert run.error is not None
-        assert (run.error.kind, run.error.limit, run.state_lost) == ("limit", "memory", False)
-        assert run.error.message == "the script has 1000003 characters, too many for max_memory = 2000000 bytes"
+        assert (error_of(run).kind, error_of(run).limit, run.state_lost) == ("limit", "memory", False)
+        assert error_of(run).message == "the script has 1000003 characters, too many for max_memory = 2000000 bytes"
         assert repl.run("return kept").value == 1
 
 
@@ -182,25 +162,8 @@ def test_changed_limits_reach_the_worker_after_a_refused_script(box: Sandbox) ->
         small = Limits(timeout=20, max_memory=1_100_000, max_string=100)
         assert repl.run("-- " + "x" * 1_000_000, limits=small).error is not None
         run = repl.run("return ('x'):rep(200)", limits=small)
-        assert run.error is not None
-        assert run.error.limit == "string"
+        assert error_of(run).limit == "string"
         assert repl.run("return #('x'):rep(200)").value == 200
-
-
-def test_what_was_printed_past_the_limit_is_counted(box: Sandbox) -> None:
-    with box.repl(limits=Limits(max_output=10)) as repl:
-        run = repl.run("print('0123456789abcdefghij')")
-        assert (run.output, run.output_cut) == ("0123456789", 11)
-        assert run.error is not None
-        assert run.error.limit == "output"
-
-
-def test_no_output_at_all(box: Sandbox) -> None:
-    with box.repl(limits=Limits(max_output=0)) as repl:
-        run = repl.run("print()")
-        assert (run.output, run.output_cut) == ("", 1)
-        assert run.error is not None
-        assert run.error.limit == "output"
 
 
 def test_the_time_of_a_run_that_is_stopped_at_its_start(box: Sandbox) -> None:
@@ -208,8 +171,7 @@ def test_the_time_of_a_run_that_is_stopped_at_its_start(box: Sandbox) -> None:
         assert repl.run("kept = 1").ok
         for _ in range(20):
             run = repl.run("while true do end", limits=Limits(timeout=0.0005))
-            assert run.error is not None
-            assert run.error.limit == "time"
+            assert error_of(run).limit == "time"
         assert repl.run("return kept").value == 1
 
 
@@ -230,8 +192,7 @@ def test_a_preset_for_the_unknown() -> None:
             "print(('x'):rep(20000))",
         ):
             run = repl.run(source)
-            assert run.error is not None
-            assert run.error.kind == "limit"
+            assert error_of(run).kind == "limit"
             assert not run.state_lost
 
 
@@ -245,8 +206,7 @@ def test_garbage_is_collected_after_an_answer_that_did_not_fit() -> None:
         assert whole.value == 5000
         assert repl.run(garbage).usage.peak_memory < 4 << 20
         failed = repl.run("return #tools.rows{count = 90000}")
-        assert failed.error is not None
-        assert failed.error.limit == "memory"
+        assert error_of(failed).limit == "memory"
         after = repl.run(garbage)
         assert (after.value, after.usage.peak_memory < 4 << 20) == (1, True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moonbox import Limits, Repl, Sandbox, tool
+from tests.runs import error_of
 
 LOOP = {
     "lua": "for i = 1, 500 do {} end",
@@ -48,14 +49,12 @@ def test_a_call_costs_about_the_same_in_every_language(language: str) -> None:
 def test_calls_without_end_meet_the_limit(source: str) -> None:
     with Sandbox([echo], limits=Limits(max_operations=20_000, max_tool_calls=None)) as box, box.repl() as repl:
         run = repl.run(f"pcall(function() {source} end) return 'escaped'")
-        assert run.error is not None
-        assert (run.error.limit, run.usage.operations) == ("operations", 20_000)
+        assert (error_of(run).limit, run.usage.operations) == ("operations", 20_000)
         assert repl.run("return tools.echo{value = 5}").value == 5
 
 
 def test_a_limit_met_in_a_call_cannot_be_caught() -> None:
     with Sandbox([echo], limits=Limits(max_operations=1_000_000, max_depth=8)) as box, box.repl() as repl:
         run = repl.run("local t = {} for i = 1, 20 do t = {t} end pcall(tools.echo, {value = t}) return 'escaped'")
-        assert run.error is not None
-        assert run.error.limit == "depth"
+        assert error_of(run).limit == "depth"
         assert repl.run("return tools.echo{value = 5}").value == 5

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from moonbox import Limits, Sandbox, Tool
+from tests.runs import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -251,8 +252,7 @@ def test_arguments_are_kept_and_not_changed(run_in: Any) -> None:
 @pytest.mark.parametrize("language", SCRIPTS)
 def test_the_limit_of_calls_holds(run_in: Any, language: str) -> None:
     run = run_in(SCRIPTS[language].format("endless", ""), language, limits=Limits(max_tool_calls=7))
-    assert run.error is not None
-    assert (run.error.kind, run.error.limit, len(run.calls)) == ("limit", "calls", 7)
+    assert (error_of(run).kind, error_of(run).limit, len(run.calls)) == ("limit", "calls", 7)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@ import asyncio
 import threading
 import time
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from moonbox import Limits, Run, Sandbox, ToolError, tool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests import runs
+from tests.runs import error_of
 
 
 class Desk:
@@ -37,7 +36,7 @@ class Desk:
             return name
 
         @tool
-        async def astep(name: str, wait: float = 0.0) -> str:
+        async def astep(name: str = "a", wait: float = 0.0) -> str:
             """Begin, wait, end."""
             self._enter(name)
             try:
@@ -75,7 +74,7 @@ def desk() -> Desk:
 
 
 @pytest.fixture(params=["process-run", "process-arun", "inline-run", "inline-arun"])
-def play(request: Any, desk: Desk) -> Iterator[Any]:
+def play(request: Any, desk: Desk) -> Any:
     isolation, way = request.param.split("-")
 
     def run(source: str, **limits: Any) -> Run:
@@ -84,22 +83,84 @@ def play(request: Any, desk: Desk) -> Iterator[Any]:
             "limits": Limits(**{"timeout": 20, "max_tool_calls": None, **limits}),
             "lua_features": {"coroutines"},
         }
-        if way == "run":
-            with Sandbox(desk.tools(), **options) as box:
-                return box.run(source)
+        return runs.play(way, source, desk.tools(), **options)
 
-        async def main() -> Run:
-            async with Sandbox(desk.tools(), **options) as box:
-                return await box.arun(source)
-
-        return asyncio.run(main())
-
-    yield run
+    return run
 
 
-def test_results_keep_the_order_of_the_list(play: Any) -> None:
-    run = play("return parallel.map({0.03, 0.0, 0.02, 0.01}, function(w, i) return tools.step('s' .. i, w) end)")
-    assert run.value == ["s1", "s2", "s3", "s4"]
+SCRIPTS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "results keep the order of the list": (
+        "return parallel.map({0.03, 0.0, 0.02, 0.01}, function(w, i) return tools.step('s' .. i, w) end)",
+        (["s1", "s2", "s3", "s4"],),
+    ),
+    "tools can be given directly": (
+        "return parallel{ tools.astep, tools.astep }",
+        (["a", "a"],),
+    ),
+    "settle lets the rest go on": (
+        """
+        local r = parallel.settle{
+          function() tools.fail("one") end,
+          function() return tools.step("two", 0.02) end,
+          function() error({ code = 3 }) end,
+        }
+        return r[1].ok, r[1].error.message, r[2].ok, r[2].value, r[3].ok, r[3].error.code
+        """,
+        (False, "one", True, "two", False, 3),
+    ),
+    "an error in a nested parallel": (
+        """
+        local r = parallel.settle{
+          function()
+            return parallel{ function() tools.fail("inner") end, function() return tools.step("x", 0.05) end }
+          end,
+          function() return tools.step("outer", 0.05) end,
+        }
+        return r[1].ok, r[1].error.message, r[2].value
+        """,
+        (False, "inner", "outer"),
+    ),
+    # Inside sort and gsub a call is made by itself; answers to others that come meanwhile are not lost.
+    "calls that cannot wait for others": (
+        """
+        return parallel{
+          function() return tools.astep("first", 0.02) end,
+          function()
+            return (("a b"):gsub("%a", function(c) return tools.step(c .. "!", 0.05) end))
+          end,
+          function()
+            local t = { 1, 2 }
+            table.sort(t, function(a, b) tools.step("cmp", 0.03) return a < b end)
+            return t
+          end,
+          function() return tools.step("last", 0.01) end,
+        }
+        """,
+        (["first", "a! b!", [1, 2], "last"],),
+    ),
+    "parallel where it cannot yield": (
+        """
+        return parallel{
+          function() return tools.astep("outer", 0.05) end,
+          function()
+            return (("x"):gsub("x", function()
+              return parallel.map({ 0.1, 0.01 }, function(wait, i) return tools.step("i" .. i, wait) end)[2]
+            end))
+          end,
+          coroutine.wrap(function()
+            return parallel{ function() return tools.step("j", 0.07) end }[1]
+          end),
+        }
+        """,
+        (["outer", "i2", "j"],),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_values(play: Any, name: str) -> None:
+    source, values = SCRIPTS[name]
+    assert play(source).values == values
 
 
 def test_sync_and_async_tools_in_one_batch(play: Any, desk: Desk) -> None:
@@ -139,18 +200,6 @@ def test_an_error_cancels_the_rest(play: Any, desk: Desk) -> None:
     assert "-long" not in desk.events
 
 
-def test_settle_lets_the_rest_go_on(play: Any) -> None:
-    source = """
-    local r = parallel.settle{
-      function() tools.fail("one") end,
-      function() return tools.step("two", 0.02) end,
-      function() error({ code = 3 }) end,
-    }
-    return r[1].ok, r[1].error.message, r[2].ok, r[2].value, r[3].ok, r[3].error.code
-    """
-    assert play(source).values == (False, "one", True, "two", False, 3)
-
-
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_concurrency(play: Any, desk: Desk, width: int) -> None:
     source = """
@@ -171,53 +220,6 @@ def test_nesting(play: Any, desk: Desk) -> None:
     assert run.value == ["a1a2", "b1b2", "c1c2"]
     assert desk.most > 2
     assert {call.batch for call in run.calls} == {1}
-
-
-def test_an_error_in_a_nested_parallel(play: Any) -> None:
-    source = """
-    local r = parallel.settle{
-      function() return parallel{ function() tools.fail("inner") end, function() return tools.step("x", 0.05) end } end,
-      function() return tools.step("outer", 0.05) end,
-    }
-    return r[1].ok, r[1].error.message, r[2].value
-    """
-    assert play(source).values == (False, "inner", "outer")
-
-
-def test_calls_that_cannot_wait_for_others(play: Any) -> None:
-    """Inside sort and gsub a call is made by itself; answers to others that come meanwhile are not lost."""
-    source = """
-    return parallel{
-      function() return tools.astep("first", 0.02) end,
-      function()
-        return (("a b"):gsub("%a", function(c) return tools.step(c .. "!", 0.05) end))
-      end,
-      function()
-        local t = { 1, 2 }
-        table.sort(t, function(a, b) tools.step("cmp", 0.03) return a < b end)
-        return t
-      end,
-      function() return tools.step("last", 0.01) end,
-    }
-    """
-    assert play(source).value == ["first", "a! b!", [1, 2], "last"]
-
-
-def test_parallel_where_it_cannot_yield(play: Any) -> None:
-    source = """
-    return parallel{
-      function() return tools.astep("outer", 0.05) end,
-      function()
-        return (("x"):gsub("x", function()
-          return parallel.map({ 0.1, 0.01 }, function(wait, i) return tools.step("i" .. i, wait) end)[2]
-        end))
-      end,
-      coroutine.wrap(function()
-        return parallel{ function() return tools.step("j", 0.07) end }[1]
-      end),
-    }
-    """
-    assert play(source).value == ["outer", "i2", "j"]
 
 
 def test_many_functions(play: Any) -> None:
@@ -250,19 +252,8 @@ def test_a_loop_of_batches(play: Any) -> None:
 def test_the_deadline_in_the_middle_of_a_batch(play: Any) -> None:
     source = "parallel{ function() tools.astep('a', 10) end, function() tools.astep('b', 10) end } "
     run = play(source, timeout=1.5)  # long enough for both calls to begin on a busy machine
-    assert run.error is not None
-    assert run.error.limit == "time"
+    assert error_of(run).limit == "time"
     assert [call.status for call in run.calls] == ["in_flight", "in_flight"]
-
-
-def test_tools_can_be_given_directly(play: Any) -> None:
-    @tool
-    def one() -> int:
-        """One."""
-        return 1
-
-    with Sandbox([one]) as box:
-        assert box.run("return parallel{ tools.one, tools.one }").value == [1, 1]
 
 
 def test_more_than_can_be_under_way(desk: Desk) -> None:
@@ -290,6 +281,5 @@ def test_more_than_can_be_under_way(desk: Desk) -> None:
         assert len(run.calls) == 2_499
         assert max(Counter(call.batch for call in run.calls).values()) <= 1000
         failed = repl.run(source.replace("COUNT", "2700"))
-        assert failed.error is not None
-        assert failed.error.kind == "tool"
+        assert error_of(failed).kind == "tool"
         assert repl.run("return tools.number(5)").value == 5

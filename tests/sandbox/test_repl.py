@@ -12,14 +12,13 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, Toolbox, tool
 from moonbox.errors import ClosedError, PoolTimeout, UsageError
+from tests.runs import ISOLATIONS, at_once
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from moonbox import Repl
-
-ISOLATIONS = ["process", "inline"]
 
 
 @tool
@@ -48,13 +47,11 @@ def test_state_stays_from_run_to_run(repl: Repl) -> None:
 
 def test_repls_are_apart(box: Sandbox) -> None:
     with box.repl() as one, box.repl() as two:
+        one.define("given", 1)
         assert one.run("x = 'one'").ok
         assert two.run("x = 'two'").ok
-        assert (one.run("return x").value, two.run("return x").value) == ("one", "two")
+        assert (one.run("return x, given").values, two.run("return x, given").values) == (("one", 1), ("two", None))
         assert one.id != two.id
-
-
-def test_a_sandbox_run_leaves_nothing(box: Sandbox) -> None:
     assert box.run("x = 1 return x").value == 1
     assert box.run("return x").value is None
 
@@ -116,58 +113,52 @@ def test_the_record_of_the_clock_is_bounded(repl: Repl) -> None:
 # Definitions
 
 
-def test_define_values(repl: Repl) -> None:
-    repl.define("config", {"a": [1, None], "b": {}, "c": 1.5})
-    repl.define("name", "ann")
-    assert repl.run("return config, name, config.a[2] == null").values == (
-        {"a": [1, None], "b": {}, "c": 1.5},
-        "ann",
-        True,
-    )
+CONFIG = {"a": [1, None], "b": {}, "c": 1.5}
 
 
-def test_define_after_runs_and_again(repl: Repl) -> None:
-    assert repl.run("return x").value is None
-    repl.define("x", 1)
-    assert repl.run("return x").value == 1
-    repl.define("x", 2)
-    assert repl.run("return x").value == 2
-    repl.define("x", lambda: 3)
-    assert repl.run("return x()").value == 3
-
-
-def test_define_keeps_what_scripts_defined(repl: Repl) -> None:
-    assert repl.run("mine = 1 function f() return twice(mine) end").ok
-    repl.define("twice", lambda n: n * 2)
-    assert repl.run("mine = 21 return f()").value == 42
+def test_define(repl: Repl) -> None:
+    steps: list[tuple[dict[str, Any], str, tuple[Any, ...]]] = [
+        ({}, "return x", (None,)),
+        ({"config": CONFIG, "name": "ann"}, "return config, name, config.a[2] == null", (CONFIG, "ann", True)),
+        ({"x": 1}, "return x", (1,)),
+        ({"x": 2}, "return x", (2,)),
+        ({}, "x = 500 return x", (500,)),
+        ({}, "return x", (2,)),  # a script cannot take it away
+        ({"x": lambda: 3}, "return x()", (3,)),
+        ({"x": None}, "return type(x)", ("nil",)),
+    ]
+    for definitions, source, values in steps:
+        for name, value in definitions.items():
+            repl.define(name, value)
+        assert repl.run(source).values == values
 
 
 def test_define_functions(repl: Repl) -> None:
     async def later(n: int) -> int:
         return n + 1
 
-    repl.define("join", lambda *parts: "-".join(map(str, parts)))
-    repl.define("later", later)
-    repl.define("text.upper", str.upper)
-    repl.define("nothing", lambda: None)
-    run = repl.run("return join(1, 'a', 2.5), later(1), text.upper('x'), nothing()")
-    assert run.values == ("1-a-2.5", 2, "X", None)
+    def broken() -> None:
+        raise ValueError("not today")
+
+    functions = {"join": lambda *parts: "-".join(map(str, parts)), "later": later, "text.upper": str.upper}
+    for name, function in {**functions, "nothing": lambda: None, "broken": broken}.items():
+        repl.define(name, function)
+    run = repl.run("return join(1, 'a', 2.5), later(1), text.upper('x'), nothing(), pcall(broken)")
+    assert run.values[:5] == ("1-a-2.5", 2, "X", None, False)
+    assert "not today" in run.values[5]["message"]
     assert [(call.tool, call.arguments) for call in run.calls] == [
         ("join", [1, "a", 2.5]),
         ("later", [1]),
         ("text.upper", ["x"]),
         ("nothing", []),
+        ("broken", []),
     ]
 
 
-def test_functions_that_fail(repl: Repl) -> None:
-    def broken() -> None:
-        raise ValueError("not today")
-
-    repl.define("broken", broken)
-    ok, message = repl.run("local ok, e = pcall(broken) return ok, e.message").values
-    assert not ok
-    assert "not today" in message
+def test_define_keeps_what_scripts_defined(repl: Repl) -> None:
+    assert repl.run("mine = 1 function f() return twice(mine) end").ok
+    repl.define("twice", lambda n: n * 2)
+    assert repl.run("mine = 21 return f()").value == 42
 
 
 @pytest.mark.parametrize("name", ["", "1x", "a b", "end", "a-b", "é", "a..b", ".a", 5, None])
@@ -188,31 +179,6 @@ def test_define_for_every_repl() -> None:
         assert box.run("return answer, double(4), later, docs['later']").values == (42, 8, "yes", "Said later.")
 
 
-def test_definitions_of_one_repl_are_its_own(box: Sandbox) -> None:
-    with box.repl() as one, box.repl() as two:
-        one.define("x", 1)
-        assert one.run("return x").value == 1
-        assert two.run("return x").value is None
-
-
-def test_definitions_cannot_be_lost_by_a_script(repl: Repl) -> None:
-    repl.define("limit", 5)
-    assert repl.run("limit = 500 return limit").value == 500
-    assert repl.run("return limit").value == 5
-
-
-# Documentation
-
-
-def test_documentation(repl: Repl) -> None:
-    repl.define("twice", lambda n: n * 2, doc="twice(n) -> n * 2")
-    repl.document("house rules", "Be kind.")
-    run = repl.run("return docs['twice'], docs['house rules'], docs.search('kind')[1].name, docs.describe('add')")
-    twice, rules, found, described = run.values
-    assert (twice, rules, found) == ("twice(n) -> n * 2", "Be kind.", "house rules")
-    assert "Add two numbers." in described
-
-
 def test_tools_that_come_later() -> None:
     tools = Toolbox.of([add])
     with Sandbox(tools) as box, box.repl() as repl:
@@ -230,13 +196,6 @@ def test_tools_that_come_later() -> None:
 # Globals and reset
 
 
-def test_define_none_takes_a_global_away(repl: Repl) -> None:
-    repl.define("cursor", "a")
-    assert repl.run("return cursor").value == "a"
-    repl.define("cursor", None)
-    assert repl.run("return type(cursor)").value == "nil"
-
-
 def test_globals(repl: Repl) -> None:
     assert repl.globals() == {}
     assert repl.run("a, b, c, d, e, f = 1, 'x', {}, print, true, json.null").ok
@@ -250,16 +209,7 @@ def test_globals(repl: Repl) -> None:
     }
     assert repl.run("a = nil").ok
     assert "a" not in repl.globals()
-
-
-def test_globals_awaited(repl: Repl) -> None:
-    async def main() -> None:
-        assert await repl.aglobals() == {}
-        assert (await repl.arun("a = 1 return 5")).value == 5
-        assert await repl.aglobals() == {"a": "number"}
-        assert (await repl.arun("return a")).value == 1
-
-    asyncio.run(main())
+    assert asyncio.run(repl.aglobals()) == repl.globals()
 
 
 def test_globals_are_bounded(repl: Repl) -> None:
@@ -278,37 +228,11 @@ def test_reset(repl: Repl) -> None:
     assert (run.values, run.number, run.state_lost) == ((None, 1), 1, False)
 
 
-# Serial and parallel
-
-
-def test_runs_of_one_repl_are_serial(repl: Repl) -> None:
-    repl.define("pause", lambda: time.sleep(0.002))
-    results: list[Run] = []
-
-    def work() -> None:
-        results.extend(
-            repl.run("busy = (busy or 0) + 1 pause() local b = busy busy = busy - 1 return b") for _ in range(5)
-        )
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert [run.value for run in results] == [1] * 30
-    assert sorted(run.number for run in results) == list(range(1, 31))
-
-
 def test_different_repls_run_at_the_same_time(box: Sandbox) -> None:
     together = threading.Barrier(4, timeout=20)
     box.define("meet", lambda: together.wait())
-    repls = [box.repl() for _ in range(4)]
     results: list[bool] = []
-    threads = [threading.Thread(target=lambda r=r: results.append(r.run("meet() return 1").ok)) for r in repls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
+    at_once(*[lambda: results.append(box.repl().run("meet() return 1").ok)] * 4)
     assert results == [True] * 4
 
 
@@ -338,14 +262,6 @@ def test_a_waiting_checkout_gets_the_next_free_worker() -> None:
         with box.repl(timeout=20) as second:
             assert second.run("return x").value is None
         timer.join()
-
-
-def test_a_crashed_worker_makes_room() -> None:
-    with Sandbox(min_workers=0, max_workers=1) as box, box.repl() as repl:
-        for _ in range(3):
-            run = repl.run("return ('a'):rep(50):find(('a-'):rep(20) .. 'b')", limits=Limits(timeout=1))
-            assert run.state_lost
-            assert repl.run("return 1").value == 1
 
 
 BUILTINS = "print, type, tools, json, string, pairs, _G"
@@ -397,46 +313,29 @@ def test_closed(box: Sandbox) -> None:
     repl = box.repl()
     assert repl.run("return 1").ok
     repl.close()
-    repl.close()
-    for use in (lambda: repl.run("return 1"), repl.globals, repl.reset, lambda: repl.start("return 1")):
+    asyncio.run(repl.aclose())
+    start, arun = lambda: repl.start("return 1"), lambda: asyncio.run(repl.arun("return 1"))
+    for use in (lambda: repl.run("return 1"), arun, start, repl.globals, repl.reset):
         with pytest.raises(ClosedError, match="the Repl is closed"):
             use()
     box.close()
-    box.close()
-    with pytest.raises(ClosedError, match="the Sandbox is closed"):
-        box.repl()
+    asyncio.run(box.aclose())
+    for make in (lambda: box.repl().id, lambda: box.run("return 1").id, lambda: asyncio.run(box.arun("return 1")).id):
+        with pytest.raises(ClosedError, match="the Sandbox is closed"):
+            make()
 
 
 @pytest.mark.parametrize("source", [5, None, b"return 1", ["return 1"]])
 def test_a_script_is_a_string(repl: Repl, source: Any) -> None:
-    with pytest.raises(UsageError, match="the script must be a string, not"):
-        repl.run(source)
+    for use in (repl.run, lambda source: asyncio.run(repl.arun(source))):
+        with pytest.raises(UsageError, match="the script must be a string, not"):
+            use(source)
 
 
 def test_a_script_with_half_a_surrogate_pair(repl: Repl) -> None:
     run = repl.run("return 1 -- \ud800")
     assert run.value == 1
     assert Run.from_json(run.to_json()) == run
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"limits": {"timeout": 5}}, "limits must be a Limits value"),
-        ({"language": "ruby"}, "unknown language 'ruby'; known languages: lua"),
-        ({"isolation": "docker"}, 'isolation must be "process" or "inline", not \'docker\''),
-        ({"lua_features": "coroutines"}, "lua_features must be a set of"),
-        ({"lua_features": {"debug"}}, "lua_features must be a set of"),
-        ({"min_workers": -1}, "min_workers must be a whole number of at least 0, not -1"),
-        ({"max_workers": 0}, "max_workers must be a whole number of at least 1, not 0"),
-        ({"max_workers": True}, "max_workers must be a whole number of at least 1, not True"),
-        ({"min_workers": 3, "max_workers": 2}, r"min_workers \(3\) must not be more than max_workers \(2\)"),
-        ({"globals": {"a b": 1}}, "'a b' is not a name that a script can write"),
-    ],
-)
-def test_wrong_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        Sandbox(**options)
 
 
 def test_spares_are_refilled() -> None:

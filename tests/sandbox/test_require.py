@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from moonbox import Sandbox
-from moonbox.errors import UsageError, WorkerError
+from moonbox.errors import WorkerError
 from moonbox.worker.jail import LAYERS, WHOLE_JAIL
 from moonbox.worker.protocol import READY
 from tests.attacks.hijacked import HijackedSource
@@ -37,23 +37,6 @@ def test_a_layer_that_is_missing_is_named() -> None:
         "required layer of the jail missing: 'cpu-limit' (not asked for: the host's clock ends a run); "
         "`moonbox doctor` shows all of them"
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"require": ["secomp"]}, "unknown layer 'secomp'; did you mean 'seccomp'?"),
-        ({"require": "seccomp"}, "require must be a list of layers, such as ['seccomp'], not a string"),
-        (
-            {"require": ["seccomp"], "isolation": "inline"},
-            'isolation="inline" has no jail: no layer can be required of it',
-        ),
-    ],
-)
-def test_wrong_requirements(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        Sandbox(**options)
-    assert str(caught.value) == message
 
 
 def test_every_worker_is_asked() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from moonbox import Limits, Sandbox, Tool
 from tests.lazy import lazy
+from tests.runs import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,8 +80,7 @@ def test_one_without_an_end_is_closed_at_the_limit(awaited: bool) -> None:
         for name in ("endless", "aendless"):
             source = f"return tools.{name}()"
             run = asyncio.run(box.arun(source)) if awaited else box.run(source)
-            assert run.error is not None
-            assert "an array of 101 elements; max_array is 100" in run.error.message
+            assert "an array of 101 elements; max_array is 100" in error_of(run).message
     assert closed == ["endless", "aendless"]
 
 

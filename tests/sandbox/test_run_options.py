@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pytest
 import moonbox
 from moonbox import CodeMode, Context, Limits, Middleware, Run, Sandbox, ToolCall, tool
 from moonbox.errors import UsageError
+from tests.runs import DRIVES, error_of, stepped
 
 from ..faults.processes import lives
 from ..waiting import wait_until
@@ -49,69 +49,38 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-def awaited(result: Any) -> Any:
-    async def wait() -> Any:
-        return await result
-
-    return asyncio.run(wait()) if inspect.isawaitable(result) else result
-
-
 def one_off(box: Sandbox, source: str, **options: Any) -> Run:
     return box.run(source, **options)
 
 
 def one_off_awaited(box: Sandbox, source: str, **options: Any) -> Run:
-    run: Run = awaited(box.arun(source, **options))
-    return run
-
-
-def in_repl(box: Sandbox, source: str, **options: Any) -> Run:
-    with box.repl() as repl:
-        return repl.run(source, **options)
-
-
-def in_repl_awaited(box: Sandbox, source: str, **options: Any) -> Run:
-    async def main() -> Run:
-        async with box.repl() as repl:
-            return await repl.arun(source, **options)
-
-    return asyncio.run(main())
-
-
-def stepped(box: Sandbox, source: str, **options: Any) -> Run:
-    with box.repl() as repl:
-        step = repl.start(source, **options)
-        while not isinstance(step, Run):
-            step = step.resume()
-        return step
-
-
-def stepped_awaited(box: Sandbox, source: str, **options: Any) -> Run:
-    async def main() -> Run:
-        async with box.repl() as repl:
-            step = await repl.astart(source, **options)
-            while not isinstance(step, Run):
-                step = await step.aresume()
-            return step
-
-    return asyncio.run(main())
+    return asyncio.run(box.arun(source, **options))
 
 
 def handled(box: Sandbox, source: str, **options: Any) -> Run:
     with CodeMode(box) as mode:
-        run = mode.reply("lua_repl", {"source_code": source}, **options).run
-        assert run is not None
-        return run
+        return run_of(mode.reply("lua_repl", {"source_code": source}, **options))
 
 
 def handled_awaited(box: Sandbox, source: str, **options: Any) -> Run:
     with CodeMode(box) as mode:
-        run = awaited(mode.areply("lua_repl", {"source_code": source}, **options)).run
-        assert isinstance(run, Run)
-        return run
+        return run_of(asyncio.run(mode.areply("lua_repl", {"source_code": source}, **options)))
 
 
-WAYS = [one_off, one_off_awaited, in_repl, in_repl_awaited, stepped, stepped_awaited, handled, handled_awaited]
+def run_of(reply: Any) -> Run:
+    assert isinstance(reply.run, Run)
+    return reply.run
+
+
+def in_repl(drive: Callable[..., Run]) -> Callable[..., Run]:
+    def run(box: Sandbox, source: str, **options: Any) -> Run:
+        with box.repl() as repl:
+            return drive(repl, source, **options)
+
+    return run
+
+
+WAYS = [one_off, one_off_awaited, *map(in_repl, DRIVES), handled, handled_awaited]
 
 
 # Limits
@@ -122,8 +91,7 @@ WAYS = [one_off, one_off_awaited, in_repl, in_repl_awaited, stepped, stepped_awa
 def test_limits_of_one_run_change_what_is_given(way: Callable[..., Run], options: dict[str, Any]) -> None:
     with Sandbox([add], limits=Limits(timeout=20, max_tool_calls=3)) as box:
         run = way(box, FIVE_CALLS, **options)
-        assert run.error is not None
-        assert run.error.limit == "calls"
+        assert error_of(run).limit == "calls"
         assert run.limits == Limits(timeout=21, max_tool_calls=3)
         assert way(box, "return 1").limits == box.limits
 
@@ -170,6 +138,25 @@ def nothing(*_: object) -> None: ...
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"limits": {"timeout": 5}}, "limits must be a Limits value"),
+        ({"language": "ruby"}, "unknown language 'ruby'; known languages: lua"),
+        ({"isolation": "docker"}, 'isolation must be "process" or "inline", not \'docker\''),
+        ({"lua_features": "coroutines"}, "lua_features must be a set of"),
+        ({"lua_features": {"debug"}}, "lua_features must be a set of"),
+        ({"min_workers": -1}, "min_workers must be a whole number of at least 0, not -1"),
+        ({"max_workers": 0}, "max_workers must be a whole number of at least 1, not 0"),
+        ({"max_workers": True}, "max_workers must be a whole number of at least 1, not True"),
+        ({"min_workers": 3, "max_workers": 2}, "min_workers (3) must not be more than max_workers (2)"),
+        ({"globals": {"a b": 1}}, "'a b' is not a name that a script can write"),
+        ({"approval_seconds": 0}, "approval_seconds must be a positive number, not 0"),
+        ({"failures": "throw"}, "failures must be 'return' or 'raise', not 'throw'"),
+        ({"sleep_after": 1}, "sleep_after needs a journal"),
+        ({"require": ["secomp"]}, "unknown layer 'secomp'; did you mean 'seccomp'?"),
+        ({"require": "seccomp"}, "require must be a list of layers, such as ['seccomp'], not a string"),
+        (
+            {"require": ["seccomp"], "isolation": "inline"},
+            'isolation="inline" has no jail: no layer can be required of',
+        ),
         ({"approve": 5}, "approve must be a function, not 5"),
         ({"on_call": "x"}, "on_call must be a function, not 'x'"),
         ({"on_output": []}, "on_output must be a function, not []"),
@@ -238,10 +225,9 @@ def test_context_and_labels_of_a_repl() -> None:
 def test_context_and_labels_of_a_conversation() -> None:
     with Sandbox([user], context={"db": 1}) as box, CodeMode(box, keep_visible=["user"]) as mode:
         talk = mode.conversation("c1", context={"user": "ann"}, labels={"user": "ann"})
-        code = talk.reply("lua_repl", {"source_code": USER}).run
-        other = mode.reply("lua_repl", {"source_code": USER}, conversation="c2").run
-        direct = talk.reply("user", {}, context={"team": 1}, labels={"team": "x"}).run
-        assert code is not None and other is not None and direct is not None
+        code = run_of(talk.reply("lua_repl", {"source_code": USER}))
+        other = run_of(mode.reply("lua_repl", {"source_code": USER}, conversation="c2"))
+        direct = run_of(talk.reply("user", {}, context={"team": 1}, labels={"team": "x"}))
         assert (code.unwrap(), code.labels) == ({"db": 1, "user": "ann"}, {"conversation": "c1", "user": "ann"})
         assert (other.unwrap(), other.labels) == ({"db": 1}, {"conversation": "c2"})
         assert (direct.unwrap(), direct.labels) == (
@@ -250,7 +236,7 @@ def test_context_and_labels_of_a_conversation() -> None:
         )
         assert talk.handle("lua_repl", {"source_code": "n = 1 return tools.user().user"}) == "ann"
         again = {"source_code": "return n, tools.user().user"}
-        assert awaited(talk.ahandle("lua_repl", again, context={"user": "bob"})) == '2 values:\n1: 1\n2: "bob"'
+        assert asyncio.run(talk.ahandle("lua_repl", again, context={"user": "bob"})) == '2 values:\n1: 1\n2: "bob"'
         assert (mode.conversations, talk.end(), mode.conversations) == (("c2", "c1"), True, ("c2",))
 
 
@@ -265,9 +251,9 @@ def test_a_conversation_whose_name_cannot_be_a_label(name: str) -> None:
 def test_labels_beside_that_of_the_conversation() -> None:
     most = {f"k{n}": "" for n in range(16)}
     with Sandbox() as box, CodeMode(box) as mode:
-        run = mode.reply("lua_repl", {"source_code": "return 1"}, conversation="c", labels=most).run
-        own = mode.reply("lua_repl", {"source_code": "return 1"}, conversation="c", labels={"conversation": "T-1"}).run
-        assert run is not None and own is not None
+        script = {"source_code": "return 1"}
+        run = run_of(mode.reply("lua_repl", script, conversation="c", labels=most))
+        own = run_of(mode.reply("lua_repl", script, conversation="c", labels={"conversation": "T-1"}))
         assert (run.labels, own.labels) == ({"conversation": "c", **most}, {"conversation": "T-1"})
 
 
@@ -313,14 +299,14 @@ def test_callbacks_of_a_direct_call() -> None:
     with Sandbox([add]) as box, CodeMode(box, keep_visible=["add"]) as mode:
         on_call = lambda entry: calls.append((entry.tool, entry.status))  # noqa: E731
         assert mode.handle("add", {"a": 1}, on_call=on_call) == "2"
-        assert awaited(mode.ahandle("add", {"a": 1}, on_call=on_call)) == "2"
+        assert asyncio.run(mode.ahandle("add", {"a": 1}, on_call=on_call)) == "2"
     assert calls == 2 * [("add", "in_flight"), ("add", "ok")]
 
 
 # `show` is not a call of a tool
 
 
-@pytest.mark.parametrize("way", [one_off, one_off_awaited, stepped])
+@pytest.mark.parametrize("way", [one_off, one_off_awaited, in_repl(stepped)])
 @pytest.mark.parametrize("isolation", ["process", "inline"])
 def test_show_is_not_a_call(way: Callable[..., Run], isolation: Any) -> None:
     seen: list[Any] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from moonbox import Answer, Limits, Pause, Run, Sandbox, tool
 from moonbox.errors import ClosedError, UsageError
+from tests.runs import ISOLATIONS, asynchronous, error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def fail() -> None:
     raise ValueError("no")
 
 
-@pytest.fixture(params=["process", "inline"])
+@pytest.fixture(params=ISOLATIONS)
 def repl(request: Any) -> Iterator[Repl]:
     with Sandbox([add, fail], isolation=request.param, limits=Limits(timeout=20)) as box, box.repl() as repl:
         yield repl
@@ -126,8 +126,7 @@ def test_cancel(repl: Repl) -> None:
     assert repl.run("x = 1").ok
     pause = paused(repl.start("x = 2 tools.add(1) x = 3"))
     run = pause.cancel()
-    assert run.error is not None
-    assert run.error.kind == "cancelled"
+    assert error_of(run).kind == "cancelled"
     assert [call.status for call in run.calls] == ["cancelled"]
     assert not run.state_lost
     assert repl.run("return x").value == 2
@@ -141,21 +140,21 @@ def test_the_clock_stands_still(repl: Repl, clock: Clock) -> None:
     assert run.usage.wall < 500
 
 
-def test_the_deadline_between_pauses(repl: Repl) -> None:
-    pause = paused(repl.start("tools.add(1) while true do end", limits=Limits(timeout=1.0)))
-    run = finished(pause.resume([1]))
-    assert run.error is not None
-    assert run.error.limit == "time"
+@pytest.mark.parametrize(
+    ("source", "limits", "kind", "limit"),
+    [
+        ("print('a') tools.add(1) print('b') while true do end", Limits(timeout=1.0), "limit", "time"),
+        ("print('a') tools.add(1) print('b') tools.add(2) tools.add(3)", Limits(max_tool_calls=2), "limit", "calls"),
+        ("print('a') tools.add(1) print('b') error('c')", Limits(), "runtime", None),
+    ],
+    ids=["time", "calls", "error"],
+)
+def test_how_runs_end_after_a_pause(repl: Repl, source: str, limits: Limits, kind: str, limit: str | None) -> None:
+    result: Run | Pause = repl.start(source, limits=limits)
+    while isinstance(result, Pause):
+        result = result.resume([1])
+    assert (error_of(result).kind, error_of(result).limit, result.output) == (kind, limit, "a\nb\n")
     assert repl.run("return 1").value == 1
-
-
-def test_the_budget(repl: Repl) -> None:
-    result: Run | Pause = repl.start("for i = 1, 5 do tools.add(i) end", limits=Limits(max_tool_calls=2))
-    for _ in range(2):
-        result = paused(result).resume([0])
-    run = finished(result)
-    assert run.error is not None
-    assert run.error.limit == "calls"
 
 
 def test_other_runs_are_refused_while_one_waits(repl: Repl) -> None:
@@ -167,20 +166,11 @@ def test_other_runs_are_refused_while_one_waits(repl: Repl) -> None:
     assert repl.run("return 1").value == 1
 
 
-def test_printed_output_and_errors(repl: Repl) -> None:
-    pause = paused(repl.start("print('a') tools.add(1) print('b') error('c')"))
-    run = finished(pause.resume([1]))
-    assert run.output == "a\nb\n"
-    assert run.error is not None
-    assert run.error.kind == "runtime"
-
-
 def test_closed_while_paused(repl: Repl) -> None:
     pause = paused(repl.start("return tools.add(1)"))
     repl.close()
     run = finished(pause.resume([1]))
-    assert run.error is not None
-    assert run.error.kind == "cancelled"
+    assert error_of(run).kind == "cancelled"
     with pytest.raises(ClosedError):
         repl.run("return 1")
 
@@ -191,13 +181,11 @@ def test_pauses_hold_no_thread(repl: Repl) -> None:
     pause.cancel()
 
 
-def test_awaited(repl: Repl) -> None:
-    async def main() -> None:
-        pause = paused(await repl.astart("return tools.add(1), tools.add(2)"))
-        pause = paused(await pause.aresume([10]))
-        assert finished(await pause.aresume()).values == (10, 3)
-
-    asyncio.run(main())
+@asynchronous
+async def test_awaited(repl: Repl) -> None:
+    pause = paused(await repl.astart("return tools.add(1), tools.add(2)"))
+    pause = paused(await pause.aresume([10]))
+    assert finished(await pause.aresume()).values == (10, 3)
 
 
 def test_many_repls_wait_at_once() -> None:
@@ -206,21 +194,3 @@ def test_many_repls_wait_at_once() -> None:
         for n, repl, pause in reversed(waiting):
             assert finished(pause.resume([n * 2])).value == n * 2
             repl.close()
-
-
-def test_the_timeout_of_a_tool_holds_as_in_run() -> None:
-    released = threading.Event()
-
-    @tool(timeout=0.05)
-    def slow() -> None:
-        """Answer when it is released."""
-        released.wait(60)
-
-    with Sandbox([slow], limits=Limits(timeout=30)) as box, box.repl() as repl:
-        pause = repl.start("return tools.slow()")
-        assert isinstance(pause, Pause)
-        run = pause.resume()
-        assert isinstance(run, Run)
-        assert run.error is not None
-        assert (run.error.code, run.error.tool) == ("timeout", "slow")
-        released.set()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from queue import Empty, SimpleQueue
+from _queue import Empty, SimpleQueue  # without the queues of `queue`, which take longer to load
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
