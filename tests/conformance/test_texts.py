@@ -76,7 +76,7 @@ TOOLS = [
         returns={"type": "array", "items": fields(("amount",), amount={"type": "number"}, tags=TEXTS)},
         hints={"read_only": True},
     ),
-    made("odd-name", fields(**{"a b": TEXT, "end": {"type": "boolean"}}), description="Ünïcode — “quotes” 😀."),
+    made("odd-name", fields((), **{"a b": TEXT, "end": {"type": "boolean"}}), description="Ünïcode — “quotes” 😀."),
     made("delete_all", fields(), description="Delete everything!", hints={"destructive": True}),
     made("ask_first", fields(why=TEXT), description="Needs a person", policy="approve", timeout=5),
     made("direct_only", fields(), policy="direct"),
@@ -343,7 +343,13 @@ PET = {
     ]
 }
 ADOPT = made("adopt", fields(("pet",), pet=PET))
-PETS = ({"kind": "cat", "lives": 9}, {"kind": "cat", "livs": 9}, {"kind": "cow"}, {"kind": "dgo"}, {})
+PETS: tuple[dict[str, Any], ...] = (
+    {"kind": "cat", "lives": 9},
+    {"kind": "cat", "livs": 9},
+    {"kind": "cow"},
+    {"kind": "dgo"},
+    {},
+)
 ARGUMENTS: list[tuple[int, Any]] = [
     (0, [{"employee_id": "x"}]),
     (0, [{}]),

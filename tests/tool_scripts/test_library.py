@@ -110,29 +110,35 @@ def test_scripts_are_tools_for_other_scripts(tmp_path: Path) -> None:
         assert "warm" in error.message
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x =", "cannot be loaded: syntax"),
-        ("while true do end", "cannot be loaded: limit"),
-        ("error('no')", "cannot be loaded: runtime"),
-        ("return 1", "the global table `tool` is missing"),
-        ("tool = {}", "tool.execute is not a function"),
-        ("tool = {parameters = 1} function tool.execute() end", "tool.parameters must be a list, not 1"),
-        ("tool = {parameters = {{name = 'a', type = 'strin'}}} function tool.execute() end", 'not "strin"'),
-        ("tool = {parameters = {{type = 'string'}}} function tool.execute() end", "tool.parameters[1]: name is missing"),
-        ("tool = {parameters = {{name = 'a'}, {name = 'a'}}} function tool.execute() end", "duplicate parameter 'a'"),
-        (
-            "tool = {parameters = {{name = 'a', requird = true}}} function tool.execute() end",
-            "did you mean 'required'?",
-        ),
-        ("tool = {description = 1} function tool.execute() end", "tool.description must be a string, not integer"),
-        ("tool = {parameters = {1}} function tool.execute() end", "tool.parameters[1]: must be a table, not integer"),
-        ("tool = {uses = {1}} function tool.execute() end", "tool.uses must be a list of tool names, not [1]"),
-        ("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", "cannot be loaded: limit"),
-        ("http.get('http://example.com')", "cannot be loaded"),
-    ],
-)
+BROKEN_FILES = {
+    "x =": "cannot be loaded: syntax",
+    "while true do end": "cannot be loaded: limit",
+    "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end": "cannot be loaded: limit",
+    "error('no')": "cannot be loaded: runtime",
+    "http.get('http://example.com')": "cannot be loaded",
+    "return 1": "the global table `tool` is missing",
+    "tool = {}": "tool.execute is not a function",
+}
+BROKEN_TABLES = {
+    "parameters = 1": "tool.parameters must be a list, not 1",
+    "parameters = {1}": "tool.parameters[1]: must be a table, not integer",
+    "parameters = {{name = 'a', type = 'strin'}}": 'tool.parameters[1]: type must be one of "string", ',
+    "parameters = {{type = 'string'}}": "tool.parameters[1]: name is missing",
+    "parameters = {{name = ''}}": "tool.parameters[1]: name is missing",
+    "parameters = {{name = 'a', enum = 1}}": "tool.parameters[1]: enum must be an array, not integer",
+    "parameters = {{name = 'a', required = 1}}": "tool.parameters[1]: required must be a boolean, not integer",
+    "parameters = {{name = 'a'}, {name = 'a'}}": "tool.parameters[2]: duplicate parameter 'a'",
+    "parameters = {{name = 'a', requird = 1}}": "tool.parameters[1]: unknown key 'requird'; did you mean 'required'?",
+    "description = 1": "tool.description must be a string, not integer",
+    "uses = {1}": "tool.uses must be a list of tool names, not [1]",
+}
+BROKEN = {
+    **BROKEN_FILES,
+    **{f"tool = {{{text}}} function tool.execute() end": message for text, message in BROKEN_TABLES.items()},
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BROKEN.items(), ids=[*BROKEN_FILES, *BROKEN_TABLES])
 def test_a_broken_script_says_why_and_leaves_the_others_working(tmp_path: Path, text: str, message: str) -> None:
     with library(tmp_path, files={"bad.lua": text, "greet.lua": GREET}) as lib:
         problems = {script.settings.name: script.problem for script in lib.scripts}

@@ -119,8 +119,9 @@ def parameters_schema(given: Any) -> dict[str, Any]:
         except Wrong as wrong:
             raise ToolDefinitionError(f"tool.parameters[{index}]: {wrong.message.lstrip()}") from None
         name, schema = fields["name"], {word: fields[word] for word in _SCHEMA_WORDS if fields[word] is not None}
-        if name in properties:
-            raise ToolDefinitionError(f"tool.parameters[{index}]: duplicate parameter {name!r}")
+        if not name or name in properties:
+            problem = f"duplicate parameter {name!r}" if name else "name is missing"
+            raise ToolDefinitionError(f"tool.parameters[{index}]: {problem}")
         properties[name] = {"type": fields["type"], **schema}
         if fields["required"] and "default" not in schema:
             required.append(name)

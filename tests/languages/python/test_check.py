@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Limits, Sandbox, Tool, tool
+from moonbox import Limits, Sandbox, Tool, Toolbox, tool
+from moonbox.languages.python.stubs import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -183,3 +184,18 @@ def test_an_endless_script_is_only_checked_once(box: Sandbox) -> None:
     source = "while True:\n    try:\n        text(id=1)\n    except BaseException:\n        pass"
     run = box.run(source, limits=Limits(max_tool_calls=3, timeout=60))
     assert run.error is not None and run.error.limit == "calls" and len(run.calls) == 3
+
+
+@pytest.mark.parametrize(
+    "grows",
+    [
+        lambda again: {"anyOf": [again] * 300},
+        lambda again: {"type": "array", "items": {"oneOf": [again] * 300}},
+        lambda again: {**ROW, "properties": {f"k{number}": again for number in range(300)}},
+    ],
+    ids=["choices", "choices of items", "fields"],
+)
+def test_a_schema_of_a_server_that_grows_by_references_makes_a_small_stub(grows: Any) -> None:
+    returns = {"$ref": "#/$defs/again", "$defs": {"again": grows({"$ref": "#/$defs/again"})}}
+    [stub] = describe(Toolbox([made("hostile", returns, None)]))["stubs"].values()
+    assert len(stub) < 100_000

@@ -12,6 +12,7 @@ from typing import Any
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _HEAD = "from typing import Any, NotRequired, TypedDict\n\ndef __getattr__(name: str) -> Any: ..."  # it may have more
 _MOST_DEPTH = 6
+_MOST_SUBSCHEMAS = 1000  # of one tool; a server's schema may be built to grow without end
 
 
 def describe(toolbox: Any) -> dict[str, Any]:
@@ -34,39 +35,40 @@ class _Stubs:
         """Every argument is `Any`, because the host converts and checks them; the result is what it returns."""
         schema = tool.parameters or {}
         parts = [f"{name}: Any = ..." for name in schema.get("properties", {}) if _is_name(name)]
-        result = self._type(tool.returns, tool.returns or {}, tool.name, 0)
+        self._root, self._left = tool.returns, _MOST_SUBSCHEMAS
+        result = self._type(tool.returns, tool.name, 0)
         return f"def {tool.name}({', '.join([*parts, '**more: Any'])}) -> {result}: ..."
 
-    def _type(self, schema: Any, root: Any, name: str, depth: int) -> str:
+    def _type(self, schema: Any, name: str, depth: int) -> str:
         """The type of a schema; `name` is what a class of it would be called after."""
-        if not isinstance(schema, dict) or depth > _MOST_DEPTH:
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > _MOST_DEPTH or self._left < 0:
             return "Any"
         if "$ref" in schema:
             parts = str(schema["$ref"]).removeprefix("#/").split("/")
-            target: Any = root
+            target: Any = self._root
             for part in parts:
                 target = target.get(part) if isinstance(target, dict) else None
-            return self._type(target, root, parts[-1], depth + 1)
-        choices = schema.get("anyOf") or schema.get("oneOf")
+            return self._type(target, parts[-1], depth + 1)
+        choices, kind = schema.get("anyOf") or schema.get("oneOf"), schema.get("type")
+        if isinstance(kind, list) and not isinstance(choices, list):
+            choices = [{**schema, "type": each} for each in kind]
         if isinstance(choices, list):
-            return " | ".join(self._type(choice, root, name, depth + 1) for choice in choices) or "Any"
-        kind = schema.get("type")
-        if isinstance(kind, list):
-            return " | ".join(self._type({**schema, "type": each}, root, name, depth + 1) for each in kind) or "Any"
+            return " | ".join(dict.fromkeys(self._type(choice, name, depth + 1) for choice in choices)) or "Any"
         if kind == "array":
-            return f"list[{self._type(schema.get('items'), root, name, depth + 1)}]"
+            return f"list[{self._type(schema.get('items'), name, depth + 1)}]"
         if kind == "object":
-            return self._object(schema, root, name, depth)
+            return self._object(schema, name, depth)
         return _SCALARS.get(str(kind), "Any")
 
-    def _object(self, schema: dict[str, Any], root: Any, name: str, depth: int) -> str:
+    def _object(self, schema: dict[str, Any], name: str, depth: int) -> str:
         fields = schema.get("properties")
         if schema.get("additionalProperties") is not False or not fields or not all(map(_is_name, fields)):
             return "dict[str, Any]"  # a tool may return more than it declares
         required = schema.get("required", ())
         lines = []
         for field, part in fields.items():
-            kind = self._type(part, root, field, depth + 1)
+            kind = self._type(part, field, depth + 1)
             lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}")
         words = "".join(word.capitalize() for word in str(schema.get("title") or name).split("_"))
         title = f"{words if _is_name(words) else 'Row'}{len(self._types) or ''}"
