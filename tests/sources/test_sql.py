@@ -104,7 +104,7 @@ def test_a_change_needs_approval(url: str, box: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("bound", [{"max_rows": 1}, {"max_bytes": 10}], ids=["rows", "bytes"])
-def test_results_are_bounded(url: str, bound: dict[str, int]) -> None:
+def test_results_are_bounded(url: str, bound: dict[str, Any]) -> None:
     with Sandbox(Toolbox.from_sql(url, **bound)) as box:
         run = box.run("return tools.query('SELECT * FROM orders')")
     assert run.error is not None
