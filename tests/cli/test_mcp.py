@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.mcp import peers as reference_servers
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .conftest import Moonbox
 
 pytest.importorskip("mcp")
@@ -19,16 +21,10 @@ pytestmark = pytest.mark.timeout(600)  # the first of them may have to install t
 
 @pytest.fixture(scope="module")
 def peers() -> Any:
-    path = Path(__file__).parents[1] / "mcp" / "peers.py"
-    spec = importlib.util.spec_from_file_location("moonbox_mcp_peers", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if (reason := module.missing()) is not None:
+    if (reason := reference_servers.missing()) is not None:
         pytest.skip(reason)
-    module.install()
-    return module
+    reference_servers.install()
+    return reference_servers
 
 
 @pytest.fixture

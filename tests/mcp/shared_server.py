@@ -1,4 +1,7 @@
-"""A server that two clients share: it gives back what it is told, in every form that the protocol has."""
+"""A server that two clients share: it gives back what it is told, in every form that the protocol has.
+
+Its tool `once` asks for input, and `endless` asks again and again.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,22 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import ResourceUpdated
 
 BUS = InMemorySubscriptionBus()
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 async def list_tools(*_: Any) -> types.ListToolsResult:
     names = ("keep", "picture", "fail", "log", "touch", "crash")
-    return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=SCHEMA) for name in names])
+    tools = [types.Tool(name=name, input_schema=SCHEMA) for name in names]
+    tools += [types.Tool(name=name, input_schema=NOTHING) for name in ("once", "endless")]
+    return types.ListToolsResult(tools=tools)
 
 
-async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def call_tool(
+    context: Any, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
+    if params.name in ("once", "endless"):
+        return ask(params)
     text = str((params.arguments or {})["text"])
     content: types.ContentBlock = types.TextContent(text=json.dumps({text: {text: text}}))
     match params.name:
@@ -43,6 +53,16 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.
             sys.stderr.flush()
             os._exit(3)
     return types.CallToolResult(content=[content])
+
+
+def ask(params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
+    color = (params.input_responses or {}).get("color")
+    if params.name == "once" and isinstance(color, types.ElicitResult):
+        return types.CallToolResult(content=[types.TextContent(text=f"{color.action}, {params.request_state}")])
+    form = types.ElicitRequestFormParams(message="Which color?", requested_schema=NOTHING)
+    return types.InputRequiredResult(
+        input_requests={"color": types.ElicitRequest(params=form)}, request_state="the same state"
+    )
 
 
 async def list_prompts(*_: Any) -> types.ListPromptsResult:

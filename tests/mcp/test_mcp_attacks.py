@@ -204,7 +204,7 @@ class Person:
 
 
 def asking(person: Person, **more: Any) -> Upstreams:
-    command, *arguments = program(Path(__file__).with_name("asking.py"))
+    command, *arguments = program(Path(__file__).with_name("shared_server.py"))
     server = ServerSettings(name="asking", command=command, args=tuple(arguments), **more)
     caller: Any = lambda: person  # noqa: E731 - as far as a caller is looked at here
     return Upstreams([server]).start(ClientFeatures(elicitation=True, caller=caller))

@@ -251,41 +251,6 @@ def test_a_server_over_http_that_goes_away_is_found_again(web_server: tuple[str,
         assert upstreams.call("web.echo", {"message": "y"}) == "Echo: y"
 
 
-def test_a_script_goes_on_when_a_server_changes_its_tools_under_it(tmp_path: Path) -> None:
-    scripts = tmp_path / "scripts"
-    scripts.mkdir()
-    (scripts / "first.lua").write_text('tool = {description = "One."} function tool.execute() return "one" end')
-    (tmp_path / "inner.toml").write_text('[tools]\nfolders = ["scripts"]\n[codemode]\nmode = "never"\n')
-    command, *arguments = program("-m", "moonbox", "serve", "--trust", "--config", tmp_path / "inner.toml")
-    home = {"MOONBOX_HOME": str(tmp_path / "home")}
-    changing = ServerSettings(name="other", command=command, args=tuple(arguments), env=home)
-    with started(changing) as upstreams:
-
-        def change() -> None:
-            """Take one tool away and add another, and wait until that is known."""
-            (scripts / "first.lua").unlink()
-            (scripts / "second.lua").write_text(
-                'tool = {description = "Two."} function tool.execute() return "two" end'
-            )
-            toolbox = upstreams.toolbox
-            wait_until(lambda: "other.second" in toolbox and "other.first" not in toolbox)
-
-        assert upstreams.wait(100)
-        with Sandbox(tools=upstreams.toolbox, limits=Limits(timeout=100)) as box:
-            box.toolbox.add(change)
-            run = box.run("""
-                local before = tools.other.first()
-                tools.change()
-                local ok, problem = pcall(function() return tools.other.first() end)
-                return before, ok, tostring(problem)
-            """)
-            assert run.ok, run.error
-            before, ok, problem = run.values
-            assert (before, ok) == ("one", False)
-            assert "other.first" in problem
-            assert box.run("return tools.other.second()").value == "two"
-
-
 def test_a_process_is_ended_however_often_one_gives_up() -> None:
     pids: list[int | None] = []
     stubborn = shell("stubborn", "trap '' TERM; while :; do sleep 0.1; done")

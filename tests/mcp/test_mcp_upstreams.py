@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Sandbox, ToolError
+from moonbox import Limits, Sandbox, ToolError
 from moonbox.config.mcp import ServerSettings, ToolRule
 from moonbox.errors import UsageError
 from moonbox.mcp.upstreams.manager import Upstreams
@@ -73,10 +73,7 @@ def test_all_seven_are_ready_in_both_protocols(upstreams: Upstreams) -> None:
         "fetch": 1,
     }
     assert all(not status.problems for status in statuses.values())
-
-
-def test_tools_are_in_the_order_of_the_configuration(upstreams: Upstreams) -> None:
-    assert upstreams.toolbox.namespaces() == tuple(status.name for status in upstreams.statuses())
+    assert upstreams.toolbox.namespaces() == tuple(statuses), "in the order of the configuration"
 
 
 def test_scripts_call_them_by_server_and_name(upstreams: Upstreams) -> None:
@@ -237,8 +234,22 @@ def test_changes_of_a_servers_tools_are_followed(changing: tuple[ServerSettings,
         assert [tool.path for tool in started.toolbox] == ["other.lua_repl", "other.first"]
         (scripts / "later.lua").write_text(SCRIPT)
         wait_until(lambda: "- later()" in started.toolbox["other.lua_repl"].description)
-        (scripts / "first.lua").unlink()
-        wait_until(lambda: [tool.path for tool in started.toolbox] == ["other.lua_repl"])
+
+        def remove() -> None:
+            (scripts / "first.lua").unlink()
+            wait_until(lambda: "other.first" not in started.toolbox)
+
+        with Sandbox(tools=started.toolbox, limits=Limits(timeout=100)) as box:
+            box.toolbox.add(remove)
+            run = box.run("""
+                local before = tools.other.first()
+                tools.remove()
+                local ok, problem = pcall(function() return tools.other.first() end)
+                return before, ok, tostring(problem)
+            """)
+        assert run.ok, run.error
+        assert run.values[:2] == ("hello", False), "a script goes on when tools change under it"
+        assert "other.first" in run.values[2]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ import moonbox
 
 _ELSEWHERE = ("moonbox.adapters.", "moonbox.console.", "moonbox.worker.", "moonbox.__main__")
 """Few programs need them, or they belong to processes of their own."""
-_SCRIPTS = ("asking", "conformance_client", "everything_server", "login_server", "revision_server")
+_SCRIPTS = ("conformance_client", "everything_server", "login_server", "revision_server", "shared_server")
 _LATE = (
     *("typer.rich_utils", "typer._adapters", "rich.markdown", "rich.table", "pygments.lexers"),
     *("anyio._backends._asyncio", "httpcore2", "truststore", "jsonschema_rs", "importlib.resources.readers"),

@@ -19,19 +19,35 @@ if TYPE_CHECKING:
     from tests.loopback_servers import Request, Server
 
 SECRET = "s3cret:of-the-test"
+OK = {"200": {"description": "ok"}}
 
 
 def operation(**more: Any) -> dict[str, Any]:
-    return {"responses": {"200": {"description": "ok"}}, **more}
+    return {"responses": OK, **more}
 
 
 def spec(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "paths": paths, **more}
 
 
-def call(tools: Toolbox, source: str, **limits: Any) -> Any:
+def one_tool(
+    server: Server, method: str = "get", path: str = "/a", *, operation: Any = None, **options: Any
+) -> Toolbox:
+    """A tool `a` of that server, which scripts may call."""
+    data = spec({path: {method: {"operationId": "a", "responses": OK, **(operation or {})}}})
+    return Toolbox.from_openapi(data, base_url=server.url, policy={"*": "auto"}, **options)
+
+
+def call(tools: Toolbox, source: str = "return tools.a()", **limits: Any) -> Any:
     with Sandbox(tools, limits=Limits(timeout=30, max_tool_calls=50).replace(**limits)) as box:
         return box.run(source)
+
+
+def code_of(tools: Toolbox, source: str = "return tools.a()") -> str:
+    """The code of the error with which the script fails."""
+    error = call(tools, source).error
+    assert error is not None
+    return str(error.code)
 
 
 @pytest.fixture
@@ -55,36 +71,29 @@ def echo(serve: Callable[..., Server]) -> Server:
     ],
 )
 def test_parameters_are_written_in_their_styles(echo: Server, parameter: Any, value: str, written: str) -> None:
-    data = spec({"/a": {"get": operation(operationId="a", parameters=[{"name": "v", **parameter}])}})
-    run = call(Toolbox.from_openapi(data, base_url=echo.url), f"return tools.a{{v = {value}}}.path")
-    assert run.error is None
-    assert run.value == written
+    tools = one_tool(echo, operation={"parameters": [{"name": "v", **parameter}]})
+    assert call(tools, f"return tools.a{{v = {value}}}.path").unwrap() == written
 
 
 @pytest.mark.parametrize("value", ["..", ".", ""])
 def test_a_parameter_cannot_leave_its_path(echo: Server, value: str) -> None:
     parameters = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
-    data = spec({"/x/{id}/a": {"get": operation(operationId="a", parameters=parameters)}})
-    run = call(Toolbox.from_openapi(data, base_url=echo.url), f"return tools.a{{id = '{value}'}}")
-    assert run.error is not None
-    assert (run.error.code, echo.requests) == ("invalid", [])
-    call(Toolbox.from_openapi(data, base_url=echo.url), "return tools.a{id = '../a?x=1#'}")
+    tools = one_tool(echo, path="/x/{id}/a", operation={"parameters": parameters})
+    assert (code_of(tools, f"return tools.a{{id = '{value}'}}"), echo.requests) == ("invalid", [])
+    call(tools, "return tools.a{id = '../a?x=1#'}")
     assert echo.requests[0].path == "/x/..%2Fa%3Fx%3D1%23/a"
 
 
 def test_a_header_cannot_bring_another(echo: Server) -> None:
-    data = spec({"/a": {"get": operation(operationId="a", parameters=[{"name": "X-V", "in": "header"}])}})
-    run = call(Toolbox.from_openapi(data, base_url=echo.url), 'return tools.a{["X-V"] = "1\\r\\nHost: other"}')
-    assert run.error is not None
-    assert (run.error.code, echo.requests) == ("invalid", [])
+    tools = one_tool(echo, operation={"parameters": [{"name": "X-V", "in": "header"}]})
+    assert (code_of(tools, 'return tools.a{["X-V"] = "1\\r\\nHost: other"}'), echo.requests) == ("invalid", [])
 
 
 def test_a_cookie_or_a_part_cannot_bring_another(echo: Server) -> None:
     cookie = {"name": "v", "in": "cookie"}
     body = {"multipart/form-data": {"schema": {"properties": {'x"\r\ny': {"type": "string"}}}}}
-    data = spec({"/a": {"post": operation(operationId="a", parameters=[cookie], requestBody={"content": body})}})
     auth = {"api_key": SECRET, "api_key_in": "cookie:k"}
-    tools = Toolbox.from_openapi(data, base_url=echo.url, auth=auth, policy={"*": "auto"})
+    tools = one_tool(echo, "post", operation={"parameters": [cookie], "requestBody": {"content": body}}, auth=auth)
     call(tools, """return tools.a{v = '1; k=2\\r\\nX: y', ['x"\\r\\ny'] = '--'}""")
     sent = echo.requests[0]
     assert sent.headers["cookie"] == f"k={SECRET}; v=1%3B%20k%3D2%0D%0AX%3A%20y"
@@ -170,15 +179,18 @@ def test_a_bomb_of_aliases(tmp_path: Path) -> None:
         Toolbox.from_openapi(tmp_path / "spec.yaml", base_url="https://example.com")
 
 
-def test_wrong_options_are_refused() -> None:
-    with pytest.raises(UsageError, match="auth and headers require base_url"):
-        Toolbox.from_openapi(spec({}), auth={"bearer": "x"})
-    with pytest.raises(UsageError, match="base_url must begin with https"):
-        Toolbox.from_openapi(spec({}), base_url="http://example.com", auth={"bearer": "x"})
-    with pytest.raises(UsageError, match="exactly one of"):
-        Toolbox.from_openapi(spec({}), base_url="https://example.com", auth={"bearer": "x", "api_key": "y"})
-    with pytest.raises(UsageError, match="unknown setting 'inclde'"):
-        Toolbox.from_openapi(spec({}), inclde=["x"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"auth": {"bearer": "x"}}, "auth and headers require base_url"),
+        ({"base_url": "http://example.com", "auth": {"bearer": "x"}}, "base_url must begin with https"),
+        ({"base_url": "https://example.com", "auth": {"bearer": "x", "api_key": "y"}}, "exactly one of"),
+        ({"inclde": ["x"]}, "unknown setting 'inclde'"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Toolbox.from_openapi(spec({}), **options)
 
 
 # Where requests go, and what they carry
@@ -194,8 +206,7 @@ def test_wrong_options_are_refused() -> None:
     ],
 )
 def test_credentials_are_sent_and_never_seen(echo: Server, auth: dict[str, str], header: tuple[str, str]) -> None:
-    data = spec({"/a": {"get": operation(operationId="a")}})
-    run = call(Toolbox.from_openapi(data, base_url=echo.url, auth=auth), "return tools.a()")
+    run = call(one_tool(echo, auth=auth))
     sent = {**echo.requests[0].headers, "path": unquote(echo.requests[0].path)}
     assert sent[header[0]] == header[1]
     assert SECRET not in json.dumps(run.to_dict())
@@ -213,18 +224,14 @@ def test_nothing_is_sent_to_another_host(echo: Server, serve: Callable[..., Serv
         servers=[{"url": other.url}],
     )
     tools = Toolbox.from_openapi(data, base_url=first.url, auth={"bearer": SECRET}, policy={"*": "auto"})
-    run = call(tools, "return tools.a()")
-    assert run.error is not None
-    assert (run.error.code, other.requests) == ("denied", [])
+    assert (code_of(tools), other.requests) == ("denied", [])
     assert call(tools, "return tools.b()").value == "never"
     assert echo.requests == []
 
 
 def test_servers_of_a_specification_are_not_in_this_network(echo: Server) -> None:
     data = spec({"/a": {"get": operation(operationId="a")}}, servers=[{"url": echo.url}])
-    run = call(Toolbox.from_openapi(data), "return tools.a()")
-    assert run.error is not None
-    assert (run.error.code, echo.requests) == ("denied", [])
+    assert (code_of(Toolbox.from_openapi(data)), echo.requests) == ("denied", [])
 
 
 def test_client_credentials_are_cached_and_renewed(serve: Callable[..., Server]) -> None:
@@ -245,42 +252,30 @@ def test_client_credentials_are_cached_and_renewed(serve: Callable[..., Server])
 
     server = serve({"/token": token, "/a": data})
     auth = {"client_id": "me", "client_secret": SECRET, "token_url": f"{server.url}/token", "scopes": ["read", "write"]}
-    tools = Toolbox.from_openapi(spec({"/a": {"get": operation(operationId="a")}}), base_url=server.url, auth=auth)
-    run = call(tools, "return {tools.a(), tools.a(), tools.a(), tools.a()}")
+    run = call(one_tool(server, auth=auth), "return {tools.a(), tools.a(), tools.a(), tools.a()}")
     assert run.value == [1, 1, 1, 2]
     assert len(tokens) == 2
 
 
 @pytest.mark.parametrize(
-    ("status", "after", "code", "tries"),
-    [(429, "3600", "rate_limited", 1), (503, "3600", "unavailable", 1), (503, None, "unavailable", 1)],
+    ("status", "after", "code"),
+    [(429, "3600", "rate_limited"), (503, "3600", "unavailable"), (503, None, "unavailable")],
 )
-def test_waits_are_bounded_by_the_run(
-    serve: Callable[..., Server], status: int, after: str | None, code: str, tries: int
-) -> None:
-    headers = {"retry-after": after} if after else {}
-    server = serve({"/a": lambda _: Answer(status, b"busy", headers)})
-    tools = Toolbox.from_openapi(
-        spec({"/a": {"get": operation(operationId="a")}}), base_url=server.url, max_wait=100_000
-    )
-    run = call(tools, "local ok, e = pcall(tools.a) return e.code, e.retryable, e.data.retry_after", timeout=20)
+def test_waits_are_bounded_by_the_run(serve: Callable[..., Server], status: int, after: str | None, code: str) -> None:
+    server = serve({"/a": lambda _: Answer(status, b"busy", {"retry-after": after} if after else {})})
+    script = "local ok, e = pcall(tools.a) return e.code, e.retryable, e.data.retry_after"
+    run = call(one_tool(server, max_wait=100_000), script, timeout=20)
     assert run.values == (code, True, 3600 if after else None)
-    assert len(server.requests) == tries
+    assert len(server.requests) == 1
 
 
 def test_a_service_that_is_busy_for_a_moment(serve: Callable[..., Server]) -> None:
     answers = [Answer.json(1), Answer(429), Answer(429)]
     server: Server = serve({"/a": lambda _: answers.pop()})
-    tools = Toolbox.from_openapi(
-        spec({"/a": {"post": operation(operationId="a")}}), base_url=server.url, policy={"*": "auto"}
-    )
-    assert call(tools, "return tools.a()").value == 1
+    assert call(one_tool(server, "post")).value == 1
     assert len(server.requests) == 3
 
 
 def test_a_response_that_is_too_large(serve: Callable[..., Server]) -> None:
     server = serve({"/a": lambda _: Answer(200, b"x" * 2000)})
-    tools = Toolbox.from_openapi(spec({"/a": {"get": operation(operationId="a")}}), base_url=server.url, max_bytes=1000)
-    run = call(tools, "return tools.a()")
-    assert run.error is not None
-    assert run.error.code == "result_too_large"
+    assert code_of(one_tool(server, max_bytes=1000)) == "result_too_large"

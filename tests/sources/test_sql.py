@@ -103,15 +103,12 @@ def test_a_change_needs_approval(url: str, box: Sandbox) -> None:
     assert run.error.kind == "denied"
 
 
-def test_results_are_bounded(url: str) -> None:
-    with Sandbox(Toolbox.from_sql(url, max_rows=1)) as box:
+@pytest.mark.parametrize("bound", [{"max_rows": 1}, {"max_bytes": 10}], ids=["rows", "bytes"])
+def test_results_are_bounded(url: str, bound: dict[str, Any]) -> None:
+    with Sandbox(Toolbox.from_sql(url, **bound)) as box:
         run = box.run("return tools.query('SELECT * FROM orders')")
-        assert run.error is not None
-        assert run.error.code == "result_too_large"
-    with Sandbox(Toolbox.from_sql(url, max_bytes=10)) as box:
-        run = box.run("return tools.query('SELECT * FROM orders')")
-        assert run.error is not None
-        assert run.error.code == "result_too_large"
+    assert run.error is not None
+    assert run.error.code == "result_too_large"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -135,10 +135,10 @@ class Client:
         NetError, or what the policy raises.
         """
         self._policy.check_target(request.target, None)
-        pool, deadlines = self._pool()
+        _, deadlines = self._pool()
         with deadlines.until(time.monotonic() + timeout):
             for _ in range(redirects + 1):
-                answer = self._exchange(request, pool, deadlines, timeout, max_bytes, bool(redirects))
+                answer = self._exchange(request, timeout, max_bytes, follows=bool(redirects))
                 if isinstance(answer, Response):
                     return answer
                 request = answer
@@ -179,21 +179,13 @@ class Client:
             self._policy.check_address(host, address, port)
         return [str(address) for address in addresses]
 
-    def _exchange(
-        self,
-        request: Request,
-        pool: httpcore.ConnectionPool,
-        deadlines: Deadlines,
-        timeout: float,
-        max_bytes: int,
-        follows: bool,
-    ) -> Response | Request:
+    def _exchange(self, request: Request, timeout: float, max_bytes: int, *, follows: bool) -> Response | Request:
         """The answer, or the request to make next."""
         import ssl
 
         import httpcore
 
-        target = request.target
+        target, (pool, deadlines) = request.target, self._pool()
         try:
             answer = pool.handle_request(
                 httpcore.Request(

@@ -126,45 +126,28 @@ class ServerCatalog:
         if changed:
             self._offers_changed()
 
-    # While a connection lasts
+    async def follow(self, connection: Connection) -> None:
+        """List prompts and resources now, and everything again after changes, while the connection lasts.
 
-    async def follow_tools(self, connection: Connection) -> None:
-        """List the tools again when they changed."""
-
-        async def list_tools() -> None:
-            async with asyncio.timeout(self._settings.start_timeout):
-                listed = await connection.tools()
-            await self.take(listed)
-
-        await connection.tools_changed.wait()
-        await asyncio.sleep(RelistDelay.first)  # several changes at once need one listing
-        await self._follow("its tools", connection.tools_changed, list_tools)
-
-    async def follow_offers(self, connection: Connection) -> None:
-        """List prompts and resources now, and again when they changed."""
-
-        async def list_offers() -> None:
-            try:
-                async with asyncio.timeout(self._settings.start_timeout):
-                    offers = await connection.offers()
-            finally:
-                self.offers_known.set()
-            capabilities = connection.session.server_capabilities
-            self.has_resources = capabilities is not None and capabilities.resources is not None
-            self._take_offers(offers)
-            await self._save()
-
-        await self._follow("what it offers", connection.offers_changed, list_offers)
-
-    async def _follow(self, what: str, changed: asyncio.Event, work: Callable[[], Awaitable[None]]) -> None:
-        """List now, and again after changes; less and less often if the server never stops to say that there are."""
-        delay = RelistDelay()
+        Less and less often if the server never stops to say that something has changed.
+        """
+        delay, again = RelistDelay(), connection.changed.is_set()
         while True:
-            changed.clear()
+            connection.changed.clear()
             delay.listed()
             try:
-                await work()
+                async with asyncio.timeout(self._settings.start_timeout):
+                    if again and (listed := await connection.tools()) != self._listed:
+                        self._publish(listed)
+                    offers = await connection.offers()
+                capabilities = connection.session.server_capabilities
+                self.has_resources = capabilities is not None and capabilities.resources is not None
+                self._take_offers(offers)
+                await self._save()
             except Exception as problem:  # noqa: BLE001 - the old list stays; a lost connection is noticed elsewhere
-                log.warning("the MCP server '%s' failed to list %s: %s", self._settings.name, what, describe(problem))
-            await changed.wait()
+                reason = describe(problem)
+                log.warning("the MCP server '%s' failed to list what it offers: %s", self._settings.name, reason)
+                self.offers_known.set()
+            await connection.changed.wait()
             await asyncio.sleep(delay.next())
+            again = True

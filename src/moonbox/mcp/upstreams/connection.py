@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -54,10 +55,8 @@ class Connection:
 
     def __init__(self, transport: Transport, dispatcher: JSONRPCDispatcher[Any]) -> None:
         self.transport = transport
-        self.tools_changed = asyncio.Event()
-        """Set when the server says that its tools have changed."""
-        self.offers_changed = asyncio.Event()
-        """Set when the server says that its prompts or resources have changed."""
+        self.changed = asyncio.Event()
+        """Set when the server says that its tools, prompts or resources have changed."""
         self.resource_updated: Callable[[str], None] = lambda _: None
         """Called with the address of a resource that has changed."""
         self.session: ClientSession
@@ -78,31 +77,32 @@ class Connection:
 
     async def on_message(self, message: Any) -> None:
         match message:
-            case types.ToolListChangedNotification():
-                self.tools_changed.set()
-            case types.PromptListChangedNotification() | types.ResourceListChangedNotification():
-                self.offers_changed.set()
+            case (
+                types.ToolListChangedNotification()
+                | types.PromptListChangedNotification()
+                | types.ResourceListChangedNotification()
+            ):
+                self.changed.set()
             case types.ResourceUpdatedNotification():
                 self.resource_updated(str(message.params.uri))
 
     @contextlib.asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
         """While it lasts, a stream of change notifications is kept open, which the current protocol requires."""
+        self._listen_anew()
         try:
-            await self._listen_anew()
             yield
         finally:
-            await self._stop_listening()
+            last, self._listening = self._listening, None
+            assert last is not None
+            last.cancel()
+            await asyncio.gather(last, return_exceptions=True)
 
-    async def _listen_anew(self) -> None:
-        await self._stop_listening()
-        # In an empty context: the stream outlives the request that subscribes to something.
-        self._listening = asyncio.get_running_loop().create_task(self._listen(), context=contextvars.Context())
-
-    async def _stop_listening(self) -> None:
+    def _listen_anew(self) -> None:
         if self._listening is not None:
             self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
+        # In an empty context: the stream outlives the request that subscribes to something.
+        self._listening = asyncio.get_running_loop().create_task(self._listen(), context=contextvars.Context())
 
     async def _listen(self) -> None:
         if self.protocol not in MODERN_PROTOCOL_VERSIONS:
@@ -119,16 +119,11 @@ class Connection:
                     resource_subscriptions=sorted(self._subscribed),
                 ) as events:
                     if self._listed:
-                        self._list_again()
+                        self.changed.set()  # changes may have been missed, while no stream was open
                     async for _ in events:
                         pass  # the session hands each event to `on_message` too
-            self._list_again()
+            self.changed.set()
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
-
-    def _list_again(self) -> None:
-        """Changes may have been missed, while no stream was open."""
-        self.tools_changed.set()
-        self.offers_changed.set()
 
     async def end_unless_healthy(self, seconds: float) -> None:
         """After a call without an answer: end the connection if the server answers nothing else either."""
@@ -158,19 +153,15 @@ class Connection:
         params = types.CallToolRequestParams(name=tool.name, arguments=arguments, _meta=meta)
         if tool.execution is not None and tool.execution.task_support == "required":
             return await self._call_as_task(params)
+        # Not `session.call_tool`, which validates results in Python on this loop, which all servers share.
+        send = functools.partial(self._answered, types.CallToolRequest, params, _RESULT, params.name, on_progress)
         try:
-            return await self._send_call(params, on_progress)
+            return await send()
         except MCPError as problem:
             if problem.code != types.HEADER_MISMATCH:
                 raise
             await self.tools()  # the session derives headers from the listed schemas, which have changed
-            return await self._send_call(params, on_progress)
-
-    async def _send_call(
-        self, params: types.CallToolRequestParams, on_progress: ProgressFnT | None
-    ) -> types.CallToolResult:
-        # Not `session.call_tool`, which validates results in Python on this loop, which all servers share.
-        return await self._answered(types.CallToolRequest, params, _RESULT, params.name, on_progress)
+            return await send()
 
     async def _answered(
         self,
@@ -212,7 +203,8 @@ class Connection:
         """Be told about changes of exactly these resources."""
         before, self._subscribed = self._subscribed, set(uris)
         if self.protocol in MODERN_PROTOCOL_VERSIONS:
-            await self._listen_anew()
+            if self._listening is not None:  # otherwise the connection is being closed
+                self._listen_anew()
             return
         capabilities = self.session.server_capabilities
         if capabilities is None or capabilities.resources is None or not capabilities.resources.subscribe:

@@ -93,30 +93,27 @@ class Upstreams:
 
     def start(self, features: ClientFeatures | None = None) -> Upstreams:
         """Start all servers that are not lazy; returns at once. `features` is what they may ask clients for."""
-        if self._must_start():
-            self._thread.submit(lambda: self._start(features or ClientFeatures())).result()
+        self._check_open()
+        if self._upstreams and not self._started:
+            self._thread.submit(lambda: self.start_here(features)).result()
         return self
 
     async def start_here(self, features: ClientFeatures | None = None) -> Upstreams:
         """The same on the running event loop, on which `aclose` must be awaited at the end."""
-        if self._must_start():
-            await self._start(features or ClientFeatures())
+        self._check_open()
+        if self._upstreams and not self._started:
+            self._started, self._home = True, asyncio.get_running_loop()
+            for upstream in self._upstreams.values():
+                upstream.callbacks.features = features or ClientFeatures()
+                # In an empty context: the server outlives the request during which it is started.
+                task = contextvars.Context().run(upstream.begin)
+                if task is not None:
+                    self._tasks.append(task)
         return self
 
-    def _must_start(self) -> bool:
+    def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("the MCP servers are closed")
-        must_start, self._started = not self._started and bool(self._upstreams), True
-        return must_start
-
-    async def _start(self, features: ClientFeatures) -> None:
-        self._home = asyncio.get_running_loop()
-        for upstream in self._upstreams.values():
-            upstream.callbacks.features = features
-            # In an empty context: the server outlives the request during which it is started.
-            task = contextvars.Context().run(upstream.begin)
-            if task is not None:
-                self._tasks.append(task)
 
     def wait(self, seconds: float) -> bool:
         """Wait until the first start of each server is over; whether that happened in time."""

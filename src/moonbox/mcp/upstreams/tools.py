@@ -151,15 +151,15 @@ def _script_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, media: MediaStore | None = None) -> Any:
     """The value for the script; raises ToolError if the result is an error."""
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     if result.is_error:
-        raise _error(result)
+        raise _failure(texts, result.structured_content)
     if result.structured_content is not None:
         value = result.structured_content
         if _is_wrapped(result, schema) and isinstance(value, dict) and set(value) == {"result"}:
             value = value["result"]
         _check_failure_as_data(value)
         return value
-    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     others = [reference(block, media) for block in result.content if not isinstance(block, types.TextContent)]
     if not others:
         if len(texts) == 1 and '"isError"' in texts[0]:
@@ -277,11 +277,6 @@ def _medium(data: str, kind: str, name: str, store: MediaStore | None) -> Media 
 def _decoded_size(data: str) -> int:
     """How many bytes base64 text stands for."""
     return len(data) * 3 // 4 - data[-2:].count("=")
-
-
-def _error(result: types.CallToolResult) -> ToolError:
-    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-    return _failure(texts, result.structured_content)
 
 
 def _failure(texts: list[str], data: Any) -> ToolError:

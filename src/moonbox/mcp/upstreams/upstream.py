@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 import mcp_types as types
 
 from moonbox.errors import ToolError
@@ -194,19 +195,11 @@ class Upstream:
     async def _follow(self, connection: Connection) -> None:
         """Keep the tools of a live connection up to date until it ends."""
         connection.resource_updated = lambda uri: self._resource_updated(self, uri)
-        work = (
-            self.catalog.follow_tools(connection),
-            self.catalog.follow_offers(connection),
-            self._settle(connection),
-            self._stop_when_idle(connection),
-        )
-        tasks = [asyncio.create_task(item) for item in work]
-        try:
+        async with anyio.create_task_group() as tasks:
+            for work in (self.catalog.follow, self._settle, self._stop_when_idle):
+                tasks.start_soon(work, connection)
             await connection.transport.ended.wait()
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            tasks.cancel_scope.cancel()
 
     async def _stop_when_idle(self, connection: Connection) -> None:
         """End the connection of a lazy server that is not needed."""
