@@ -49,8 +49,8 @@ class ToolView:
 
     def named(self, name: str) -> v.ToolValue | None:
         """The tool that a bare name means, in a language whose tools are functions."""
-        entry = self.root.members.get(name)
-        return v.ToolValue(entry, self.written(entry.path)) if entry is not None and type(entry) is not dict else None
+        member = self.member(self.root, name)
+        return member if isinstance(member, v.ToolValue) else None
 
     def result(self, tool: Tool) -> v.Data | None:
         """What is known of the tool's result."""
@@ -74,11 +74,10 @@ class ToolView:
         return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, self._search)
 
     def problem_with(self, tool: Tool, given: list[Any]) -> ArgumentError | None:
-        """What the call itself would say of these arguments; `...` stands for what only the run knows."""
+        """What the call itself would say of these arguments; UNKNOWN and REST stand for what only the run knows."""
         if tool.binder is None:
             return None
-        known = [_known(argument) for argument in given]
-        problems = tool.binder.certain_problems(known, tool.path, self._language.first_index)
+        problems = tool.binder.certain_problems(given, tool.path, self._language.first_index)
         return tool.binder.error(problems, tool.path) if problems else None
 
     def is_name(self, name: str) -> str | None:
@@ -112,21 +111,12 @@ def _put(root: dict[str, Any], path: list[str], tool: Tool) -> None:
         at[path[-1]] = tool
 
 
-def _known(value: Any) -> Any:
-    """With UNKNOWN for `...`, and REST for a key of it: there may be more of them."""
-    if isinstance(value, dict):
-        return {REST if key is ... else key: _known(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_known(item) for item in value]
-    return UNKNOWN if value is ... else value
-
-
 def literal(value: Expression, depth: int = 0) -> Any:
-    """A written value as data, `...` where only the run knows it."""
+    """A written value as data, UNKNOWN where only the run knows it, and REST where it may have more keys."""
     if type(value) is Constant:
         return value.value
     if type(value) is not Record or depth > _DEEPEST:
-        return ...
+        return UNKNOWN
     if value.is_list and value.exact:
         return [literal(item, depth + 1) for _, item in value.entries]
     table: dict[Any, Any] = {}
@@ -137,6 +127,6 @@ def literal(value: Expression, depth: int = 0) -> Any:
             table[position if name is None else name] = literal(item, depth + 1)
     if not value.exact:
         if position or not value.entries:
-            return ...
-        table[...] = ...
+            return UNKNOWN
+        table[REST] = UNKNOWN
     return {name: item for name, item in table.items() if item is not None or type(name) is not str}

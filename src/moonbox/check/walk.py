@@ -41,6 +41,7 @@ class Walk(v.Scopes):
         super().__init__(program)
         self.language, self.view = language, view
         self.words = language.vocabulary()
+        self.tools_are_functions = language.texts.separator == "::"
         self.names = names
         """Globals that exist beside those of the language: what the host added, and what earlier scripts set."""
         self.open_names = open_names
@@ -246,7 +247,7 @@ class Walk(v.Scopes):
             return self.view.root
         if name in self.words.globals:
             return v.Library(name)
-        if not self._may_exist(name) and name not in self._tested:
+        if self.is_unset(name):
             word = self.words.constant(name)
             advice = self.words.advice(name, False, ()) if indexed else None
             if word is not None:
@@ -282,7 +283,7 @@ class Walk(v.Scopes):
         path = p.path(node)
         if not path:
             return None
-        if len(path) == 1 and self.language.texts.separator == "::" and self.is_unset(path[0]):
+        if len(path) == 1 and self.tools_are_functions and self.is_unset(path[0]):
             return self.view.named(path[0])
         outer, self.quietly = self.quietly, True
         value = self.name(p.Name(node.at, path[0]))
@@ -312,11 +313,9 @@ class Walk(v.Scopes):
             and name not in self.outline.assigned
             and name not in self._tested
             and name not in self.words.globals
-            and not self._may_exist(name)
+            and name not in self.names
+            and not self.open_names
         )
-
-    def _may_exist(self, name: str) -> bool:
-        return self.open_names or name in self.names
 
     def _constant(self, node: p.Constant) -> v.Value:
         value = node.value

@@ -113,21 +113,13 @@ def _colon_call(failure: RuntimeFailure, function: str) -> str | None:
 
 
 def _loop_bound(failure: RuntimeFailure, part: str) -> str:
-    lengths = failure.fields_of("length")
-    if lengths:
+    listing, position = failure.listing, ("initial value", "limit", "step").index(part)
+    if lengths := failure.fields_of("length"):
         return f"write: {lua_vocabulary().form('length', value=lengths[0].receiver)}"
-    return f"{_bound(failure, part) or 'one of the bounds of the loop'} is nil, but loop bounds must be numbers"
-
-
-def _bound(failure: RuntimeFailure, part: str) -> str:
-    """The text of a bound in the loop's header."""
-    listing = failure.listing
-    for node in listing.all(p.Count):
-        if listing.place(node.at)[0] == failure.line:
-            bound = dict(zip(("initial value", "limit", "step"), node.bounds, strict=False)).get(part)
-            text = listing.text_of(bound) if bound is not None else ""
-            return text if text not in ("…", "nil") else ""
-    return ""
+    loops = (node for node in listing.all(p.Count) if listing.place(node.at)[0] == failure.line)
+    bounds = [listing.text_of(node.bounds[position]) for node in loops if position < len(node.bounds)]
+    known = bounds and bounds[0] not in ("…", "nil")
+    return f"{bounds[0] if known else 'one of the bounds of the loop'} is nil, but loop bounds must be numbers"
 
 
 def _returned_function(failure: RuntimeFailure) -> str | None:

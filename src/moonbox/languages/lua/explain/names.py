@@ -70,10 +70,10 @@ def _scoped(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     for declared, statement in islice(declarations(listing, name), _FEW):
         if isinstance(statement, p.Declare) and any(function in around for function in statement.values):
             return f"{name} is not visible yet inside its own function; write: local function {name}(…) … end"
+        if isinstance(statement, p.Function):
+            return f"{name} is a parameter of the function on line {declared} and exists only inside it"
         if declared < line:
             return f"the local {name} of line {declared} exists only inside its block: declare it before the block"
-    if (parameter := failure.parameter_at(name)) is not None:
-        return f"{name} is a parameter of the function on line {parameter} and exists only inside it"
     if any(next(declarations(earlier, name), None) for earlier in failure.earlier):
         return f"{name} was a local of an earlier run, and locals do not persist: assign it there without local"
     return None

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from moonbox.languages.lua.explain.slips import Advice, find_slip
+from moonbox.languages.lua.explain.slips import find_slip
 from moonbox.languages.lua.explain.structure import find_structure
 from moonbox.languages.lua.vocabulary import message_hint
 
@@ -38,18 +38,18 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
         named = _AT_LINE.search(message)
         text = _shortened(what, near) if what else message
         return Finding(text, int(named[1]) if named else line, hint=message_hint(message))
-    token = listing.tokens[failure.index]
+    token = failure.token
     if token.kind != "bad" and token.text.isprintable():  # of others Lua says more
         what, near, line = failure.text, token.text if token.kind == "eof" else f"'{token.text}'", token.last_line
-    advice = find_slip(listing, failure, near) or find_structure(listing, failure)
+    message = _shortened(what, near)
     # The line of a token that spans several is where it ends; its column, where it begins.
     column = token.column if token.line == line else None
-    hint = advice.text if isinstance(advice, Advice) else advice
-    if isinstance(advice, Advice):
-        line, column = advice.line, advice.column
-    if hint and (others := _elsewhere(listing, failure)) and _trusted(listing, failure):
-        hint = f"{hint} (also {others})"
-    return Finding(_shortened(what, near), line, column, hint)
+    advice = find_slip(listing, failure, near) or find_structure(listing, failure)
+    if advice is None:
+        return Finding(message, line, column)
+    others = _elsewhere(listing, failure) if _trusted(listing, failure) else ""
+    hint = f"{advice.text} (also {others})" if others else advice.text
+    return Finding(message, line, column, hint) if advice.line is None else Finding(message, *advice[1:], hint)
 
 
 def _failure(listing: Listing) -> Failure | None:
@@ -70,7 +70,7 @@ def _elsewhere(listing: Listing, failure: Failure) -> str:
     tokens, lines_of = listing.tokens, dict[str, list[int]]()
     for first, second in pairwise(tokens[failure.index + 1 :]):
         name = first.text + second.text if first.end == second.start else ""
-        if name in _OPERATORS and first.line > tokens[failure.index].line:
+        if name in _OPERATORS and first.line > failure.token.line:
             lines = lines_of.setdefault(name, [])
             if first.line not in lines and len(lines) < 5:
                 lines.append(first.line)
@@ -89,7 +89,7 @@ def _shortened(what: str, near: str) -> str:
 
 def _trusted(listing: Listing, failure: Failure) -> bool:
     """Whether what follows was read as code: behind a foreign comment or string, words are not what they seem."""
-    token = listing.tokens[failure.index]
+    token = failure.token
     if token.kind == "bad" or token.text in ("`", "#", "//") or (token.kind == "foreign" and not token.text.isascii()):
         return False
     rest = listing.tokens[failure.index :]
