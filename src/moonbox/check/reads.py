@@ -51,11 +51,8 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
         return None
     if kinds == v.OBJECT:
         if facts.listed:  # a tool may return more than it declares, an object of a subclass for example
-            message, hint = _unknown_field(walk, base, facts, name)
-            if facts.closed:
-                walk.about(base, node.key, message, hint)
-            else:
-                walk.note(node.key, message, hint)
+            report = walk.error if facts.closed and not base.learned else walk.note
+            report(node.key, *_unknown_field(base, facts, name))
             return None
         return base.part(facts.rest)
     if kinds == v.LIST:
@@ -88,7 +85,7 @@ def paged_item(result: v.Data | None) -> v.Value:
     return v.element(result.part(result.facts.properties[lists[0]])) if len(lists) == 1 else None
 
 
-def _unknown_field(walk: Walk, base: v.Data, facts: v.Facts, name: str) -> tuple[str, str | None]:
+def _unknown_field(base: v.Data, facts: v.Facts, name: str) -> tuple[str, str | None]:
     names = list(facts.properties)
     close = nearest(name, names, parts=True)
     more = ", …" if len(names) > _MOST_LISTED else ""

@@ -74,10 +74,10 @@ class ToolView:
         return f"unknown tool '{path}'", unknown_tool(path, callable_, self._language.tool_name, self._search)
 
     def problem_with(self, tool: Tool, given: list[Any]) -> ArgumentError | None:
-        """What the call itself would say of these arguments; UNKNOWN and REST stand for what only the run knows."""
+        """What the call itself would say of these arguments; `...` stands for what only the run knows."""
         if tool.binder is None:
             return None
-        problems = tool.binder.certain_problems(given, tool.path, self._language.first_index)
+        problems = tool.binder.certain_problems(_known(given), tool.path, self._language.first_index)
         return tool.binder.error(problems, tool.path) if problems else None
 
     def is_name(self, name: str) -> str | None:
@@ -111,12 +111,21 @@ def _put(root: dict[str, Any], path: list[str], tool: Tool) -> None:
         at[path[-1]] = tool
 
 
+def _known(value: Any) -> Any:
+    """With UNKNOWN for `...`, and REST for a key of it: there may be more of them."""
+    if isinstance(value, dict):
+        return {REST if key is ... else key: _known(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return list(map(_known, value))
+    return UNKNOWN if value is ... else value
+
+
 def literal(value: Expression, depth: int = 0) -> Any:
-    """A written value as data, UNKNOWN where only the run knows it, and REST where it may have more keys."""
+    """A written value as data, `...` where only the run knows it."""
     if type(value) is Constant:
         return value.value
     if type(value) is not Record or depth > _DEEPEST:
-        return UNKNOWN
+        return ...
     if value.is_list and value.exact:
         return [literal(item, depth + 1) for _, item in value.entries]
     table: dict[Any, Any] = {}
@@ -127,6 +136,6 @@ def literal(value: Expression, depth: int = 0) -> Any:
             table[position if name is None else name] = literal(item, depth + 1)
     if not value.exact:
         if position or not value.entries:
-            return UNKNOWN
-        table[REST] = UNKNOWN
+            return ...
+        table[...] = ...
     return {name: item for name, item in table.items() if item is not None or type(name) is not str}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_FINDINGS = 20
 _MOST_TESTED = 1_000
+_SCALARS = {str: "string", bool: "boolean", int: "number", float: "number"}
 
 
 class TooMuch(Exception):
@@ -39,9 +40,8 @@ class Walk(v.Scopes):
     ) -> None:
         assert language.vocabulary is not None
         super().__init__(program)
-        self.language, self.view = language, view
+        self.language, self.view, self.text = language, view, program.text
         self.words = language.vocabulary()
-        self.tools_are_functions = language.texts.separator == "::"
         self.names = names
         """Globals that exist beside those of the language: what the host added, and what earlier scripts set."""
         self.open_names = open_names
@@ -55,6 +55,10 @@ class Walk(v.Scopes):
         self._within: list[str] = []
         """The script's own functions, by name, that are being checked."""
         self._parameters: set[str] = set()
+
+    @cached_property
+    def tools_are_functions(self) -> bool:
+        return self.language.texts.separator == "::"  # asked when it matters: the texts are slow to load
 
     # What was found
 
@@ -73,10 +77,8 @@ class Walk(v.Scopes):
 
     def about(self, data: v.Value, at: int, message: str, hint: str | None = None) -> None:
         """Something about a tool's result: certain where the tool has promised the result's schema."""
-        if isinstance(data, v.Data) and data.learned:
-            self.note(at, message, hint)
-        else:
-            self.error(at, message, hint)
+        is_learned = isinstance(data, v.Data) and data.learned
+        (self.note if is_learned else self.error)(at, message, hint)
 
     def about_result(self, data: v.Data, node: p.Expression, at: int, what: str, hint: str | None = None) -> None:
         """Something about the part of a tool's result that `node` reads."""
@@ -96,9 +98,6 @@ class Walk(v.Scopes):
         )
         if len(self.findings) >= _MOST_FINDINGS:
             raise TooMuch
-
-    def text(self, value: p.Expression) -> str:
-        return self.program.text(value)
 
     def _leave(self) -> None:
         for name, variable in self.scopes.pop().items():
@@ -318,13 +317,10 @@ class Walk(v.Scopes):
         )
 
     def _constant(self, node: p.Constant) -> v.Value:
-        value = node.value
-        if isinstance(value, str):
+        if isinstance(node.value, str):
             slips.text(self, node)
-            return v.Scalar("string")
-        if isinstance(value, bool):
-            return v.Scalar("boolean")
-        return v.Scalar("number") if isinstance(value, int | float) else None
+        kind = _SCALARS.get(type(node.value))
+        return v.Scalar(kind) if kind is not None else None
 
     def _function(self, node: p.Function) -> v.Value:
         return v.Script(self.function(node))

@@ -20,7 +20,6 @@ from moonbox.findings import Finding
 from moonbox.languages.program import Vocabulary
 from moonbox.languages.python.rewriting import dotted, parsed
 from moonbox.suggest import did_you_mean, nearest
-from moonbox.tools.problems import REST, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -252,7 +251,7 @@ class _Look(ast.NodeVisitor):
             given[names[index]] = _literal(argument)
         for word in node.keywords:
             if word.arg is None:
-                given[REST] = UNKNOWN
+                given[...] = ...
             else:
                 given[word.arg] = _literal(word.value)
         error = self._view.problem_with(tool, [given])
@@ -261,17 +260,17 @@ class _Look(ast.NodeVisitor):
 
 
 def _literal(node: ast.expr, depth: int = 0) -> Any:
-    """A written value as data; UNKNOWN where only the run knows it."""
+    """A written value as data; `...` where only the run knows it."""
     if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, (str, int, float, type(None))) else UNKNOWN
+        return node.value if isinstance(node.value, (str, int, float, type(None))) else ...
     if depth > 12:
-        return UNKNOWN
+        return ...
     if isinstance(node, ast.List):
         return [_literal(item, depth + 1) for item in node.elts]
     if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
         pairs = zip(node.keys, node.values, strict=True)
         return {key.value: _literal(value, depth + 1) for key, value in pairs if isinstance(key, ast.Constant)}
-    return UNKNOWN
+    return ...
 
 
 def _guarded(tree: ast.Module) -> set[ast.AST]:

@@ -152,12 +152,12 @@ def render(
     parts: list[str] = []
     listing = listings.get(location.chunk)
     text = listing.line(location.at) if listing is not None else None
-    if listing is not None and location.at is not None:
+    if listing is not None and location.at is not None and text is not None:
         if location.chunk != current:
             parts.append(f"in {run_name(location.chunk)}, an earlier one:")
-        if text is not None and not text.strip():
+        if not text.strip():
             text, column = "(end of the script)" if location.at >= len(listing.lines) else "", 1
-        parts.append(pointed_line(text, location.at, column) if text is not None else "")
+        parts.append(pointed_line(text, location.at, column))
     return "\n".join(filter(None, [*parts, *_calls(frames, current)]))
 
 

@@ -36,8 +36,10 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
     failure = _failure(listing) if what else None
     if failure is None:
         named = _AT_LINE.search(message)
-        text = _shortened(what, near) if what else message
-        return Finding(text, int(named[1]) if named else line, hint=message_hint(message))
+        line = int(named[1]) if named else line
+        columns = [token.column for token in listing.words(line) if f"'{token.text}'" == near]
+        column = columns[0] if len(columns) == 1 else None
+        return Finding(_shortened(what, near) if what else message, line, column, message_hint(message))
     token = failure.token
     if token.kind != "bad" and token.text.isprintable():  # of others Lua says more
         what, near, line = failure.text, token.text if token.kind == "eof" else f"'{token.text}'", token.last_line
@@ -89,8 +91,6 @@ def _shortened(what: str, near: str) -> str:
 
 def _trusted(listing: Listing, failure: Failure) -> bool:
     """Whether what follows was read as code: behind a foreign comment or string, words are not what they seem."""
-    token = failure.token
-    if token.kind == "bad" or token.text in ("`", "#", "//") or (token.kind == "foreign" and not token.text.isascii()):
-        return False
+    is_letter = failure.token.kind == "foreign" and not failure.token.text.isascii()
     rest = listing.tokens[failure.index :]
-    return all(word.kind != "bad" and word.text not in ("`", "#", "//") for word in rest)
+    return not is_letter and all(word.kind != "bad" and word.text not in ("`", "#", "//") for word in rest)

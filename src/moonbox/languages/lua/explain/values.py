@@ -194,6 +194,11 @@ class RuntimeFailure(Struct, frozen=True, dict=True):
         """Functions of that name, whatever they belong to, that the line calls."""
         return [value for value in self.values if value.name == name and value.call is not None]
 
+    def call_of(self, name: str) -> ScriptValue | None:
+        """The only such function."""
+        calls = self.calls_of(name)
+        return calls[0] if len(calls) == 1 else None
+
     def fields_of(self, name: str) -> list[ScriptValue]:
         """Fields (and methods) of that name on the line."""
         return [value for value in self.values if type(value.node) is not p.Name and value.is_called(name)]
