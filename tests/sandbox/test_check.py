@@ -135,18 +135,12 @@ def test_notes_come_with_the_answer(box: Sandbox) -> None:
     assert Run.from_dict(json.loads(run.to_json())) == run
 
 
-def test_awaited(box: Sandbox) -> None:
-    run = asyncio.run(box.arun("return tools.ad{}"))
-    assert run.error is not None
-    assert run.error.kind == "check"
-
-
-def test_step_by_step(box: Sandbox) -> None:
+def test_however_it_is_run(box: Sandbox) -> None:
     with box.repl() as repl:
-        run = repl.start("return tools.ad{}")
-        assert isinstance(run, Run)
-        assert run.error is not None
-        assert run.error.kind == "check"
+        for run in (asyncio.run(box.arun("return tools.ad{}")), repl.start("return tools.ad{}")):
+            assert isinstance(run, Run)
+            assert run.error is not None
+            assert run.error.kind == "check"
         assert repl.run("return 1").value == 1
 
 

@@ -55,31 +55,17 @@ def _called(walk: Walk, node: p.Call) -> v.Value:
     path = tool_path(walk, target)
     if path is None:
         return reads.field(walk, target, arguments=node.arguments)
-    target_value: v.Value = walk.view.root
-    if _has_tools_prefix(walk, path):
-        path = path[1:]
+    if walk.tools_are_functions and len(path) == 2 and path[0] == "tools" not in walk.view.root.members:
+        path = path[1:]  # `tools::name` means the function `name`
+    found: v.Value = walk.view.root
     for name in path:
-        target_value = walk.view.member(target_value, name) if isinstance(target_value, v.ToolSpace) else None
-        if isinstance(target_value, v.ToolValue):
-            break
-    if target_value is None and walk.is_tested(target):
+        found = walk.view.member(found, name) if isinstance(found, v.ToolSpace) else found
+    if found is None:
+        if not walk.is_tested(target):
+            walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
         return None
-    if target_value is None:
-        walk.error(target.key, *walk.view.unknown(".".join(path)), code="unknown_tool", tool=".".join(path))
-    elif _tools_are_functions(walk):
-        return target_value
-    else:
-        return reads.field(walk, target)  # also says what is wrong with `tools.name.field(…)`
-    return None
-
-
-def _tools_are_functions(walk: Walk) -> bool:
-    return walk.language.texts.separator == "::"
-
-
-def _has_tools_prefix(walk: Walk, path: list[str]) -> bool:
-    """Whether it is `tools::name`, which means the function `name`, where no namespace is called so."""
-    return _tools_are_functions(walk) and len(path) == 2 and path[0] == "tools" not in walk.view.root.members
+    # The field also says what is wrong with `tools.name.field(…)`.
+    return found if walk.tools_are_functions else reads.field(walk, target)
 
 
 def tool_path(walk: Walk, node: p.Expression) -> list[str] | None:
@@ -93,9 +79,8 @@ def _named(walk: Walk, target: p.Name, node: p.Call) -> v.Value:
     name = target.name
     if not walk.is_unset(name):
         return walk.value(target)
-    tools_are_functions = _tools_are_functions(walk)
-    tool = walk.view.named(name) if tools_are_functions else None
-    if tool is not None:
+    tools_are_functions = walk.tools_are_functions
+    if tools_are_functions and (tool := walk.view.named(name)) is not None:
         return tool
     texts = tuple(map(walk.text, node.arguments))
     written = None if tools_are_functions else walk.view.is_name(name)
@@ -141,7 +126,7 @@ def method(walk: Walk, node: p.Method) -> v.Value:
         member = walk.view.member(base, name)
         path = f"{base.path}.{name}" if base.path else name
         written = member.name if isinstance(member, v.ToolValue) else walk.view.written(path)
-        if _tools_are_functions(walk):
+        if walk.tools_are_functions:
             problem = f"'{path}' is a function, not a method of 'tools'"
             walk.error(node.key, problem, f"write: {walk.words.form('call', tool=written)}")
         else:
@@ -156,20 +141,14 @@ def method(walk: Walk, node: p.Method) -> v.Value:
             return v.Scalar(kind) if kind else None
         _no_method(walk, base, node, "a string")
     elif kinds and kinds <= v.TABLES and isinstance(base, v.Data) and name not in walk.outline.fields:
-        has = name in base.facts.properties or (kinds == v.LIST and name in walk.words.list_methods)
+        has = name in base.facts.properties or (kinds == v.LIST and name in walk.words.any_methods)
         if not has:
             _no_method(walk, base, node, "a list" if kinds == v.LIST else "an object")
-    elif isinstance(base, v.Made) and walk.language.runtime is None and name not in walk.outline.fields:
-        _no_method_of_made(walk, base, node)
+    elif isinstance(base, v.Made) and base.record.exact and walk.language.runtime is None:
+        has = name in walk.outline.fields or name in dict(base.record.entries)
+        if not has:
+            _no_method(walk, base, node, "a table")
     return None
-
-
-def _no_method_of_made(walk: Walk, base: v.Made, node: p.Method) -> None:
-    """`names:push(x)` of a table that the script wrote: only what other languages have is certain to be a slip."""
-    texts = tuple(map(walk.text, node.arguments))
-    hint = walk.words.method_advice(node.name, walk.text(node.value), texts)
-    if hint is not None and base.record.exact and node.name not in [name for name, _ in base.record.entries]:
-        walk.error(node.key, f"a table has no method '{node.name}'", hint)
 
 
 def _count(walk: Walk, base: v.Value, node: p.Method) -> None:
@@ -188,8 +167,9 @@ def _no_method(walk: Walk, base: v.Value, node: p.Method, kind: str) -> None:
     texts = tuple(map(walk.text, node.arguments))
     hint = walk.words.method_advice(node.name, receiver if receiver != "…" else "x", texts)
     if hint is None:
-        members = walk.words.string_methods if kind == "a string" else walk.words.list_methods
-        close = nearest(node.name, members)
+        if isinstance(base, v.Made):  # only what other languages have is certain to be a slip
+            return
+        close = nearest(node.name, walk.words.string_methods if kind == "a string" else functions)
         hint = did_you_mean([f"'{name}'" for name in close])
     walk.about(base, node.key, f"{kind} has no method '{node.name}'", hint)
 
@@ -238,15 +218,15 @@ def _protected(walk: Walk, node: p.Call) -> v.Value:
 
 
 def _together(walk: Walk, node: p.Call, *, settle: bool) -> v.Value:
-    walk.lenient += settle
     results: list[v.Value] = []
-    items = node.arguments
-    if len(node.arguments) == 1 and type(node.arguments[0]) is p.Record:
-        items = tuple([item for _, item in node.arguments[0].entries])
-    elif len(node.arguments) > 1 and node.exact:
-        walk.error(
-            node.at, "parallel takes one list of functions", "write: parallel{function() … end, function() … end}"
-        )
+    items, is_written = node.arguments, False
+    walk.lenient += settle
+    match node.arguments:
+        case (p.Record(entries=entries),):
+            items, is_written = tuple(item for _, item in entries), True
+        case (_, _, *_) if node.exact:
+            hint = "write: parallel{function() … end, function() … end}"
+            walk.error(node.at, "parallel takes one list of functions", hint)
     for item in items:
         value = walk.value(item)
         if type(item) is p.Call and isinstance(walk.quiet(item.function), v.ToolValue):
@@ -254,8 +234,7 @@ def _together(walk: Walk, node: p.Call, *, settle: bool) -> v.Value:
             walk.error(item.at, "parallel expects functions: here the tool is called before it", f"write: {form}")
         results.append(value.returns if isinstance(value, v.Script) else None)
     walk.lenient -= settle
-    exact = len(node.arguments) == 1 and type(node.arguments[0]) is p.Record
-    return v.Results((), None) if settle or not exact else v.Results(tuple(results), None)
+    return v.Results(() if settle or not is_written else tuple(results), None)
 
 
 def _parallel_map(walk: Walk, node: p.Call) -> v.Value:
@@ -286,7 +265,7 @@ def _pages(walk: Walk, node: p.Call) -> v.Value:
     wish = node.arguments[2] if len(node.arguments) > 2 else None
     values = [walk.value(argument) for argument in node.arguments if argument is not wish]
     tool = values[0] if values else None
-    if _tools_are_functions(walk) and type(first) is p.Constant and isinstance(first.value, str):
+    if walk.tools_are_functions and type(first) is p.Constant and isinstance(first.value, str):
         tool = walk.view.named(first.value)
     item = reads.paged_item(walk.view.result(tool.tool)) if isinstance(tool, v.ToolValue) else None
     if type(wish) is p.Function:

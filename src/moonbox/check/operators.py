@@ -99,8 +99,7 @@ def _summand(walk: Walk, node: p.Operation, side: p.Expression, value: v.Value) 
 
 
 def _no_table(walk: Walk, at: int, side: p.Expression, value: v.Value, cannot: str) -> None:
-    kinds = v.kinds_of(value) if isinstance(value, v.Data) else None
-    if kinds and kinds <= v.TABLES and isinstance(value, v.Data):
+    if isinstance(value, v.Data) and (kinds := value.facts.kinds) and kinds <= v.TABLES:
         hint = f"write: json.encode({walk.text(side)})" if "joined" in cannot else reads.lists_within(walk, value)
         walk.about_result(value, side, at, f"is {_table(kinds)}: it {cannot}", hint)
 
@@ -111,18 +110,18 @@ def _table(kinds: frozenset[str]) -> str:
 
 def _order(walk: Walk, node: p.Operation, left: v.Value, right: v.Value) -> None:
     for side, value, other in ((node.left, left, right), (node.right, right, left)):
-        kinds = v.kinds_of(value) if isinstance(value, v.Data) else None
-        if not isinstance(value, v.Data) or not kinds:
+        if not isinstance(value, v.Data) or not (kinds := value.facts.kinds):
             continue
-        others = v.kinds_of(other)
+        others, problem, hint = v.kinds_of(other) or frozenset(), "", None
         if kinds <= v.TABLES:
-            walk.about_result(value, side, node.at, f"is {_table(kinds)}: it cannot be compared with {node.operator}")
-            return
-        if others and ((kinds == v.TEXT and others <= v.NUMBERS) or (kinds <= v.NUMBERS and others == v.TEXT)):
-            is_text = kinds == v.TEXT
-            hint = f"write: {walk.words.form('number', value=walk.text(side))}" if is_text else None
-            this, that = ("a string", "a number") if is_text else ("a number", "a string")
-            walk.about_result(value, side, node.at, f"is {this}: it cannot be compared with {that}", hint)
+            problem = f"is {_table(kinds)}: it cannot be compared with {node.operator}"
+        elif kinds == v.TEXT and others and others <= v.NUMBERS:
+            problem = "is a string: it cannot be compared with a number"
+            hint = f"write: {walk.words.form('number', value=walk.text(side))}"
+        elif kinds <= v.NUMBERS and others == v.TEXT:
+            problem = "is a number: it cannot be compared with a string"
+        if problem:
+            walk.about_result(value, side, node.at, problem, hint)
             return
 
 

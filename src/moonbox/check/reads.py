@@ -37,7 +37,7 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
         case v.Scalar() if base.kind == "number" and base.what:
             walk.error(node.key, f"'{walk.text(node.value)}' is a number: it has no field '{node.name}'", base.what)
         case v.Made(record) if node.name in LENGTHS and node.name not in walk.outline.fields:
-            if all(name != node.name for name, _ in record.entries) and node.name not in walk.words.list_methods:
+            if all(name != node.name for name, _ in record.entries) and node.name not in walk.words.any_methods:
                 walk.note(node.key, f"'{walk.text(node.value)}' has no field '{node.name}'", _length_form(walk, node))
     return None
 
@@ -51,15 +51,12 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
         return None
     if kinds == v.OBJECT:
         if facts.listed:  # a tool may return more than it declares, an object of a subclass for example
-            message, hint = _unknown_field(walk, base, facts, name)
-            if facts.closed:
-                walk.about(base, node.key, message, hint)
-            else:
-                walk.note(node.key, message, hint)
+            report = walk.error if facts.closed and not base.learned else walk.note
+            report(node.key, *_unknown_field(base, facts, name))
             return None
         return base.part(facts.rest)
     if kinds == v.LIST:
-        if name not in walk.words.list_methods:
+        if name not in walk.words.any_methods:
             _list_field(walk, base, node)
     elif kinds == v.TEXT:
         if name not in walk.words.string_methods:
@@ -84,11 +81,11 @@ def paged_item(result: v.Data | None) -> v.Value:
     """What the items of a paged result are: of the list, or of the only list that it holds."""
     if result is None or result.facts.kinds != v.OBJECT:
         return v.element(result)
-    lists = [part for part in result.facts.properties.values() if result.document.kinds(part) == v.LIST]
-    return v.element(result.part(lists[0])) if len(lists) == 1 else None
+    lists = result.lists
+    return v.element(result.part(result.facts.properties[lists[0]])) if len(lists) == 1 else None
 
 
-def _unknown_field(walk: Walk, base: v.Data, facts: v.Facts, name: str) -> tuple[str, str | None]:
+def _unknown_field(base: v.Data, facts: v.Facts, name: str) -> tuple[str, str | None]:
     names = list(facts.properties)
     close = nearest(name, names, parts=True)
     more = ", …" if len(names) > _MOST_LISTED else ""
@@ -144,7 +141,7 @@ def length(walk: Walk, node: p.Length) -> v.Value:
         case v.Data() if base.facts.kinds == v.OBJECT:
             problem = "is an object, not a list: # does not count it"
             walk.about_result(base, node.value, node.at, problem, lists_within(walk, base))
-        case v.Made(record) if record.entries and record.exact and all(name for name, _ in record.entries):
+        case v.Made(record) if _has_only_fields(record):
             walk.note(
                 node.at,
                 "# counts list elements: of a table with named fields it gives 0",
@@ -164,14 +161,11 @@ def described(walk: Walk, base: v.Data, node: p.Expression) -> str:
 
 def lists_within(walk: Walk, base: v.Data) -> str | None:
     """Where the lists are that an object holds, or what it holds instead."""
-    facts = base.facts
-    lists = [name for name, part in facts.properties.items() if base.document.kinds(part) == v.LIST]
-    if len(lists) == 1:
-        return f"its list is the field '{lists[0]}'"
+    if len(base.lists) == 1:
+        return f"its list is the field '{base.lists[0]}'"
     shape = type_text(base.document.deref(base.schema), base.document, nested=1)
-    return (
-        f"it is {shape}" if len(shape) <= 300 else f"its fields are: {', '.join(list(facts.properties)[:_MOST_LISTED])}"
-    )
+    names = ", ".join(list(base.facts.properties)[:_MOST_LISTED])
+    return f"it is {shape}" if len(shape) <= 300 else f"its fields are: {names}"
 
 
 def _one(kinds: frozenset[str]) -> str:
@@ -208,40 +202,38 @@ def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) 
 
 def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple[v.Value, ...]:
     value = walk.value(argument)
+    is_ipairs, kinds = name == "ipairs", v.kinds_of(value)
+    match value:
+        case v.ToolValue():
+            walk.fact(argument.at, "not_called", tool=value.name)
+            return ()
+        case v.Data() if kinds and not kinds & v.TABLES:
+            walk.about_result(value, argument, argument.at, f"is not a table: {name} cannot go over it")
+            return ()
+        case v.Data() if kinds == v.OBJECT:
+            facts = value.facts
+            if is_ipairs:
+                hint = lists_within(walk, value) if value.lists or facts.listed else "use pairs for its fields"
+                problem = "is an object, not a list: ipairs finds nothing in it"
+                walk.about_result(value, argument, argument.at, problem, hint)
+            return None, value.part(facts.rest) if not facts.properties else None
+        case v.Mapped(each):
+            if is_ipairs:
+                problem = f"{walk.text(argument)} is filled under keys that are text: ipairs finds nothing in it"
+                walk.note(argument.at, problem, "use pairs")
+            return None, each
+        case v.Made(record) if is_ipairs and type(argument) is p.Record and _has_only_fields(record):
+            problem = "ipairs goes over list elements: in a table with named fields it finds nothing"
+            walk.note(argument.at, problem, "use pairs")
     key: v.Value = None
-    kinds = v.kinds_of(value) if not isinstance(value, v.Made) else None
-    if isinstance(value, v.ToolValue):
-        walk.fact(argument.at, "not_called", tool=value.name)
-    elif isinstance(value, v.Data) and kinds and "object" not in kinds and "array" not in kinds:
-        walk.about_result(value, argument, argument.at, f"is not a table: {name} cannot go over it")
-    elif isinstance(value, v.Data) and kinds == v.OBJECT and name == "ipairs":
-        facts = value.facts
-        lists = [item for item, part in facts.properties.items() if value.document.kinds(part) == v.LIST]
-        hint = lists_within(walk, value) if lists or facts.listed else "use pairs for its fields"
-        walk.about_result(value, argument, argument.at, "is an object, not a list: ipairs finds nothing in it", hint)
-    elif name == "ipairs" or kinds == v.LIST:
+    if is_ipairs or (kinds == v.LIST and not isinstance(value, v.Made)):
         alone = f"ipairs gives the position first: write for _, {node.names[0]} in {name}(…) do"
         key = v.Scalar("number", alone if len(node.names) == 1 else f"'{node.names[0]}' is the position")
-    if isinstance(value, v.Mapped):
-        if name == "ipairs":
-            text = walk.text(argument)
-            walk.note(
-                argument.at, f"{text} is filled under keys that are text: ipairs finds nothing in it", "use pairs"
-            )
-        return None, value.each
-    if isinstance(value, v.Made) and name == "ipairs":
-        _ipairs_of_fields(walk, value, argument)
-    if kinds == v.OBJECT and isinstance(value, v.Data):
-        facts = value.facts
-        return key, value.part(facts.rest) if not facts.properties else None
     return key, v.element(value)
 
 
-def _ipairs_of_fields(walk: Walk, value: v.Made, node: p.Expression) -> None:
-    """`ipairs{a = 1}`."""
-    record = value.record
-    if record.entries and record.exact and all(name for name, _ in record.entries) and type(node) is p.Record:
-        walk.note(node.at, "ipairs goes over list elements: in a table with named fields it finds nothing", "use pairs")
+def _has_only_fields(record: p.Record) -> bool:
+    return bool(record.entries) and record.exact and all(name for name, _ in record.entries)
 
 
 def _elements(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) -> tuple[v.Value, ...]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _LIST_FUNCTIONS = frozenset({"table.concat", "table.sort", "table.insert", "table.remove", "table.unpack"})
 QUOTABLE = (p.Name, p.Field, p.Item, p.Call, p.Method)
 _MOST_LOOKED = 2_000
-_PATTERN_FUNCTIONS = {"string.find": 1, "string.match": 1, "string.gmatch": 1, "string.gsub": 1}
 
 
 def used(walk: Walk, node: p.Expression) -> v.Value:
@@ -167,58 +166,37 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[v.Value]) 
     """What library functions are given."""
     if not node.arguments:
         return
-    _first_argument(walk, name, node, arguments[0] if arguments else None)
-    _two_values_of_gsub(walk, name, node)
-    at = node.arguments[0]
-    variable = walk.lookup(at.name) if name == "tonumber" and type(at) is p.Name else None
-    if variable is not None and variable.is_joined:
-        walk.note(
-            at.at,
-            f"'{walk.text(at)}' was joined with ..: tonumber reads all its digits as one number",
-            "to add up, begin with 0 and use +",
-        )
-    if name in _PATTERN_FUNCTIONS and len(node.arguments) > 1:
-        pattern(walk, node.arguments[1], plain=len(node.arguments) > 3)
+    at, first = node.arguments[0], arguments[0]
+    data = first if isinstance(first, v.Data) else None
+    kinds = data.facts.kinds if data is not None else None
+    match name:
+        case "json.decode" | "json.parse" if isinstance(first, v.Results) or (kinds and kinds <= v.TABLES):
+            what = reads.described(walk, data, at) if data is not None else f"'{walk.text(at)}'"
+            walk.about(first, at.at, walk.words.fact("decoded", what=what, function=name).message)
+        case _ if name in _LIST_FUNCTIONS and data is not None and kinds == v.OBJECT:
+            walk.about_result(data, at, at.at, "is an object, not a list", reads.lists_within(walk, data))
+        case "table.concat" if data is not None and (v.kinds_of(v.element(data)) or v.TEXT) <= v.TABLES:
+            walk.about_result(data, at, at.at, "is not a list of strings", "put the field to join into a list first")
+        case "math.max" | "math.min" if len(arguments) == 1 and node.exact and isinstance(first, v.Made | v.Results):
+            report, what = (walk.note, "a table") if isinstance(first, v.Made) else (walk.error, "a list")
+            report(at.at, f"{name} takes numbers, not {what}", f"write: {name}(table.unpack({walk.text(at)}))")
+        case "tonumber":
+            _number_from_text(walk, node, at)
+        case "string.find" | "string.match" | "string.gmatch" | "string.gsub" if len(node.arguments) > 1:
+            pattern(walk, node.arguments[1], plain=len(node.arguments) > 3)
 
 
-def _first_argument(walk: Walk, name: str, node: p.Call, first: v.Value) -> None:
-    """A value of the wrong kind."""
-    at = node.arguments[0]
-    kinds = v.kinds_of(first) if isinstance(first, v.Data) else None
-    if name in ("json.decode", "json.parse") and (isinstance(first, v.Results) or (kinds and kinds <= v.TABLES)):
-        what = reads.described(walk, first, at) if isinstance(first, v.Data) else f"'{walk.text(at)}'"
-        walk.about(first, at.at, walk.words.fact("decoded", what=what, function=name).message)
-    elif name in _LIST_FUNCTIONS and isinstance(first, v.Data) and kinds == v.OBJECT:
-        walk.about_result(first, at, at.at, "is an object, not a list", reads.lists_within(walk, first))
-    elif name == "table.concat" and isinstance(first, v.Data) and kinds == v.LIST:
-        items = first.part(first.facts.items)
-        inner = v.kinds_of(items)
-        if inner and inner <= v.TABLES:
-            walk.about_result(first, at, at.at, "is not a list of strings", "put the field to join into a list first")
-    elif name in ("math.max", "math.min") and len(node.arguments) == 1 and node.exact:
-        _extreme(walk, name, at, first)
-
-
-def _two_values_of_gsub(walk: Walk, name: str, node: p.Call) -> None:
-    """`tonumber(s:gsub(…))`."""
-    at = node.arguments[0]
-    if name == "tonumber" and len(node.arguments) == 1 and _is_gsub(walk, at):
+def _number_from_text(walk: Walk, node: p.Call, at: p.Expression) -> None:
+    """`tonumber(s:gsub(…))`, and `tonumber(text)` of numbers that were joined."""
+    is_method = type(at) is p.Method and at.name == "gsub"
+    is_gsub = is_method or (type(at) is p.Call and _dotted(walk, at.function) == "string.gsub")
+    if is_gsub and len(node.arguments) == 1:
         problem = "gsub returns two values, and tonumber takes the second as a base"
         walk.error(at.at, problem, f"write: tonumber(({walk.text(at)}))")
-
-
-def _extreme(walk: Walk, name: str, at: p.Expression, first: v.Value) -> None:
-    hint = f"write: {name}(table.unpack({walk.text(at)}))"
-    if isinstance(first, v.Made):
-        walk.note(at.at, f"{name} takes numbers, not a table", hint)
-    elif isinstance(first, v.Results):
-        walk.error(at.at, f"{name} takes numbers, not a list", hint)
-
-
-def _is_gsub(walk: Walk, node: p.Expression) -> bool:
-    if type(node) is p.Method:
-        return node.name == "gsub"
-    return type(node) is p.Call and _dotted(walk, node.function) == "string.gsub"
+    variable = walk.lookup(at.name) if type(at) is p.Name else None
+    if variable is not None and variable.is_joined:
+        problem = f"'{walk.text(at)}' was joined with ..: tonumber reads all its digits as one number"
+        walk.note(at.at, problem, "to add up, begin with 0 and use +")
 
 
 _REGULAR = r"\\[dwsbDWSB]|(?<!%)\(\?[:=!]|(?<!%)[\])a-z]\{\d+,?\d*\}"

@@ -49,8 +49,8 @@ class ToolView:
 
     def named(self, name: str) -> v.ToolValue | None:
         """The tool that a bare name means, in a language whose tools are functions."""
-        entry = self.root.members.get(name)
-        return v.ToolValue(entry, self.written(entry.path)) if entry is not None and type(entry) is not dict else None
+        member = self.member(self.root, name)
+        return member if isinstance(member, v.ToolValue) else None
 
     def result(self, tool: Tool) -> v.Data | None:
         """What is known of the tool's result."""
@@ -77,8 +77,7 @@ class ToolView:
         """What the call itself would say of these arguments; `...` stands for what only the run knows."""
         if tool.binder is None:
             return None
-        known = [_known(argument) for argument in given]
-        problems = tool.binder.certain_problems(known, tool.path, self._language.first_index)
+        problems = tool.binder.certain_problems(_known(given), tool.path, self._language.first_index)
         return tool.binder.error(problems, tool.path) if problems else None
 
     def is_name(self, name: str) -> str | None:
@@ -117,7 +116,7 @@ def _known(value: Any) -> Any:
     if isinstance(value, dict):
         return {REST if key is ... else key: _known(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_known(item) for item in value]
+        return list(map(_known, value))
     return UNKNOWN if value is ... else value
 
 

@@ -51,6 +51,11 @@ class Data(NamedTuple):
             facts = self.known[id(self.schema)] = Facts.of(self.document, self.schema)
         return facts
 
+    @property
+    def lists(self) -> list[str]:
+        """The names of its fields that are lists."""
+        return [name for name, part in self.facts.properties.items() if self.document.kinds(part) == LIST]
+
 
 class ToolValue(NamedTuple):
     """A tool that is not called yet."""

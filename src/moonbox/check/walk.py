@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_FINDINGS = 20
 _MOST_TESTED = 1_000
+_SCALARS = {str: "string", bool: "boolean", int: "number", float: "number"}
 
 
 class TooMuch(Exception):
@@ -39,7 +40,7 @@ class Walk(v.Scopes):
     ) -> None:
         assert language.vocabulary is not None
         super().__init__(program)
-        self.language, self.view = language, view
+        self.language, self.view, self.text = language, view, program.text
         self.words = language.vocabulary()
         self.names = names
         """Globals that exist beside those of the language: what the host added, and what earlier scripts set."""
@@ -54,6 +55,10 @@ class Walk(v.Scopes):
         self._within: list[str] = []
         """The script's own functions, by name, that are being checked."""
         self._parameters: set[str] = set()
+
+    @cached_property
+    def tools_are_functions(self) -> bool:
+        return self.language.texts.separator == "::"  # asked when it matters: the texts are slow to load
 
     # What was found
 
@@ -72,10 +77,8 @@ class Walk(v.Scopes):
 
     def about(self, data: v.Value, at: int, message: str, hint: str | None = None) -> None:
         """Something about a tool's result: certain where the tool has promised the result's schema."""
-        if isinstance(data, v.Data) and data.learned:
-            self.note(at, message, hint)
-        else:
-            self.error(at, message, hint)
+        is_learned = isinstance(data, v.Data) and data.learned
+        (self.note if is_learned else self.error)(at, message, hint)
 
     def about_result(self, data: v.Data, node: p.Expression, at: int, what: str, hint: str | None = None) -> None:
         """Something about the part of a tool's result that `node` reads."""
@@ -95,9 +98,6 @@ class Walk(v.Scopes):
         )
         if len(self.findings) >= _MOST_FINDINGS:
             raise TooMuch
-
-    def text(self, value: p.Expression) -> str:
-        return self.program.text(value)
 
     def _leave(self) -> None:
         for name, variable in self.scopes.pop().items():
@@ -246,7 +246,7 @@ class Walk(v.Scopes):
             return self.view.root
         if name in self.words.globals:
             return v.Library(name)
-        if not self._may_exist(name) and name not in self._tested:
+        if self.is_unset(name):
             word = self.words.constant(name)
             advice = self.words.advice(name, False, ()) if indexed else None
             if word is not None:
@@ -282,7 +282,7 @@ class Walk(v.Scopes):
         path = p.path(node)
         if not path:
             return None
-        if len(path) == 1 and self.language.texts.separator == "::" and self.is_unset(path[0]):
+        if len(path) == 1 and self.tools_are_functions and self.is_unset(path[0]):
             return self.view.named(path[0])
         outer, self.quietly = self.quietly, True
         value = self.name(p.Name(node.at, path[0]))
@@ -312,20 +312,15 @@ class Walk(v.Scopes):
             and name not in self.outline.assigned
             and name not in self._tested
             and name not in self.words.globals
-            and not self._may_exist(name)
+            and name not in self.names
+            and not self.open_names
         )
 
-    def _may_exist(self, name: str) -> bool:
-        return self.open_names or name in self.names
-
     def _constant(self, node: p.Constant) -> v.Value:
-        value = node.value
-        if isinstance(value, str):
+        if isinstance(node.value, str):
             slips.text(self, node)
-            return v.Scalar("string")
-        if isinstance(value, bool):
-            return v.Scalar("boolean")
-        return v.Scalar("number") if isinstance(value, int | float) else None
+        kind = _SCALARS.get(type(node.value))
+        return v.Scalar(kind) if kind is not None else None
 
     def _function(self, node: p.Function) -> v.Value:
         return v.Script(self.function(node))

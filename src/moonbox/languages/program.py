@@ -297,10 +297,8 @@ class Vocabulary(Struct, frozen=True, kw_only=True):
     member_advice: Callable[[str, str, tuple[str, ...]], str | None] = lambda library, name, arguments: None
     """The same for a member that a library does not have."""
     string_methods: frozenset[str] = frozenset()
-    list_methods: frozenset[str] = frozenset()
-    """Methods of lists, in languages that have any."""
     any_methods: frozenset[str] = frozenset()
-    """Methods of every value."""
+    """Methods of every value, lists among them."""
     methods: Mapping[str, str] = {}
     """List methods that call a function with the elements: "map", "same", "one", "sort", "fold" or "each"."""
     no_value: Mapping[str, str] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,47 +12,37 @@ from lupa import lua54
 from moonbox import Limits
 from moonbox.languages import lua
 from moonbox.languages.lua.vm import LuaVM
+from tests.languages.lua.explain.bench import Bench
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from moonbox.languages.engine import EngineReport
 
 
 class Host:
-    """What the engine talks to: answers calls with a function, and keeps what was printed."""
-
-    def __init__(self, answer: Callable[[str, list[Any]], Any] | None = None) -> None:
-        self._answer = answer or (lambda target, arguments: arguments)
-        self.printed = b""
-        self.calls: list[tuple[str, list[Any]]] = []
-        self.cancelled: list[int] = []
-        self._waiting: list[tuple[int, bool, Any]] = []
+    """What the engine talks to: answers calls with their arguments."""
 
     def exchange(self, calls: bytes) -> Sequence[tuple[int, bool, Any]] | None:
-        for call, target, arguments in json.loads(calls or b"[]"):
-            self.calls.append((target, arguments))
-            self._waiting.append((call, True, self._answer(target, arguments)))
-        answers, self._waiting = self._waiting, []
-        return answers
+        return [(call, True, arguments) for call, _, arguments in json.loads(calls or b"[]")]
 
     def cancel(self, ids: bytes) -> None:
-        self.cancelled += json.loads(ids)
+        pass
 
     def emit(self, text: bytes) -> None:
-        self.printed += text
+        pass
 
 
-def make(host: Any = None, *, features: Sequence[str] = (), values: Any = (), **limits: Any) -> LuaVM:
+def make(host: Any = None, **limits: Any) -> LuaVM:
     vm = LuaVM()
     vm.connect(host or Host())
     vm.set_limits({**Limits().to_dict(), "allow_nan": False, **limits})
     vm.configure(
         {
-            "tools": [["add", "tools.add"], ["space\x1fping", "tools.space.ping"]],
-            "functions": [["double", "fn.double"]],
-            "values": values,
-            "features": features,
+            "tools": [["add", "tools.add"]],
+            "functions": [],
+            "values": [],
+            "features": [],
         }
     )
     return vm
@@ -88,7 +77,6 @@ class Broken(Host):
     """A host whose connection is gone."""
 
     def __init__(self, problem: BaseException) -> None:
-        super().__init__()
         self._problem = problem
 
     def exchange(self, calls: bytes) -> Any:
@@ -163,61 +151,41 @@ ENDLESS = (
     "while true do pcall(function() while true do end end) end",
     "coroutine.wrap(function() while true do end end)()",
     "parallel{ function() while true do end end }",
+    "table.sort({ 1, 2, 3 }, function() while true do end end)",
 )
 
 
-class Announced(Host):
-    """Says when the script prints something."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.running = threading.Event()
-
-    def emit(self, text: bytes) -> None:
-        self.running.set()
-
-
-def run_and_interrupt(vm: LuaVM, host: Announced, source: str, number: int) -> EngineReport:
-    """Run a script, and interrupt it from another thread once it runs."""
-
-    def interrupt() -> None:
-        assert host.running.wait(30)
-        vm.interrupt(number, 1)
-
-    host.running.clear()
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    report = run(vm, f"kept = (kept or 0) + 1 print('running') {source}", number)
-    thread.join()
-    return report
+def stop_endless_scripts(bench: Bench) -> None:
+    for source in ENDLESS:
+        with bench.interrupted():
+            outcome = bench.report(f"kept = (kept or 0) + 1 print('running') {source}")
+        assert (outcome.kind, outcome.limit) == ("stop", "time")
+    assert bench.value("return kept") == len(ENDLESS)
 
 
 def test_interrupted_from_another_thread() -> None:
-    host = Announced()
-    vm = make(host, features=["coroutines", "metatables"])
-    for number, source in enumerate([*ENDLESS, "table.sort({ 1, 2, 3 }, function() while true do end end)"], 1):
-        outcome = run_and_interrupt(vm, host, source, number)
-        assert (outcome.kind, outcome.limit) == ("stop", "time")
-    assert result(vm, "return kept", 9) == [5]
+    bench = Bench(features=["coroutines", "metatables"])
+    assert bench.vm.polling == "", "with the C API no hook stands"
+    stop_endless_scripts(bench)
+
+
+def test_without_the_c_api_a_standing_hook_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any) -> Any:
+        raise OSError("no such symbol")
+
+    monkeypatch.setattr("moonbox.languages.lua.interrupt.ctypes.PyDLL", missing)
+    bench = Bench(features=["coroutines", "metatables"])
+    assert bench.vm.polling == "the Lua C API is not exported by this build of lupa: no such symbol"
+    stop_endless_scripts(bench)
 
 
 def test_another_run_is_not_interrupted() -> None:
-    vm = make()
-    assert not vm.interrupt(1, 1)
-    assert result(vm, "return 2", 2) == [2]
-    host = Announced()
-    vm.connect(host)
-    refused: list[bool] = []
-
-    def interrupt() -> None:
-        assert host.running.wait(30)
-        refused.append(vm.interrupt(2, 1))
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    assert result(vm, "print('running') for i = 1, 3000000 do end return 3", 3) == [3]
-    thread.join()
-    assert refused == [False]
+    bench = Bench()
+    assert not bench.vm.interrupt(7, 1)
+    assert bench.value("return 2") == 2
+    with bench.interrupted(1) as accepted:
+        assert bench.value("print('running') for i = 1, 3000000 do end return 3") == 3
+    assert accepted == [False]
 
 
 def test_interrupted_before_it_begins() -> None:
@@ -226,24 +194,6 @@ def test_interrupted_before_it_begins() -> None:
     outcome = run(vm, "ran = true while true do end", 5)
     assert (outcome.kind, outcome.limit) == ("stop", "cancelled")
     assert result(vm, "return ran", 6) in ([None], [True])
-
-
-def test_without_the_c_api_a_standing_hook_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*_: Any) -> Any:
-        raise OSError("no such symbol")
-
-    monkeypatch.setattr("moonbox.languages.lua.interrupt.ctypes.PyDLL", missing)
-    host = Announced()
-    vm = make(host, features=["coroutines", "metatables"])
-    assert vm.polling == "the Lua C API is not exported by this build of lupa: no such symbol"
-    for number, source in enumerate(ENDLESS, 1):
-        outcome = run_and_interrupt(vm, host, source, number)
-        assert (outcome.kind, outcome.limit) == ("stop", "time")
-    assert result(vm, "return 1", 9) == [1]
-
-
-def test_with_the_c_api_no_hook_stands() -> None:
-    assert make().polling == ""
 
 
 def test_a_stop_that_comes_when_the_run_is_over_raises_nothing() -> None:

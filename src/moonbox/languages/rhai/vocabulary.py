@@ -88,7 +88,6 @@ def rhai_vocabulary() -> Vocabulary:
         advice=lambda name, called, arguments: words.advice(name, called),
         method_advice=lambda name, receiver, arguments: words.foreign_method(name, receiver, arguments),
         string_methods=words.functions,
-        list_methods=words.functions,
         any_methods=words.functions,
         methods=words.list_methods,
         only_truth_values=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from moonbox.languages.lua.vm import LuaVM
 from moonbox.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from moonbox.errors import ScriptError
     from moonbox.languages.engine import EngineReport
@@ -79,6 +80,22 @@ class Bench:
 
     def explain(self, error: EngineError) -> ScriptError:
         return compose(error, sources=self.sources, tools=self.tools, limits=self.limits)
+
+    @contextmanager
+    def interrupted(self, number: int | None = None) -> Iterator[list[bool]]:
+        """Interrupt the next run, or that one, from another thread once a script prints; whether it was under way."""
+        accepted: list[bool] = []
+        wanted = len(self.sources) + 1 if number is None else number
+
+        def interrupt() -> None:
+            assert self.printed.wait(30)
+            accepted.append(self.vm.interrupt(wanted, 1))
+
+        self.printed.clear()
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        yield accepted
+        thread.join()
 
     # The wire of the engine
 

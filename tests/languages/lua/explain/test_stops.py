@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -31,16 +30,9 @@ def test_limit(limits: dict[str, Any], source: str, limit: str, lines: list[int]
 )
 def test_time(source: str, hint: str) -> None:
     bench = Bench(limits=Limits(timeout=2.5))
-
-    def interrupt() -> None:
-        assert bench.printed.wait(30)
-        bench.vm.interrupt(2, 1)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
     bench.run("function say() if not said then said = true print(1) end end")
-    error = bench.fails(f"local n = 0\n{source}")
-    thread.join()
+    with bench.interrupted():
+        error = bench.fails(f"local n = 0\n{source}")
     assert (error.kind, error.limit) == ("limit", "time")
     assert error.message == "the script ran longer than timeout = 2.5 seconds"
     assert error.line in range(2, 6)

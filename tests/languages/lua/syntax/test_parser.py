@@ -100,8 +100,8 @@ def test_where_a_failure_stands() -> None:
     failure = parse(tokens).failure  # type: ignore[union-attr]
     assert failure is not None
     assert tokens[failure.index].text == "!"
-    assert [tokens[index].text for index in failure.brackets] == ["(", "{"]
-    assert [tokens[block].text for block in failure.blocks] == ["while"]
+    assert [bracket.text for bracket in failure.brackets] == ["(", "{"]
+    assert [block.text for block in failure.blocks] == ["while"]
     assert tokens[failure.statement].text == "f"
 
 

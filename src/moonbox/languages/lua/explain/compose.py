@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-_CALLS = (p.Call, p.Method)
-_STRINGS = "build long strings with table.concat, not with .. in a loop"
-
 
 def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection[str], limits: Limits) -> ScriptError:
     """Say what went wrong, where, and what to write instead.
@@ -146,12 +143,10 @@ def _stopped(report: _Report, limits: Limits) -> ScriptError:
 def _limit_hint(limit: str, limits: Limits, listing: Listing, line: int | None, message: str) -> str | None:
     """What to change in the script."""
     general = limit_hint(limit, limits, message)
-    match limit:
-        case "time":
-            where = f"it was at line {line}; " if line is not None else ""
-            return f"{where}{_time(listing, line) or general}"
-        case "memory":
-            return f"{general}; {_STRINGS}{_recursion(listing)}"
+    if limit == "memory":
+        return f"{general}; build long strings with table.concat, not with .. in a loop{_recursion(listing)}"
+    if limit == "time" and line is not None:
+        return f"it was at line {line}; {_time(listing, line) or general}"
     return general
 
 
@@ -159,15 +154,14 @@ def _recursion(listing: Listing) -> str:
     """A function that calls itself, which uses up memory when it does not end."""
     for node in listing.all(p.Define):
         name = last_name(node.target)
-        if name and any(last_name(inner) == name for inner in p.inside(node.function) if type(inner) in _CALLS):
+        calls = (inner for inner in p.inside(node.function) if isinstance(inner, p.Call | p.Method))
+        if any(last_name(call) == name for call in calls):
             return f"; make sure that {name}, which calls itself, ends"
     return ""
 
 
-def _time(listing: Listing, line: int | None) -> str:
+def _time(listing: Listing, line: int) -> str:
     """What the line shows that took the time: tool calls, an endless loop, or neither."""
-    if line is None:
-        return ""
     if any(word.text == "tools" and word.kind == "name" for word in listing.words(line)):
         return "tool calls count too: make fewer of them, or run them at the same time with parallel"
     tokens = listing.tokens

@@ -107,8 +107,12 @@ def _guess(listing: Listing | None, error: EngineError, message_text: str) -> in
     if listing is None or not listing.whole or (error.kind == "stop" and not message_text.startswith("value")):
         return None
     lines = {token.line for token in listing.tokens[:-1]}
-    locations = lines if len(lines) == 1 else set(_returns(listing))
-    return locations.pop() if len(locations) == 1 else None
+    if len(lines) > 1:
+        returned = (
+            node for node in _main_returns(listing) if any(type(each) is not p.Constant for each in node.values)
+        )
+        lines = {listing.place(node.at)[0] for node in returned}
+    return lines.pop() if len(lines) == 1 else None
 
 
 def _names(error: EngineError, message_text: str) -> tuple[str, ...]:
@@ -121,13 +125,6 @@ def _names(error: EngineError, message_text: str) -> tuple[str, ...]:
         return ()
     full = match["bad"] or match["for"] or match["named"]
     return _ALIASES.get(full, (full.rpartition(".")[2],))
-
-
-def _returns(listing: Listing) -> Iterator[int]:
-    """Lines where the script returns a value that may be one that cannot leave it."""
-    for node in _main_returns(listing):
-        if node.values and not (len(node.values) == 1 and type(node.values[0]) is p.Constant):
-            yield listing.place(node.at)[0]
 
 
 _MOST_SHOWN = 10
@@ -155,12 +152,12 @@ def render(
     parts: list[str] = []
     listing = listings.get(location.chunk)
     text = listing.line(location.at) if listing is not None else None
-    if listing is not None and location.at is not None:
+    if listing is not None and location.at is not None and text is not None:
         if location.chunk != current:
             parts.append(f"in {run_name(location.chunk)}, an earlier one:")
-        if text is not None and not text.strip():
+        if not text.strip():
             text, column = "(end of the script)" if location.at >= len(listing.lines) else "", 1
-        parts.append(pointed_line(text, location.at, column) if text is not None else "")
+        parts.append(pointed_line(text, location.at, column))
     return "\n".join(filter(None, [*parts, *_calls(frames, current)]))
 
 

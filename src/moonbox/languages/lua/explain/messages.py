@@ -14,9 +14,10 @@ from moonbox.languages.lua.vocabulary import LIBRARIES, lua_vocabulary, message_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue
+    from moonbox.languages.lua.explain.values import RuntimeFailure
 
 _PATH = r"[A-Za-z_][\w.\[\]]{0,60}"
+_METHODS = LIBRARIES["string"] - {"format"}
 _WRAPPED = frozenset({"rep", "gsub", "format"})
 _WRAPPERS = frozenset(
     {"content", "data", "entries", "items", "list", "records", "result", "results", "rows", "value", "values"}
@@ -71,26 +72,15 @@ def _compared_with_literal(failure: RuntimeFailure) -> str:
 
 
 def _bad_argument(failure: RuntimeFailure, number: str, function: str, wanted: str, got: str) -> str | None:
-    calls = failure.calls_of(function)
-    if len(calls) != 1:
+    call = failure.call_of(function)
+    if call is None:
         return None
-    if got == "no value":
-        return _dot_for_colon(calls[0]) if function != "format" else None
-    return _missing_argument(calls[0], int(number), got, wanted) if got in ("nil", "null") else None
-
-
-def _dot_for_colon(call: ScriptValue) -> str | None:
-    """`name.upper()` for `name:upper()`."""
-    if type(call.node) is not p.Field or call.root in LIBRARIES or call.name not in LIBRARIES["string"]:
-        return None
-    return f"methods are called with a colon; write: {call.receiver}:{call.name}({', '.join(call.arguments())})"
-
-
-def _missing_argument(call: ScriptValue, number: int, got: str, wanted: str) -> str | None:
     arguments = call.arguments()
+    if got == "no value" and type(call.node) is p.Field and call.root not in LIBRARIES and function in _METHODS:
+        return f"methods are called with a colon; write: {call.receiver}:{function}({', '.join(arguments)})"
     # Functions that the sandbox wraps count the value before the colon, as Lua itself does not.
-    position = number - 2 if type(call.node) is p.Method and call.name in _WRAPPED else number - 1
-    if not 0 <= position < len(arguments) or arguments[position] in ("…", "nil", "null"):
+    position = int(number) - (2 if type(call.node) is p.Method and function in _WRAPPED else 1)
+    if got not in ("nil", "null") or not 0 <= position < len(arguments) or arguments[position] in ("…", "nil", "null"):
         return None
     kind = "nil" if got == "nil" else "json.null"
     return f"{arguments[position]} is {kind}, but {call.text} needs a {wanted} there: check it first"
@@ -98,10 +88,9 @@ def _missing_argument(call: ScriptValue, number: int, got: str, wanted: str) -> 
 
 def _bad_self(failure: RuntimeFailure, function: str) -> str | None:
     """`string:upper(x)` for `string.upper(x)`."""
-    calls = failure.calls_of(function)
-    if len(calls) != 1 or calls[0].root not in LIBRARIES:
+    call = failure.call_of(function)
+    if call is None or call.root not in LIBRARIES:
         return None
-    call = calls[0]
     return f"library functions are called with a dot; write: {call.root}.{function}({', '.join(call.arguments())})"
 
 
@@ -113,21 +102,13 @@ def _colon_call(failure: RuntimeFailure, function: str) -> str | None:
 
 
 def _loop_bound(failure: RuntimeFailure, part: str) -> str:
-    lengths = failure.fields_of("length")
-    if lengths:
+    listing, position = failure.listing, ("initial value", "limit", "step").index(part)
+    if lengths := failure.fields_of("length"):
         return f"write: {lua_vocabulary().form('length', value=lengths[0].receiver)}"
-    return f"{_bound(failure, part) or 'one of the bounds of the loop'} is nil, but loop bounds must be numbers"
-
-
-def _bound(failure: RuntimeFailure, part: str) -> str:
-    """The text of a bound in the loop's header."""
-    listing = failure.listing
-    for node in listing.all(p.Count):
-        if listing.place(node.at)[0] == failure.line:
-            bound = dict(zip(("initial value", "limit", "step"), node.bounds, strict=False)).get(part)
-            text = listing.text_of(bound) if bound is not None else ""
-            return text if text not in ("…", "nil") else ""
-    return ""
+    loops = (node for node in listing.all(p.Count) if listing.place(node.at)[0] == failure.line)
+    bounds = [listing.text_of(node.bounds[position]) for node in loops if position < len(node.bounds)]
+    known = bounds and bounds[0] not in ("…", "nil")
+    return f"{bounds[0] if known else 'one of the bounds of the loop'} is nil, but loop bounds must be numbers"
 
 
 def _returned_function(failure: RuntimeFailure) -> str | None:

@@ -9,14 +9,7 @@ from moonbox.languages import program as p
 from moonbox.languages.facts import FACTS, Fact, nearest_tools, unknown_tool
 from moonbox.languages.lua.explain.slips import corrected, with_line
 from moonbox.languages.lua.explain.values import RuntimeFailure, ScriptValue, declarations, declared_names, last_name
-from moonbox.languages.lua.vocabulary import (
-    BASE,
-    LIBRARIES,
-    equivalents,
-    fill_form,
-    lua_vocabulary,
-    tool_name,
-)
+from moonbox.languages.lua.vocabulary import BASE, LIBRARIES, equivalents, fill_form, lua_vocabulary, tool_name
 from moonbox.suggest import did_you_mean, nearest
 
 _FEW = 12
@@ -70,10 +63,10 @@ def _scoped(failure: RuntimeFailure, value: ScriptValue) -> str | None:
     for declared, statement in islice(declarations(listing, name), _FEW):
         if isinstance(statement, p.Declare) and any(function in around for function in statement.values):
             return f"{name} is not visible yet inside its own function; write: local function {name}(…) … end"
+        if isinstance(statement, p.Function):
+            return f"{name} is a parameter of the function on line {declared} and exists only inside it"
         if declared < line:
             return f"the local {name} of line {declared} exists only inside its block: declare it before the block"
-    if (parameter := failure.parameter_at(name)) is not None:
-        return f"{name} is a parameter of the function on line {parameter} and exists only inside it"
     if any(next(declarations(earlier, name), None) for earlier in failure.earlier):
         return f"{name} was a local of an earlier run, and locals do not persist: assign it there without local"
     return None
@@ -261,11 +254,11 @@ def nil_parent(value: ScriptValue) -> str | None:
 def given_to_library(failure: RuntimeFailure) -> str | None:
     """ipairs(nil) and table.unpack(nil), which Lua reports without naming them."""
     for function in ("ipairs", "unpack"):
-        calls = failure.calls_of(function)
-        arguments = calls[0].arguments() if len(calls) == 1 else []
-        if arguments and arguments[0] not in ("…", "nil", "null"):
+        call = failure.call_of(function)
+        arguments = call.arguments() if call is not None else []
+        if call is not None and arguments and arguments[0] not in ("…", "nil", "null"):
             what = "nil" if failure.complaint.type == "nil" else f"a {failure.complaint.type}"
-            return f"{calls[0].text} needs a list, but {arguments[0]} is {what}"
+            return f"{call.text} needs a list, but {arguments[0]} is {what}"
     return None
 
 

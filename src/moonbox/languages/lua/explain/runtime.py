@@ -138,7 +138,7 @@ def _refused(failure: RuntimeFailure) -> str | None:
     """Arithmetic, .. and # on a value of the wrong type."""
     complaint, value = failure.complaint, failure.value
     if complaint.action == "perform arithmetic on" and complaint.type == "nil" and complaint.role != "field":
-        is_number = not complaint.role and len(failure.calls_of("tonumber")) == 1
+        is_number = not complaint.role and failure.call_of("tonumber") is not None
         return "tonumber returned nil: its argument is not a number" if is_number else None
     text = value.text if value is not None and value.text != "…" else _UNKNOWN.get(complaint.type)
     hint = _REFUSED.get((complaint.action, complaint.type)) or _ALWAYS_REFUSED.get(complaint.type)

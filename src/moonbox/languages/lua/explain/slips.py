@@ -29,11 +29,11 @@ _BEFORE_BLOCKS = frozenset({"try", "catch", "switch", "except", "finally", "impo
 
 
 class Advice(NamedTuple):
-    """A hint, and the line and column that it is about."""
+    """A hint, and the line and column that it is about where that is not the word at which the script failed."""
 
     text: str
-    line: int
-    column: int | None
+    line: int | None = None
+    column: int | None = None
 
 
 class Slip(Struct, frozen=True):
@@ -56,13 +56,11 @@ class _Table(Struct, frozen=True):
 
 @cache
 def _table() -> _Table:
-    import tomllib  # here: a script without a slip needs none of it
-    from pathlib import Path
+    from pathlib import Path  # here: a script without a slip needs none of it
 
-    from msgspec import convert
+    from msgspec import toml
 
-    data = tomllib.loads((Path(__file__).parent / "slips.toml").read_text(encoding="utf-8"))
-    table = convert(data, _Table)
+    table = toml.decode(Path(__file__).with_name("slips.toml").read_bytes(), type=_Table)
     constants = [(rf"(?<![.:\w]){name}\b(?!\s*=[^=])", text) for name, text in equivalents().constants.items()]
     return _Table([*constants, *table.rewrites], table.slips)
 
@@ -112,10 +110,9 @@ def is_lua(text: str) -> bool:
 
 def find_slip(listing: Listing, failure: Failure, near: str) -> Advice | None:
     """What the line shows at which the script stops being Lua, or else the line of the statement."""
-    token, start = listing.tokens[failure.index], listing.tokens[failure.statement]
+    token, start, before = failure.token, listing.tokens[failure.statement], failure.before
     if token.kind != "eof" and (advice := _asked(listing, failure, near, token.line, token)):
         return advice
-    before = listing.tokens[failure.index - 1]
     lines = dict.fromkeys(line for line in (start.line, before.last_line) if line < token.line or token.kind == "eof")
     return next((advice for line in lines if (advice := _asked(listing, failure, near, line, None))), None)
 
@@ -134,7 +131,7 @@ def _asked(listing: Listing, failure: Failure, near: str, number: int, token: To
     for slip in _table().slips:
         if slip.failure and not re.search(slip.failure, failure.text):
             continue
-        if slip.within and not _is_within(listing, failure, slip.within):
+        if slip.within and not _is_within(failure, slip.within):
             continue
         subject, pattern = (
             (line.masked, slip.line) if slip.line else (raw, slip.text) if slip.text else (near, slip.near)
@@ -154,10 +151,10 @@ def _statement(code: str) -> str | None:
     return text if text and opening and (opening[2] or opening[1] in _BEFORE_BLOCKS) else None
 
 
-def _is_within(listing: Listing, failure: Failure, what: str) -> bool:
+def _is_within(failure: Failure, what: str) -> bool:
     if what == "loop":
-        return any(listing.tokens[block].text in ("for", "while", "repeat") for block in failure.blocks)
-    return bool(failure.brackets) and listing.tokens[failure.brackets[-1]].text == what
+        return any(block.text in ("for", "while", "repeat") for block in failure.blocks)
+    return bool(failure.brackets) and failure.brackets[-1].text == what
 
 
 def _fill(template: str, match: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ _HEADERS = frozenset({"if", "elseif", "while", "for"})
 _LONG_KEYWORDS = ("else", "elseif", "function", "local", "repeat", "return", "then", "until", "while")
 
 
-def find_structure(listing: Listing, failure: Failure) -> Advice | str | None:
+def find_structure(listing: Listing, failure: Failure) -> Advice | None:
     """What is missing or too many at the place where the script stops being Lua."""
     return (
         _unfinished(listing, failure)
@@ -32,17 +32,17 @@ def find_structure(listing: Listing, failure: Failure) -> Advice | str | None:
     )
 
 
-def _unfinished(listing: Listing, failure: Failure) -> str | None:
+def _unfinished(listing: Listing, failure: Failure) -> Advice | None:
     if not failure.text.startswith("unfinished long"):
         return None
     what = failure.text.removeprefix("unfinished ")
-    return f"the {what} that begins on line {listing.tokens[failure.index].line} is never closed: add ]]"
+    return Advice(f"the {what} that begins on line {failure.token.line} is never closed: add ]]")
 
 
 def _missing_opener(listing: Listing, failure: Failure) -> Advice | None:
     """A condition without `then`, a loop without `do`."""
     word = {"'then' expected": "then", "'do' expected": "do"}.get(failure.text)
-    header, before = listing.tokens[failure.statement], listing.tokens[failure.index - 1]
+    header, before = listing.tokens[failure.statement], failure.before
     text = listing.line(header.line) or ""
     if word is None or header.text not in _HEADERS or header.line != before.last_line or f" {word} " in f"{text} ":
         return None
@@ -53,7 +53,7 @@ def _missing_opener(listing: Listing, failure: Failure) -> Advice | None:
 
 def _else_if(listing: Listing, failure: Failure) -> Advice | None:
     """`else if`, which opens a second `if` that needs an `end` of its own."""
-    if not failure.text.startswith("'end' expected") or listing.tokens[failure.index].kind != "eof":
+    if not failure.text.startswith("'end' expected") or failure.token.kind != "eof":
         return None
     words: list[Token] = []
     joined: Token | None = None
@@ -70,54 +70,56 @@ def _else_if(listing: Listing, failure: Failure) -> Advice | None:
     return Advice(with_line(explanation, corrected(listing.line(joined.line))), joined.line, joined.column)
 
 
-def _missing_end(listing: Listing, failure: Failure) -> str | None:
+def _missing_end(listing: Listing, failure: Failure) -> Advice | None:
     """An `end` too few: indentation tells which block lacks it."""
     tokens = listing.tokens
     expected = failure.text.startswith(("'end' expected", "'until' expected"))
-    if not expected or tokens[failure.index].kind != "eof" or listing.parsed is None:
+    if not expected or failure.token.kind != "eof" or listing.parsed is None:
         return None
     for opener, closing in listing.parsed.pairs:
         first, last = tokens[opener], tokens[closing]
         begins_line = listing.span(last.line).start == closing
         if first.line != last.line and begins_line and last.column < tokens[listing.span(first.line).start].column:
-            return f"the {first.text} of line {first.line} seems to have no end: the end of line {last.line} closes it"
+            return Advice(
+                f"the {first.text} of line {first.line} seems to have no end: the end of line {last.line} closes it"
+            )
     if not failure.blocks:
         return None
-    block = tokens[failure.blocks[-1]]
+    block = failure.blocks[-1]
     word = "until" if block.text == "repeat" else "end"
-    return f"the {block.text} of line {block.line} is never closed: add {word}"
+    return Advice(f"the {block.text} of line {block.line} is never closed: add {word}")
 
 
-def _unclosed(listing: Listing, failure: Failure) -> str | None:
+def _unclosed(listing: Listing, failure: Failure) -> Advice | None:
     """A bracket that is open at the end of the script or before this line, and a comma too few."""
-    token, before = listing.tokens[failure.index], listing.tokens[failure.index - 1]
+    token, before = failure.token, failure.before
     if not failure.brackets or "expected" not in failure.text:
         return None
-    opener = listing.tokens[failure.brackets[-1]]
+    opener = failure.brackets[-1]
     close = _CLOSERS[opener.text]
     if token.kind == "eof":
-        return f"the {opener.text} of line {opener.line} is never closed: add {close}"
+        return Advice(f"the {opener.text} of line {opener.line} is never closed: add {close}")
     if before.last_line == token.line or not failure.text.startswith(f"'{close}' expected"):
         return None
     if token.kind == "keyword" or token.column <= listing.tokens[listing.span(opener.line).start].column:
-        return f"the {opener.text} of line {opener.line} is not closed before this line: add {close}"
+        return Advice(f"the {opener.text} of line {opener.line} is not closed before this line: add {close}")
     if opener.text == "{":
-        return f"table fields are separated by commas: one is missing at the end of line {before.last_line}"
+        return Advice(f"table fields are separated by commas: one is missing at the end of line {before.last_line}")
     return None
 
 
-def _misplaced(listing: Listing, failure: Failure) -> str | None:
+def _misplaced(listing: Listing, failure: Failure) -> Advice | None:
     """An `end` too many, and statements behind a `return`."""
-    token, before = listing.tokens[failure.index], listing.tokens[failure.index - 1]
+    token, before = failure.token, failure.before
     if failure.text == "<eof> expected" and token.text == "end":
-        return "this end closes nothing: remove it, or look for a block that was closed too early"
+        return Advice("this end closes nothing: remove it, or look for a block that was closed too early")
     behind = failure.after_return and before.last_line != token.line and token.text != "end"
     if behind and token.kind in ("name", "keyword"):
-        return "return must be the last statement of its block: nothing may follow it"
+        return Advice("return must be the last statement of its block: nothing may follow it")
     return None
 
 
-def _missing_return(listing: Listing, failure: Failure) -> Advice | str | None:
+def _missing_return(listing: Listing, failure: Failure) -> Advice | None:
     """An expression as the last line, and one that stands where a statement must be."""
     tokens, first = listing.tokens, failure.statement
     if failure.text not in ("syntax error", "unexpected symbol") or failure.blocks or failure.after_return:
@@ -130,16 +132,16 @@ def _missing_return(listing: Listing, failure: Failure) -> Advice | str | None:
         return None
     text, end = listing.text(first, stop), tokens[stop]
     if text == "…":
-        return "an expression is not a statement: return its value, or assign it"
+        return Advice("an expression is not a statement: return its value, or assign it")
     if end.kind == "eof" or (end.text == ";" and tokens[stop + 1].kind == "eof"):
         written = f"the last line is an expression; write: return {text}"
         return Advice(written, tokens[first].line, tokens[first].column)
     if end.line <= tokens[stop - 1].last_line:
         return None
-    if tokens[failure.index].text == "==":
+    if failure.token.text == "==":
         left, right = listing.text(first, failure.index), listing.text(failure.index + 1, stop)
-        return f"== compares, = assigns; to assign write: {left} = {right}"
-    return f"an expression is not a statement; use its value, for example: local result = {text}"
+        return Advice(f"== compares, = assigns; to assign write: {left} = {right}")
+    return Advice(f"an expression is not a statement; use its value, for example: local result = {text}")
 
 
 def _misspelled(listing: Listing, failure: Failure) -> Advice | None:

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from moonbox.languages.lua.explain.slips import Advice, find_slip
+from moonbox.languages.lua.explain.slips import find_slip
 from moonbox.languages.lua.explain.structure import find_structure
 from moonbox.languages.lua.vocabulary import message_hint
 
@@ -36,20 +36,22 @@ def explain_syntax(listing: Listing, message: str, line: int | None) -> Finding:
     failure = _failure(listing) if what else None
     if failure is None:
         named = _AT_LINE.search(message)
-        text = _shortened(what, near) if what else message
-        return Finding(text, int(named[1]) if named else line, hint=message_hint(message))
-    token = listing.tokens[failure.index]
+        line = int(named[1]) if named else line
+        columns = [token.column for token in listing.words(line) if f"'{token.text}'" == near]
+        column = columns[0] if len(columns) == 1 else None
+        return Finding(_shortened(what, near) if what else message, line, column, message_hint(message))
+    token = failure.token
     if token.kind != "bad" and token.text.isprintable():  # of others Lua says more
         what, near, line = failure.text, token.text if token.kind == "eof" else f"'{token.text}'", token.last_line
-    advice = find_slip(listing, failure, near) or find_structure(listing, failure)
+    message = _shortened(what, near)
     # The line of a token that spans several is where it ends; its column, where it begins.
     column = token.column if token.line == line else None
-    hint = advice.text if isinstance(advice, Advice) else advice
-    if isinstance(advice, Advice):
-        line, column = advice.line, advice.column
-    if hint and (others := _elsewhere(listing, failure)) and _trusted(listing, failure):
-        hint = f"{hint} (also {others})"
-    return Finding(_shortened(what, near), line, column, hint)
+    advice = find_slip(listing, failure, near) or find_structure(listing, failure)
+    if advice is None:
+        return Finding(message, line, column)
+    others = _elsewhere(listing, failure) if _trusted(listing, failure) else ""
+    hint = f"{advice.text} (also {others})" if others else advice.text
+    return Finding(message, line, column, hint) if advice.line is None else Finding(message, *advice[1:], hint)
 
 
 def _failure(listing: Listing) -> Failure | None:
@@ -70,7 +72,7 @@ def _elsewhere(listing: Listing, failure: Failure) -> str:
     tokens, lines_of = listing.tokens, dict[str, list[int]]()
     for first, second in pairwise(tokens[failure.index + 1 :]):
         name = first.text + second.text if first.end == second.start else ""
-        if name in _OPERATORS and first.line > tokens[failure.index].line:
+        if name in _OPERATORS and first.line > failure.token.line:
             lines = lines_of.setdefault(name, [])
             if first.line not in lines and len(lines) < 5:
                 lines.append(first.line)
@@ -89,8 +91,6 @@ def _shortened(what: str, near: str) -> str:
 
 def _trusted(listing: Listing, failure: Failure) -> bool:
     """Whether what follows was read as code: behind a foreign comment or string, words are not what they seem."""
-    token = listing.tokens[failure.index]
-    if token.kind == "bad" or token.text in ("`", "#", "//") or (token.kind == "foreign" and not token.text.isascii()):
-        return False
+    is_letter = failure.token.kind == "foreign" and not failure.token.text.isascii()
     rest = listing.tokens[failure.index :]
-    return all(word.kind != "bad" and word.text not in ("`", "#", "//") for word in rest)
+    return not is_letter and all(word.kind != "bad" and word.text not in ("`", "#", "//") for word in rest)

@@ -14,7 +14,6 @@ from moonbox.languages.lua.syntax.parser import expressions_end
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from moonbox.languages.lua.syntax.lexer import Token
     from moonbox.languages.lua.syntax.listing import Listing
 
 Named: TypeAlias = p.Name | p.Field | p.Item | p.Method
@@ -67,10 +66,6 @@ class ScriptValue(Struct, frozen=True):
         while self.listing.tokens[first - 1].text == "(":
             first -= 1
         return first
-
-    @property
-    def token(self) -> Token:
-        return self.listing.tokens[self.index]
 
     @property
     def name(self) -> str:
@@ -187,7 +182,8 @@ class RuntimeFailure(Struct, frozen=True, dict=True):
     def values(self) -> list[ScriptValue]:
         """What the line names, from left to right."""
         named = [ScriptValue(self.listing, node) for node in self.listing.nodes if isinstance(node, _NAMED)]
-        return sorted((value for value in named if value.token.line == self.line), key=lambda value: value.index)
+        on_line = [value for value in named if self.listing.place(value.index)[0] == self.line]
+        return sorted(on_line, key=lambda value: value.index)
 
     @cached_property
     def operations(self) -> list[p.Operation]:
@@ -198,23 +194,25 @@ class RuntimeFailure(Struct, frozen=True, dict=True):
         """Functions of that name, whatever they belong to, that the line calls."""
         return [value for value in self.values if value.name == name and value.call is not None]
 
+    def call_of(self, name: str) -> ScriptValue | None:
+        """The only such function."""
+        calls = self.calls_of(name)
+        return calls[0] if len(calls) == 1 else None
+
     def fields_of(self, name: str) -> list[ScriptValue]:
         """Fields (and methods) of that name on the line."""
         return [value for value in self.values if type(value.node) is not p.Name and value.is_called(name)]
 
     def declared_at(self, name: str) -> int | None:
         """The line where the script declares a local or a parameter of that name."""
-        return next((line for line, _ in declarations(self.listing, name)), self.parameter_at(name))
-
-    def parameter_at(self, name: str) -> int | None:
-        """The line of the first function that has a parameter of that name."""
-        functions = (node for node in self.listing.all(p.Function) if name in node.parameters)
-        return next((self.listing.place(function.at)[0] for function in functions), None)
+        return next((line for line, _ in declarations(self.listing, name)), None)
 
 
 def declared_names(node: p.Node) -> tuple[str, ...]:
-    """The locals that a statement declares."""
+    """The locals that a statement declares, or the parameters of a function."""
     match node:
+        case p.Function():
+            return node.parameters
         case p.Declare() | p.Each():
             return node.names
         case p.Count():
@@ -225,10 +223,10 @@ def declared_names(node: p.Node) -> tuple[str, ...]:
 
 
 def declarations(listing: Listing, name: str) -> Iterator[tuple[int, p.Node]]:
-    """Where a script declares a local of that name: the line and the statement."""
+    """Where a script declares a local or a parameter of that name: the line, and the statement or function."""
     for node in listing.nodes:
         if name in declared_names(node):
-            yield listing.place(node.at)[0], node  # type: ignore[attr-defined]  # a statement
+            yield listing.place(node.at)[0], node  # type: ignore[attr-defined]  # these have one
 
 
 def last_name(node: p.Node) -> str:

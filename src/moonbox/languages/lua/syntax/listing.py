@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_READ = 64_000
 MOST_WORDS = 12_000
-"""Characters and words that are read; of what comes later only the line in question is looked at."""
+"""Characters and words that are read."""
 LONGEST_QUOTE = 100
 _NEWLINE = re.compile(r"\r\n|\n\r|\n|\r")
 _Kind = TypeVar("_Kind", bound=Node)
@@ -96,20 +96,17 @@ class Listing:
         return range(first, min(stop, len(self.tokens) - 1))
 
     def words(self, line: int | None) -> Sequence[Token]:
-        """The words of one line, also of one that lies past what was read."""
-        if line is None:
-            return ()
-        if self.whole or line < self.tokens[-1].line:
-            span = self.span(line)
-            return self.tokens[span.start : span.stop]
-        text = self.line(line)
-        return tokenize(text[:MOST_READ], line, MOST_WORDS)[:-1] if text else []
+        """The words of one line, as far as they were read."""
+        span = self.span(line) if line is not None else range(0)
+        return self.tokens[span.start : span.stop]
 
     def text(self, first: int, stop: int) -> str:
         """The script's own text from one word up to before another, on one line and not too long."""
-        if stop <= first:
-            return ""
-        return self.quote(self.tokens[first].start, self.tokens[stop - 1].end)
+        start, end = (self.tokens[first].start, self.tokens[stop - 1].end) if stop > first else (0, 0)
+        if end - start > 4 * LONGEST_QUOTE:
+            return "…"
+        text = _BLANK.sub(" ", self._source[start:end]).strip()
+        return text if len(text) <= LONGEST_QUOTE else "…"
 
     def place(self, index: int) -> tuple[int, int]:
         """The line and column of a word."""
@@ -119,9 +116,3 @@ class Listing:
     def text_of(self, value: Expression) -> str:
         """The script's own text of a value, as far as its end is known."""
         return self.text(value.at, value.stop) if value.stop else "…"
-
-    def quote(self, start: int, end: int) -> str:
-        if end - start > 4 * LONGEST_QUOTE:
-            return "…"
-        text = _BLANK.sub(" ", self._source[start:end]).strip()
-        return text if len(text) <= LONGEST_QUOTE else "…"

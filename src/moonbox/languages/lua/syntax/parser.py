@@ -25,13 +25,16 @@ class Failure(Struct, frozen=True, kw_only=True):
     """Where the script stops being Lua."""
 
     index: int
+    token: Token
+    """The word there, and the one before it."""
+    before: Token
     text: str
     """What Lua says, without the "near" part."""
     statement: int
     """Where the innermost statement began."""
-    blocks: tuple[int, ...]
+    blocks: tuple[Token, ...]
     """Keywords of open blocks, outermost first."""
-    brackets: tuple[int, ...]
+    brackets: tuple[Token, ...]
     """Open brackets of the innermost statement, outermost first."""
     after_return: bool
     """Whether the last statement before was a return, so that the block had to end."""
@@ -94,10 +97,12 @@ class _Parser(ExpressionParser):
     def failure(self, text: str) -> Failure:
         return Failure(
             index=self.at,
+            token=self.token,
+            before=self.tokens[self.at - 1],
             text=text,
             statement=self.statement_at,
-            blocks=tuple(self.blocks),
-            brackets=tuple(self.brackets),
+            blocks=tuple(self.tokens[block] for block in self.blocks),
+            brackets=tuple(self.tokens[bracket] for bracket in self.brackets),
             after_return=self.after_return,
         )
 
