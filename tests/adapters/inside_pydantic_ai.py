@@ -132,6 +132,12 @@ def test_beside_other_tools_and_prefixed(mode: CodeMode, prefix: str) -> None:
     assert answers(wire.seen[-1]) == ["20", "Hello, Ada."]
 
 
+def test_two_adapters_of_one_agent_give_their_own_instructions() -> None:
+    with PydanticAI(name="one") as one, PydanticAI(name="two") as two, serve(Scripted(Say("ok"))) as wire:
+        run(Agent(model(wire), toolsets=[one.toolset], capabilities=[two.capability]), "Go.", "async")
+    assert wire.seen[0].system == "Use `one` to compute.\nScripts for `two` call the tools."
+
+
 def test_an_image_is_binary_content() -> None:
     from pydantic_ai.messages import BinaryContent, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel

@@ -267,6 +267,13 @@ def test_a_stream_that_ends_too_early(mode: CodeMode) -> None:
             ],
             [("a", "x", "{}"), ("b", "y", "{}")],
         ),
+        (  # what else belongs to a call, repeated in each delta
+            [
+                [{"index": 0, "id": "a", "extra": "sig", "function": {"name": "x", "arguments": "{"}}],
+                [{"index": 0, "id": "a", "extra": "sig", "function": {"arguments": "}"}}],
+            ],
+            [("a", "x", "{}")],
+        ),
     ],
 )
 def test_deltas_of_other_servers(mode: CodeMode, deltas: list[Any], expected: list[Any]) -> None:
@@ -279,6 +286,7 @@ def test_deltas_of_other_servers(mode: CodeMode, deltas: list[Any], expected: li
     whole = OpenAIChat(mode).collect(chunks)
     calls: Any = whole.choices[0].message.tool_calls
     assert [(call.id, call.function.name, call.function.arguments) for call in calls] == expected
+    assert {getattr(call, "extra", "sig") for call in calls} == {"sig"}
 
 
 def test_what_servers_add_to_a_message_goes_back_to_them(mode: CodeMode) -> None:

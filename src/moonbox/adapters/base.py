@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from moonbox.adapters.outcome import Tokens as Tokens
 from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MissingExtra, ToolDefinitionError, ToolError, UsageError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from moonbox.tools.tool import Tool
 
 ContextT = TypeVar("ContextT")
+ToolT = TypeVar("ToolT")
 _MOST_SETS = 50
 _running: ContextVar[Mapping[str, Tool]] = ContextVar("moonbox_agent_tools")
 """The agent's own tools in the call that runs the script: another agent, or another request, may have others."""
@@ -137,6 +139,40 @@ class FrameworkAdapter(Adapter, Generic[ContextT]):
         """The same, awaited."""
         with self.conversation_key(conversation) as key, shown.running() as mode:
             return await aanswer(mode, ModelCall("", name, arguments, cut), key)
+
+
+class ToolsAdapter(FrameworkAdapter[ContextT], Generic[ContextT, ToolT]):
+    """Code mode for a framework whose agents are given tools."""
+
+    @property
+    def tools(self) -> list[ToolT]:
+        """The code tool and the direct tools."""
+        return self.tools_of(self.alone)
+
+    def hiding(self, tools: Iterable[Any]) -> list[Any]:
+        """The same for an agent with tools of its own: scripts reach these, and what they cannot reach follows."""
+        given = list(tools)
+        shown = self.shown(given)
+        return [*self.tools_of(shown), *(tool for tool in given if self.name_of(tool) not in shown.hidden)]
+
+    def shown(self, tools: Iterable[Any]) -> Shown:
+        """What the model of an agent with these tools is shown."""
+        return self.agent_tools.shown(tools, self._converted)
+
+    def tools_of(self, shown: Shown) -> list[ToolT]:
+        return [self._tool(function, shown) for function in shown.functions()]
+
+    def name_of(self, tool: Any) -> str:
+        """The name of an agent's tool; empty for one of the provider's own, which may be a dict."""
+        return str(getattr(tool, "name", ""))
+
+    def _tool(self, function: dict[str, Any], shown: Shown) -> ToolT:
+        """One tool of code mode in the framework's own type."""
+        raise NotImplementedError
+
+    def _converted(self, tool: Any) -> Tool | None:
+        """A tool of the agent for scripts; None for one that must stay the agent's."""
+        raise NotImplementedError
 
 
 # The tools that an agent has of its own
@@ -355,44 +391,3 @@ def imported_from(package: str, *, extra: str) -> Iterator[None]:
         if isinstance(problem, MissingExtra) or (problem.name or "").startswith("moonbox"):
             raise
         raise MissingExtra(package, extra, f"moonbox.adapters.{extra.replace('-', '_')}") from problem
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """What the model read and wrote in all its turns, as its provider counted; 0 where it does not say."""
-
-    input: int = 0
-    output: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.input + self.output
-
-    @classmethod
-    def of(cls, response: Any) -> Tokens:
-        """Of one answer, in any of the providers' forms."""
-        usage = _part(response, "usage") or _part(response, "usage_metadata") or _part(response, "usageMetadata")
-        return cls(_sum(usage, _READ), _sum(usage, _WRITTEN))
-
-    def __add__(self, other: Tokens) -> Tokens:
-        return Tokens(self.input + other.input, self.output + other.output)
-
-
-# Each provider uses names of its own. Anthropic counts what it reads from its cache beside the other input.
-_READ = (
-    *("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
-    *("prompt_token_count", "promptTokenCount"),
-)
-_WRITTEN = (
-    *("completion_tokens", "output_tokens", "candidates_token_count", "thoughts_token_count"),
-    *("candidatesTokenCount", "thoughtsTokenCount"),
-)
-
-
-def _part(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-
-
-def _sum(usage: Any, names: tuple[str, ...]) -> int:
-    counts = [_part(usage, name) for name in names]
-    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))

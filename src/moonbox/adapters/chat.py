@@ -126,23 +126,24 @@ class ChatCollector:
         if place is None or (part.get("id") and self._calls[place].get("id") not in (None, part["id"])):
             place = self._places[index] = len(self._calls)  # some servers give every call the same index
             self._calls.append({})
-        _add(self._calls[place], {key: value for key, value in part.items() if key != "index"})
+        call = self._calls[place]
+        for key, value in part.items():
+            if key in ("function", "custom") and isinstance(value, dict):
+                _add(call.setdefault(key, {}), value)
+            elif key != "index" and value is not None:
+                call[key] = value
 
 
 def _add(whole: dict[str, Any], delta: dict[str, Any]) -> None:
-    """Add what a delta has to what there is: text to text, except what comes whole, perhaps again and again."""
+    """Add a delta to what there is, text to text; a name comes whole, perhaps again and again."""
     for key, value in delta.items():
         before = whole.get(key)
-        if isinstance(value, dict):
-            whole[key] = dict(before or {})
-            _add(whole[key], value)
-        elif isinstance(value, str) and isinstance(before, str):
-            whole[key] = value or before if key in _WHOLE else before + value
+        if key == "name":
+            whole[key] = value or before or ""
+        elif isinstance(before, str) and isinstance(value, str):
+            whole[key] = before + value
         elif value is not None:
             whole[key] = value
-
-
-_WHOLE = ("id", "type", "name")
 
 
 def _chat_part(medium: Media) -> dict[str, Any] | None:

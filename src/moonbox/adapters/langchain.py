@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from
+from moonbox.adapters.base import Shown, ToolsAdapter, imported_from
 from moonbox.tools.hints import Hints
 from moonbox.tools.importers import from_langchain
 
@@ -15,15 +15,13 @@ with imported_from("langchain", extra="langchain"):
     from pydantic import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from moonbox.adapters.langchain_middleware import MoonboxMiddleware
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
     from moonbox.tools.tool import Tool
 
 
-class LangChain(FrameworkAdapter[RunnableConfig]):
+class LangChain(ToolsAdapter[RunnableConfig, BaseTool]):
     """Code mode for LangChain and LangGraph.
 
         agent = create_agent(model, middleware=[LangChain([get_expenses]).middleware])
@@ -31,34 +29,8 @@ class LangChain(FrameworkAdapter[RunnableConfig]):
 
     Script state is kept for each thread: `{"configurable": {"thread_id": "…"}}`, or what `conversation` makes of the
     RunnableConfig. Without either, it lasts for one run of an agent with the middleware, and else for one call.
+    `tools` and `hiding` are for `bind_tools`, `ToolNode` and agents without the middleware.
     """
-
-    @property
-    def tools(self) -> list[BaseTool]:
-        """The code tool and the direct tools: for `bind_tools`, `ToolNode` and agents without the middleware."""
-        return self.tools_of(self.alone)
-
-    def hiding(self, tools: Iterable[Any]) -> list[Any]:
-        """The same for a graph that has tools of its own: scripts reach these, and what they cannot reach follows."""
-        given = list(tools)
-        shown = self.shown(given)
-        return [*self.tools_of(shown), *(tool for tool in given if name_of(tool) not in shown.hidden)]
-
-    def shown(self, tools: Iterable[Any]) -> Shown:
-        """What the model of an agent with these tools is shown."""
-        return self.agent_tools.shown(tools, _converted)
-
-    def tools_of(self, shown: Shown) -> list[BaseTool]:
-        return [
-            MoonboxTool(
-                name=function["name"],
-                description=function["description"],
-                args_schema=function["parameters"],
-                adapter=self,
-                shown=shown,
-            )
-            for function in shown.functions()
-        ]
 
     @property
     def middleware(self) -> MoonboxMiddleware:
@@ -76,6 +48,21 @@ class LangChain(FrameworkAdapter[RunnableConfig]):
             return named
         thread = (config.get("configurable") or {}).get("thread_id")
         return f"thread-{thread}" if thread is not None else running_agent.get()
+
+    def _tool(self, function: dict[str, Any], shown: Shown) -> BaseTool:
+        return MoonboxTool(
+            name=function["name"],
+            description=function["description"],
+            args_schema=function["parameters"],
+            adapter=self,
+            shown=shown,
+        )
+
+    def _converted(self, tool: Any) -> Tool | None:
+        if not isinstance(tool, BaseTool) or isinstance(tool, MoonboxTool) or tool.return_direct:
+            return None
+        [converted] = from_langchain([tool], hints=Hints.from_mcp(tool.metadata))
+        return converted
 
 
 class MoonboxTool(BaseTool):
@@ -102,19 +89,6 @@ running_agent: ContextVar[str | None] = ContextVar("moonbox_running_agent", defa
 """The conversation of the agent's run in which a tool is called, set by the middleware."""
 shown_to_model: ContextVar[Shown | None] = ContextVar("moonbox_shown_to_model", default=None)
 """What the model was shown that made the call, set by the middleware."""
-
-
-def name_of(tool: Any) -> str:
-    """The name of a tool; empty for one of the provider's own, which is a dict."""
-    return getattr(tool, "name", "")
-
-
-def _converted(tool: Any) -> Tool | None:
-    """A tool of the agent for scripts; None where only the agent's graph can use it."""
-    if not isinstance(tool, BaseTool) or isinstance(tool, MoonboxTool) or tool.return_direct:
-        return None
-    [converted] = from_langchain([tool], hints=Hints.from_mcp(tool.metadata))
-    return converted
 
 
 def _content(reply: Reply) -> str | list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from moonbox.adapters.base import ModelCall, Shown, answer, during, imported_from, new_conversation
-from moonbox.adapters.langchain import name_of, running_agent, shown_to_model
+from moonbox.adapters.langchain import running_agent, shown_to_model
 from moonbox.codemode.sessions import Sessions
 
 with imported_from("langchain", extra="langchain"):
@@ -62,8 +62,8 @@ class MoonboxMiddleware(AgentMiddleware[MoonboxState, Any, Any]):
         """The request with the prompt's addition, the tools as they are now, and without those that scripts reach."""
         shown = self._show(request)
         current = {tool.name: tool for tool in self.adapter.tools_of(shown) if tool.name in self._names}
-        kept = [tool for tool in request.tools if name_of(tool) not in shown.hidden]
-        tools = [current.get(name_of(tool), tool) for tool in kept]
+        kept = [tool for tool in request.tools if self.adapter.name_of(tool) not in shown.hidden]
+        tools = [current.get(self.adapter.name_of(tool), tool) for tool in kept]
         prompt = shown.mode.system_prompt
         if not prompt:
             return request.override(tools=tools)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from, new_conversation
+from moonbox.adapters.base import Shown, ToolsAdapter, imported_from, new_conversation
 from moonbox.tools.importers import framework_context, from_llamaindex
 from moonbox.tools.tool import Tool
 
@@ -14,15 +14,13 @@ with imported_from("llama-index-core", extra="llamaindex"):
     from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata, ToolOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from llama_index.core.workflow import Context
 
     from moonbox.codemode.mode import Reply
     from moonbox.media import Media
 
 
-class LlamaIndex(FrameworkAdapter["Context[Any]"]):
+class LlamaIndex(ToolsAdapter["Context[Any]", FunctionTool]):
     """Code mode for LlamaIndex.
 
         box = LlamaIndex([get_expenses])
@@ -32,20 +30,6 @@ class LlamaIndex(FrameworkAdapter["Context[Any]"]):
     Script state is kept for each Context: give the same one to the next run and it goes on. `conversation` may name it
     from the Context instead. A tool that is called by hand, without a Context, keeps its state for that one call.
     """
-
-    @property
-    def tools(self) -> list[FunctionTool]:
-        """The code tool and the direct tools."""
-        return self._tools_of(self.alone)
-
-    def hiding(self, tools: Iterable[Any]) -> list[Any]:
-        """The same for an agent with tools of its own: scripts reach these, and what they cannot reach follows."""
-        given = list(tools)
-        shown = self.agent_tools.shown(given, _converted)
-        return [*self._tools_of(shown), *(tool for tool in given if _name(tool) not in shown.hidden)]
-
-    def _tools_of(self, shown: Shown) -> list[FunctionTool]:
-        return [MoonboxTool(self, function, shown) for function in shown.functions()]
 
     async def conversation_of(self, context: Context[Any] | None) -> str | None:
         """The conversation that a call in this context belongs to; the context remembers it."""
@@ -57,6 +41,21 @@ class LlamaIndex(FrameworkAdapter["Context[Any]"]):
             if _KEY not in state:
                 state[_KEY] = new_conversation("context")
             return str(state[_KEY])
+
+    def name_of(self, tool: Any) -> str:
+        """The name of an agent's tool; a plain function's is its own."""
+        return str(tool.metadata.get_name() if isinstance(tool, BaseTool) else getattr(tool, "__name__", ""))
+
+    def _tool(self, function: dict[str, Any], shown: Shown) -> FunctionTool:
+        return MoonboxTool(self, function, shown)
+
+    def _converted(self, tool: Any) -> Tool | None:
+        if not isinstance(tool, BaseTool):
+            return Tool.from_function(tool)  # LlamaIndex would make a tool of it too
+        if isinstance(tool, MoonboxTool) or tool.metadata.return_direct:  # whose result ends the agent's run
+            return None
+        [converted] = from_llamaindex([tool])
+        return converted
 
 
 class MoonboxTool(FunctionTool):
@@ -88,21 +87,6 @@ class MoonboxTool(FunctionTool):
             raw_output=reply.text,
             is_error=reply.is_error,
         )
-
-
-def _name(tool: Any) -> str:
-    """The name of a tool; a plain function's is its own."""
-    return str(tool.metadata.get_name() if isinstance(tool, BaseTool) else getattr(tool, "__name__", ""))
-
-
-def _converted(tool: Any) -> Tool | None:
-    """A tool of the agent for scripts; None for one whose result ends the agent's run."""
-    if not isinstance(tool, BaseTool):
-        return Tool.from_function(tool)  # LlamaIndex would make a tool of it too
-    if isinstance(tool, MoonboxTool) or tool.metadata.return_direct:
-        return None
-    [converted] = from_llamaindex([tool])
-    return converted
 
 
 def _block(medium: Media) -> Any:

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from moonbox.adapters.base import (
     Adapter,
-    Tokens,
     aanswer,
     aanswer_all,
     answer,
     answer_all,
 )
+from moonbox.adapters.outcome import MessageT, Outcome, ResponseT, Tokens
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
-from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -43,8 +41,6 @@ __all__ = [
 
 CallT = TypeVar("CallT")
 ResultT = TypeVar("ResultT")
-ResponseT = TypeVar("ResponseT")
-MessageT = TypeVar("MessageT")
 ToolT = TypeVar("ToolT")
 
 
@@ -56,31 +52,6 @@ class Collector(Protocol):
 
     def whole(self) -> Any:
         """The answer as if it had not been streamed."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Outcome(Generic[ResponseT, MessageT]):
-    """How a conversation with the model ended."""
-
-    text: str
-    """What the model said last."""
-    response: ResponseT
-    """Its last answer."""
-    messages: list[MessageT]
-    """The whole conversation, ready to be continued."""
-    replies: tuple[Reply, ...]
-    """Every answer to a call, with the Run behind it."""
-    finished: bool
-    """False when `max_turns` were used up while the model still called tools."""
-    tokens: Tokens = field(default_factory=Tokens)
-    """What the model read and wrote, over all turns."""
-
-    def __repr__(self) -> str:
-        text = self.text if len(self.text) <= 60 else self.text[:59] + "…"
-        state = "finished" if self.finished else "not finished"
-        failed = sum(reply.is_error for reply in self.replies)
-        replies = counted(len(self.replies), "reply", "replies") + (f" ({failed} failed)" if failed else "")
-        return f"<Outcome {text!r}, {state}, {replies}, {self.tokens.input:,} + {self.tokens.output:,} tokens>"
 
 
 class Dialect(Adapter, ABC, Generic[CallT, ResultT, ResponseT, MessageT, ToolT]):

@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from moonbox.adapters.base import FrameworkAdapter, Shown, imported_from, is_json_object, new_conversation
+from moonbox.adapters.base import Shown, ToolsAdapter, imported_from, is_json_object, new_conversation
 from moonbox.tools.importers import framework_context, needed_context
 from moonbox.tools.tool import Tool as ScriptTool
 
@@ -19,14 +19,14 @@ with imported_from("openai-agents", extra="openai-agents"):
     from agents.tool_context import ToolContext
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable
+    from collections.abc import Awaitable, Callable, Collection
 
     from agents.run_config import ToolErrorFormatterArgs
 
     from moonbox.media import Media
 
 
-class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
+class OpenAIAgents(ToolsAdapter[ToolContext[Any], FunctionTool]):
     """Code mode for the OpenAI Agents SDK.
 
         box = OpenAIAgents([get_expenses])
@@ -34,7 +34,8 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
         result = await Runner.run(agent, "…", run_config=box.run_config(group_id="ada"))
 
     Script state is kept for each `group_id`, or for what `conversation` makes of the ToolContext; without either for
-    one run: it ends when the run's result is no longer used.
+    one run: it ends when the run's result is no longer used. Of the tools that are given to `hiding`, hosted ones stay
+    the agent's, and so do those with guardrails, with approval, or with an `is_enabled`.
     """
 
     def __init__(
@@ -50,32 +51,14 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
         self._runs: dict[int, str] = {}
         self._over: deque[int] = deque()
 
-    @property
-    def tools(self) -> list[FunctionTool]:
-        """The code tool and the direct tools."""
-        return self._tools_of(self.alone)
-
-    def hiding(self, tools: Iterable[Any]) -> list[Any]:
-        """The same for an agent with tools of its own: scripts reach these, and what they cannot reach follows.
-
-        Hosted tools stay the agent's, and so do those with guardrails, with approval, or with an `is_enabled`.
-        """
-        given = list(tools)
-        shown = self.agent_tools.shown(given, _converted)
-        hidden = shown.hidden
-        return [*self._tools_of(shown), *(tool for tool in given if getattr(tool, "name", "") not in hidden)]
-
-    def _tools_of(self, shown: Shown) -> list[FunctionTool]:
-        return [
-            FunctionTool(
-                name=function["name"],
-                description=function["description"],
-                params_json_schema=function["parameters"],
-                on_invoke_tool=self._invoker(function["name"], shown),
-                strict_json_schema=False,
-            )
-            for function in shown.functions()
-        ]
+    def _tool(self, function: dict[str, Any], shown: Shown) -> FunctionTool:
+        return FunctionTool(
+            name=function["name"],
+            description=function["description"],
+            params_json_schema=function["parameters"],
+            on_invoke_tool=self._invoker(function["name"], shown),
+            strict_json_schema=False,
+        )
 
     def run_config(self, **options: Any) -> RunConfig:
         """A RunConfig under which invalid calls are answered to the model; `options` are RunConfig's own."""
@@ -92,6 +75,9 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
             return named
         group = context.run_config.group_id if context.run_config is not None else None
         return f"group-{group}" if group else self._of_run(context)
+
+    def _converted(self, tool: Any) -> ScriptTool | None:
+        return _script_tool(tool)
 
     def _invoker(self, name: str, shown: Shown) -> Callable[[ToolContext[Any], str], Awaitable[Any]]:
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
@@ -124,7 +110,7 @@ class OpenAIAgents(FrameworkAdapter[ToolContext[Any]]):
         return key
 
 
-def _converted(tool: Any) -> ScriptTool | None:
+def _script_tool(tool: Any) -> ScriptTool | None:
     """A tool of the agent for scripts; None for one in which the SDK's runner has a say."""
     if not isinstance(tool, FunctionTool) or tool.is_enabled is not True or tool.needs_approval is not False:
         return None

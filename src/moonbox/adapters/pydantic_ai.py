@@ -66,6 +66,7 @@ class MoonboxCapability(AbstractCapability[Any]):
 class MoonboxToolsetTool(ToolsetTool[Any]):
     """A tool of code mode, and what the model was shown with it."""
 
+    adapter: PydanticAI
     shown: Shown
     called: str
     """Its name in code mode: other toolsets may rename it."""
@@ -85,8 +86,9 @@ class MoonboxToolset(WrapperToolset[Any]):
         inherited = await super().get_instructions(ctx)
         parts = inherited if isinstance(inherited, list | tuple) else [inherited]
         tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
-        shown = next((tool.shown for tool in (tools or {}).values() if isinstance(tool, MoonboxToolsetTool)), None)
-        prompt = (shown or self.adapter.alone).mode.system_prompt
+        ours = [tool for tool in (tools or {}).values() if isinstance(tool, MoonboxToolsetTool)]
+        shown = next((tool.shown for tool in ours if tool.adapter is self.adapter), self.adapter.alone)
+        prompt = shown.mode.system_prompt
         own = InstructionPart(content=prompt, dynamic=False) if prompt else None
         return [part for part in (*parts, own) if part is not None]
 
@@ -123,6 +125,7 @@ class MoonboxToolset(WrapperToolset[Any]):
             tool_def=definition,
             max_retries=0,
             args_validator=_AnyArguments(),
+            adapter=self.adapter,
             shown=shown,
             called=definition.name,
         )

@@ -145,6 +145,14 @@ def iso_time(value: Any) -> str | None:
     raise UsageError(f"updated_at must be an ISO 8601 time or seconds since the epoch, not {value!r}")
 
 
+def time_or_none(value: Any) -> str | None:
+    """The same; None for anything else, because a document may give anything as its date."""
+    try:
+        return iso_time(value)
+    except UsageError:
+        return None
+
+
 def _text(name: str, value: Any, most: int | None, *, required: bool = False, optional: bool = False) -> str | None:
     if value is None and optional:
         return None

@@ -18,7 +18,7 @@ from moonbox.config.reader import CLOSED, positive
 from moonbox.errors import ConfigError, UsageError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of
-from moonbox.knowledge.records import Failed, Item, KnowledgeError, Skipped, Total, Unchanged, iso_time
+from moonbox.knowledge.records import Failed, Item, KnowledgeError, Skipped, Total, Unchanged, time_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 OUTSIDE = "symbolic link to a target outside the folder, or to a missing one"
 LINKS = "symbolic link (follow_symlinks is off)"
 NEVER = ("node_modules/", "__pycache__/", "*~", "~$*")
+HIDDEN = (".*",)
 MAX_DEPTH = 100
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # opening a named pipe must not wait
@@ -73,7 +74,7 @@ class Filesystem:
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         """Raises KnowledgeError after the last item when a bound was reached, so that nothing is removed."""
-        globs = Globs(self.include, (*self.exclude, *NEVER))
+        globs = Globs(self.include, (*self.exclude, *NEVER, *(() if self.hidden else HIDDEN)))
         skipped: list[Scanned] = []
         try:
             folder = Folder(str(self.path))
@@ -90,18 +91,13 @@ class Filesystem:
 
     def _chosen(self, folder: Folder, globs: Globs, skipped: list[Scanned]) -> tuple[list[Entry], str | None]:
         """The chosen files, and what was left out where a bound was reached."""
-
-        def descends(path: str) -> bool:
-            return (self.hidden or not path.rpartition("/")[2].startswith(".")) and globs.descends(path)
-
         chosen: list[Entry] = []
-        for count, entry in enumerate(folder.list(descends)):
+        for count, entry in enumerate(folder.list(globs.descends)):
             if count == MAX_ENTRIES or len(chosen) + len(skipped) == MAX_FILES:
                 bound = f"{MAX_ENTRIES:,} files" if count == MAX_ENTRIES else f"{MAX_FILES:,} documents"
                 advice = "the rest was left out: choose fewer with include and exclude"
                 return chosen, f"the folder has more than {bound}; {advice}"
-            name = entry.path.rpartition("/")[2]
-            if (name.startswith(".") and not self.hidden) or not globs.chooses(entry.path):
+            if not globs.chooses(entry.path):
                 continue
             if entry.link and (not self.follow_symlinks or folder.target(entry.path) is None):
                 skipped.append(Skipped(printable(entry.path), OUTSIDE if self.follow_symlinks else LINKS))
@@ -128,7 +124,8 @@ class Filesystem:
             return Failed(source_id, f"cannot be read: {error.strerror or error}")
         if data is None:
             return Skipped(source_id, f"larger than {self.max_file_size:,} bytes")
-        address = page_address(self.url, entry.path) or (self.path.absolute() / entry.path).as_uri()
+        own = (self.path.absolute() / entry.path).as_uri()
+        address = own if self.url is None else page_address(self.url, entry.path)
         modified = entry.modified / 1e9
         return read_item(extractor, data, kind_of(entry.path), source_id, address, fingerprint, modified=modified)
 
@@ -306,16 +303,12 @@ def read_item(
         return Skipped(source_id, str(error)) if error.expected else Failed(source_id, str(error))
     name = source_id.rstrip("/").rpartition("/")[2]
     try:
-        updated_at = iso_time(changed or extracted.updated_at or modified)
-    except UsageError:
-        updated_at = None  # a page may give anything as its date
-    try:
         return Item(
             source_id=source_id,
             body=extracted.text,
             title=extracted.title or name,
             source_url=address,
-            updated_at=updated_at,
+            updated_at=time_or_none(changed or extracted.updated_at or modified),
             author=author or extracted.author,
             metadata=extracted.metadata or {},
             format="markdown" if extracted.markdown else "text",

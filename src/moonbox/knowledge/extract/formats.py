@@ -8,8 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import Literal
 
-from moonbox.errors import UsageError
-from moonbox.knowledge.records import iso_time
+from moonbox.knowledge.records import time_or_none
 from moonbox.knowledge.text import clean
 
 Kind = Literal["markdown", "rst", "text", "html", "pdf"]
@@ -141,7 +140,7 @@ def read_markdown(text: str) -> Extracted:
         text=body,
         title=title.strip().rstrip("#").strip(),
         author=author,
-        updated_at=_time(updated),
+        updated_at=time_or_none(updated),
         metadata=front or None,
     )
 
@@ -167,13 +166,6 @@ def _scalar(value: str) -> str:
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
     return "" if value[0] in "&*!|>%@`" else value.partition(" #")[0].strip()
-
-
-def _time(value: str | None) -> str | None:
-    try:
-        return iso_time(value)
-    except UsageError:
-        return None
 
 
 # A title of reStructuredText: a line over a line of one repeated mark, which may stand above it as well.
