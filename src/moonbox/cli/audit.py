@@ -13,7 +13,7 @@ from moonbox.audit.compact import short
 from moonbox.audit.query import RunSummary, labels_of, moment
 from moonbox.audit.reports import timeline_text, tracebacks
 from moonbox.audit.sinks import default_path, open_trail
-from moonbox.cli.options import Json, argument, option
+from moonbox.cli.options import Json, Labels, argument, option
 from moonbox.cli.output import columns_table, confirmed, console, is_terminal, lexer_of, print_json, when
 from moonbox.errors import UsageError
 from moonbox.wording import counted, seconds, size, visible
@@ -44,9 +44,7 @@ def list_runs(
     tool: Annotated[str | None, option(help="Only runs that called this tool.")] = None,
     since: Since = None,
     repl: Annotated[str | None, option(help="Only runs of this Repl.")] = None,
-    label: Annotated[
-        list[str] | None, option("--label", metavar="NAME=TEXT", help="Only runs with this label; may be repeated.")
-    ] = None,
+    label: Labels = None,
     as_json: Json = False,
 ) -> None:
     """List runs, the latest first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, Place, argument, flag, option, with_run_options
+from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag, option, with_run_options
 from moonbox.cli.output import confirmed, console, print_json, user_name, when
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
@@ -109,9 +109,7 @@ repls_app = typer.Typer(name="repls", help="List or delete the Repls of a journa
 def list_repls(
     journal: Place = None,
     config: ConfigFile = None,
-    label: Annotated[
-        list[str] | None, option("--label", metavar="NAME=TEXT", help="Only Repls with this label; may be repeated.")
-    ] = None,
+    label: Labels = None,
     as_json: Json = False,
 ) -> None:
     """List the Repls, the latest first."""
@@ -142,9 +140,7 @@ def list_repls(
 def delete_repls(
     ids: Annotated[list[str] | None, argument(help="The Repls.", metavar="[ID]...")] = None,
     journal: Place = None,
-    label: Annotated[
-        list[str] | None, option("--label", metavar="NAME=TEXT", help="All Repls with this label; may be repeated.")
-    ] = None,
+    label: Labels = None,
     older_than: Annotated[
         str | None, option("--older-than", metavar="AGE", help="All Repls that were not used since: 12h, 30d, 8w.")
     ] = None,

@@ -103,9 +103,7 @@ def serve(
     settings = chosen.read(ServeSettings, "serve")
     formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 
-    def load() -> Any:
-        return load_tools(tools or ())
-
+    load = functools.partial(load_tools, tools or ())
     if http:
         run_http(
             chosen, settings, load, mcp_config or [], announce=functools.partial(typer.echo, err=True), console=console
@@ -136,14 +134,11 @@ def console(
     once; after that, the browser that used it stays signed in.
     """
     from moonbox.cli.script import script_text
-    from moonbox.project.console import run_console
     from moonbox.project.python_tools import load_tools
     from moonbox.project.sections import with_journal
+    from moonbox.project.serving import run_console
 
     source = script_text(script) if script is not None else ""
-
-    def load() -> Any:
-        return load_tools(tools or ())
 
     def opened(address: str) -> None:
         typer.echo(address)
@@ -153,6 +148,7 @@ def console(
 
     chosen = with_journal(trusted_config(config, trust=trust), journal)
     with private_browser() as visit:
+        load = functools.partial(load_tools, tools or ())
         run_console(chosen, load, mcp_config or [], port=port, script=source, opened=opened, renewed=typer.echo)
 
 
