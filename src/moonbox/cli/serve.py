@@ -175,11 +175,11 @@ def _has_screen() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def _log(verbose: int, form: LogFormat) -> _Formatter:
+def _log(verbose: int, form: LogFormat) -> LogFormatter:
     """Log to standard error: standard output belongs to the protocol."""
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = logging.StreamHandler(sys.stderr)
-    formatter = JsonFormatter() if form == "json" else TextFormatter()
+    formatter = LogFormatter(form)
     handler.setFormatter(formatter)
     if form == "json":
         sys.stderr = _JsonLines(handler)
@@ -190,35 +190,23 @@ def _log(verbose: int, form: LogFormat) -> _Formatter:
     return formatter
 
 
-class _Formatter(logging.Formatter):
-    """A log line without secrets. Secrets of the configuration are known after it is read."""
+class LogFormatter(logging.Formatter):
+    """Log lines without secrets, for people or as JSON. Secrets of the configuration are known after it is read."""
 
-    def __init__(self, form: str | None = None) -> None:
-        super().__init__(form)
+    def __init__(self, form: LogFormat) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._form = form
         self.hide = SecretRedactor()
 
     def format(self, record: logging.LogRecord) -> str:
-        return str(self.hide(self.line(record)))
+        return str(self.hide(self._json(record) if self._form == "json" else self._text(record)))
 
-    def line(self, record: logging.LogRecord) -> str:
-        return super().format(record)
-
-
-class TextFormatter(_Formatter):
-    """A line for people: time, level, message and fields. Control characters are made visible."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-
-    def line(self, record: logging.LogRecord) -> str:
+    def _text(self, record: logging.LogRecord) -> str:
+        """Time, level, message and fields. Control characters are made visible."""
         fields = "".join(f" {key}={_word(value)}" for key, value in _fields(record).items())
-        return visible(super().line(record) + fields)
+        return visible(super().format(record) + fields)
 
-
-class JsonFormatter(_Formatter):
-    """One JSON object a line."""
-
-    def line(self, record: logging.LogRecord) -> str:
+    def _json(self, record: logging.LogRecord) -> str:
         moment = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
         line = {"time": moment, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
         if record.exc_info:

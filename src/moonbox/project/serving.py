@@ -177,7 +177,7 @@ def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None]
             super().handle_exit(sig, frame)
 
     options = uvicorn.Config(
-        _LoggedRequests(app),
+        _logged(app),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -190,15 +190,12 @@ def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None]
         Server(options).run(sockets=[listening])
 
 
-class _LoggedRequests:
-    """ASGI middleware that logs each HTTP request, without its query, which may hold a key."""
+def _logged(app: Any) -> Any:
+    """The ASGI application, which logs each HTTP request without its query, which may hold a key."""
 
-    def __init__(self, app: Any) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def logged(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or not _HTTP.isEnabledFor(logging.INFO):
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
 
@@ -209,11 +206,13 @@ class _LoggedRequests:
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await app(scope, receive, watched)
         finally:
             ms = round((time.monotonic() - began) * 1000)
             fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": ms}
             _HTTP.info("request", extra={"fields": fields})
+
+    return logged
 
 
 def _written(host: str) -> str:
