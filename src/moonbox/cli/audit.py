@@ -83,22 +83,19 @@ def show_run(
 
 def chosen_run(db: Path | None, id: str | None, *, last: bool) -> Run:
     """The run of a trail that a command names."""
+    if (id is None) != last:
+        raise UsageError("name one run: an id from `moonbox audit list`, or --last")
     trail = _trail(db)
-    return trail.get(_chosen(trail, id, last=last))
+    if id is not None:
+        return trail.get(id)
+    for item in trail.list(_MOST_RELATED):
+        run = trail.get(item.id)
+        if not run.tool:  # tool scripts are shown below the run that called them
+            return run
+    raise UsageError("no runs in this trail")
 
 
 _MOST_RELATED = 500
-
-
-def _chosen(trail: Store, id: str | None, *, last: bool) -> str:
-    if (id is None) != last:
-        raise UsageError("name one run: an id from `moonbox audit list`, or --last")
-    if id is not None:
-        return id
-    for run in trail.list(_MOST_RELATED):
-        if not trail.get(run.id).tool:  # tool scripts are shown below the run that called them
-            return run.id
-    raise UsageError("no runs in this trail")
 
 
 @app.command("stats")
