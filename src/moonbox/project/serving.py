@@ -103,9 +103,11 @@ def run_http(
         _need_console()
     with contextlib.ExitStack() as stack:
         with _quick_start():
+            from moonbox.mcp.server.web import create_app
+
             opened = _assembled(config, load_tools, mcp_config, settings, console=console)
             assembly, bench = stack.enter_context(opened)
-            app = http_app(assembly, settings, bench)
+            app = create_app(mcp_server(assembly, settings), other=_api(assembly, settings, bench))
         listening = listen(settings.host, settings.port)
         address = f"http://{_written(settings.host)}:{listening.getsockname()[1]}"
         announce(f"serving MCP on {address}/mcp")
@@ -253,21 +255,14 @@ def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:
     )
 
 
-def http_app(assembly: Assembly, settings: ServeSettings, bench: Workbench | None = None) -> Any:
-    """The ASGI application: MCP, and the HTTP API unless clients have tokens of their own, with the console's pages."""
-    from moonbox.mcp.server.web import create_app
-
-    alone = bool(settings.tokens) or settings.oauth is not None
-    return create_app(mcp_server(assembly, settings), other=None if alone else _api(assembly, settings, bench))
-
-
 def _api(assembly: Assembly, settings: ServeSettings, bench: Workbench | None) -> Any:
+    """The HTTP API, with the console's pages; None where clients have tokens of their own."""
+    names = settings.host_names
+    if settings.tokens or settings.oauth is not None or not names:  # it answers only to names that it was told
+        return None
     from moonbox.http.app import create_app
     from moonbox.http.guard import Access
 
-    names = settings.host_names
-    if not names:
-        return None  # the API answers only to names that it was told
     service = service_of(assembly, bench)
     known: Any = {"token": settings.token, "hosts": tuple(sorted(names)), "origins": settings.origins}
     if bench is None:
