@@ -79,14 +79,15 @@ number = 5
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
+    """The variables of a command that finds `kit.py` in its folder."""
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "LANG", "LC_ALL")}
+    (tmp_path / "kit.py").write_text(TOOLS, encoding="utf-8")
     return {**kept, "MOONBOX_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "MOONBOX_TRUST": "1"}
 
 
 @pytest.fixture
 def moonbox(tmp_path: Path, environment: dict[str, str]) -> Moonbox:
-    """Call it in this process, in a folder that holds `kit.py`."""
-    (tmp_path / "kit.py").write_text(TOOLS, encoding="utf-8")
+    """Call it in this process."""
 
     def call(*args: str, input: str | bytes = "", cwd: Path = tmp_path, env: Mapping[str, str] = {}) -> Done:
         return called(args, input, cwd, {**environment, **env})
@@ -127,7 +128,6 @@ def called(args: Sequence[str], input: str | bytes, cwd: Path, env: Mapping[str,
 @pytest.fixture
 def process(tmp_path: Path, environment: dict[str, str]) -> Moonbox:
     """Call it in a process of its own, in the same folder."""
-    (tmp_path / "kit.py").write_text(TOOLS, encoding="utf-8")
 
     def call(*args: str, input: str | bytes = "", env: Mapping[str, str] = {}) -> Done:
         done = subprocess.run(
@@ -148,7 +148,6 @@ def process(tmp_path: Path, environment: dict[str, str]) -> Moonbox:
 @pytest.fixture
 def terminal(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
     """Call it in a terminal, in the same folder."""
-    (tmp_path / "kit.py").write_text(TOOLS, encoding="utf-8")
     opened: list[Terminal] = []
 
     def open_terminal(*args: str, **more: Any) -> Terminal:

@@ -141,22 +141,22 @@ def test_a_script_that_takes_its_worker_along_loses_the_globals(repl: Open) -> N
     screen.type("x == nil" + ENTER, "true\n")
 
 
-def test_in_a_pipe_scripts_are_read_one_after_another(moonbox: Moonbox) -> None:
-    script = "x = 4\n\nfor i = 1, 2 do\n  print(i)\nend\nx * 2\n'text'\n:globals\n"
-    done = moonbox("repl", input=script)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n2\n8\ntext\nx  number\n", "")
-
-
-def test_in_a_pipe_a_failure_is_told_and_the_rest_runs(moonbox: Moonbox) -> None:
-    done = moonbox("repl", input="error('no')\n1 + 1\n:quit\n3\n")
-    assert (done.returncode, done.stdout) == (1, "2\n")
-    assert done.stderr.startswith("line 1: runtime error: no\n")
-
-
-def test_in_a_pipe_an_incomplete_end_is_an_error(moonbox: Moonbox) -> None:
-    done = moonbox("repl", input="while true do\n")
-    assert done.returncode == 1
-    assert "syntax error: 'end' expected (to close 'while' at line 1) near <eof>" in done.stderr
+@pytest.mark.parametrize(
+    ("given", "status", "out", "err"),
+    [
+        (
+            "x = 4\n\nfor i = 1, 2 do\n  print(i)\nend\nx * 2\n'text'\n:globals\n",
+            *(0, "1\n2\n8\ntext\nx  number\n", ""),
+        ),
+        ("error('no')\n1 + 1\n:quit\n3\n", 1, "2\n", "line 1: runtime error: no\n"),
+        ("while true do\n", 1, "", "syntax error: 'end' expected (to close 'while' at line 1) near <eof>"),
+    ],
+    ids=["one after another", "the rest runs after a failure", "an incomplete end"],
+)
+def test_scripts_in_a_pipe(moonbox: Moonbox, given: str, status: int, out: str, err: str) -> None:
+    done = moonbox("repl", input=given)
+    assert (done.returncode, done.stdout) == (status, out)
+    assert err in done.stderr if err else done.stderr == ""
 
 
 def test_wrong_use(moonbox: Moonbox) -> None:

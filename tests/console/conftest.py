@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,14 @@ def forget(page: Page) -> None:
     page.set_viewport_size(DESK)
     page.mouse.move(0, 0)
     page.context.clear_cookies()
+
+
+@contextlib.contextmanager
+def visiting(visitor: Visitor, view: str, *given: Any, **options: Any) -> Iterator[tuple[Console, Page]]:
+    """A page of a console of its own, which is left before the console ends."""
+    with running_console(*given, **options) as console:
+        yield console, visitor.enter(console, view)
+        visitor.leave()
 
 
 @pytest.fixture(scope="package")

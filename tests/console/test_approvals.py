@@ -13,7 +13,8 @@ from moonbox import Toolbox, tool
 from moonbox.sandbox.decisions import Decision
 from tests.waiting import wait_until
 
-from .serving import list_orders, refund, running_console
+from .conftest import visiting
+from .serving import list_orders, refund
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,8 +106,7 @@ def test_an_edit_keeps_the_numbers_that_were_not_edited(visitor: Visitor) -> Non
         return "paid"
 
     source = "return tools.pay{employee_id = 9007199254740993, cents = 5, rates = {1.0, -0.0, '\\xff', 1e22}}"
-    with running_console([pay]) as console:
-        page = visitor.enter(console, "approvals")
+    with visiting(visitor, "approvals", [pay]) as (console, page):
         script = Started(console, source)
         expect(page.locator(".question .tree")).to_contain_text("9007199254740993")
         page.get_by_role("button", name="Edit…").click()
@@ -115,7 +115,6 @@ def test_an_edit_keeps_the_numbers_that_were_not_edited(visitor: Visitor) -> Non
         page.get_by_role("button", name="Allow with these").click()
         assert script.result().value == "paid"
         assert repr(got) == "{'employee_id': 9007199254740993, 'cents': 7, 'rates': [1.0, -0.0, b'\\xff', 1e+22]}"
-        visitor.leave()
 
 
 def test_always_holds_for_the_session(inbox: Page, console: Console) -> None:
@@ -218,8 +217,7 @@ def test_a_definition_that_changed_since_is_pointed_out(visitor: Visitor) -> Non
         return "done"
 
     box = Toolbox([list_orders, refund])
-    with running_console(box) as console:
-        page = visitor.enter(console, "approvals")
+    with visiting(visitor, "approvals", box) as (console, page):
         first = Started(console)
         page.get_by_role("button", name="Allow", exact=False).first.click()
         assert first.result().ok
@@ -233,4 +231,3 @@ def test_a_definition_that_changed_since_is_pointed_out(visitor: Visitor) -> Non
         page.keyboard.press("j")
         page.keyboard.press("a")
         assert second.result().ok
-        visitor.leave()

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from moonbox import tool
 from moonbox.console.app import STATIC
 
-from .serving import running_console
+from .conftest import visiting
 from .test_playground import run
 
 if TYPE_CHECKING:
@@ -52,15 +52,13 @@ def test_a_tool_is_called_with_the_numbers_that_were_typed(visitor: Visitor) -> 
         """Return the arguments."""
         return {"number": number + 1, "share": share, "parts": parts}
 
-    with running_console([echo]) as console:
-        page = visitor.enter(console, "tools/echo")
+    with visiting(visitor, "tools/echo", [echo]) as (_, page):
         page.get_by_label("number").fill("9007199254740993")
         page.get_by_label("share").fill("1.0")
         page.get_by_label("parts").fill("[-0.0, 9223372036854775807, 9007199254740993]")
         page.get_by_role("button", name="Call").click()
         expect(page.locator("#result .v-number")).to_have_text(["9007199254740994", "1.0"])
         expect(page.locator("#result .preview").last).to_have_text("[-0.0,9223372036854775807,9007199254740993]")
-        visitor.leave()
 
 
 def test_trees_and_tables_show_numbers_as_they_are(visitor: Visitor, console: Any) -> None:

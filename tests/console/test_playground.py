@@ -68,7 +68,8 @@ def test_waiting_together_counts_once(page: Page, console: Console) -> None:
     assert float(number) / (1000 if unit == "ms" else 1) < 0.8 * sum(call.queued for call in calls)
 
 
-def test_a_newcomer_runs_answers_changes_and_sees_the_timeline_change(page: Page) -> None:
+def test_a_denial_is_told_with_its_reason(page: Page) -> None:
+    """What a newcomer does next is in test_command."""
     write(page, "local rows = tools.list_orders{customer = 'ada'}\nreturn tools.refund{order_id = 1, amount = 5}")
     page.click("#run")
     page.locator("#questions").get_by_role("button", name="Deny…").click()
@@ -77,15 +78,6 @@ def test_a_newcomer_runs_answers_changes_and_sees_the_timeline_change(page: Page
     expect(page.locator("#problems")).to_contain_text("the call of refund was denied: not today")
     expect(page.locator("#problems")).not_to_contain_text("do not repeat")
     expect(page.locator(".tl-name")).to_have_text(["", "1 list_orders", "2 refund"])
-    write(
-        page,
-        "for _, name in ipairs{'ada', 'bob'} do tools.list_orders{customer = name} end\n"
-        "return tools.refund{order_id = 1, amount = 5}",
-    )
-    page.click("#run")
-    page.locator("#questions").get_by_role("button", name="Allow").click()
-    expect(page.locator("#status")).to_have_class(re.compile("good"))
-    expect(page.locator(".tl-name")).to_have_text(["", "1 list_orders", "2 list_orders", "3 refund"])
 
 
 def test_numbers_are_plotted_and_trees_unfold(page: Page) -> None:

@@ -20,6 +20,7 @@ from moonbox.errors import ScriptError
 from moonbox.sandbox.decisions import Decision
 from moonbox.values import pack
 
+from .conftest import visiting
 from .serving import TOOLS, running_console
 
 if TYPE_CHECKING:
@@ -163,8 +164,7 @@ def test_runs_are_sorted_grouped_and_exported(visitor: Visitor) -> None:
         "traced", "return 1", calls=(Call(1, "f", {}, "error"), Call(2, "slow", {}, "in_flight")), started=STARTED
     )
     sink.write(traced)
-    with running_console(TOOLS, trail=sink) as console:
-        page = visitor.enter(console, "runs")
+    with visiting(visitor, "runs", TOOLS, trail=sink) as (_, page):
         rows = page.locator("#runs tbody tr:not(.group)")
         expect(page.locator("#total")).to_have_text("4 runs")
         expect(rows.last).to_contain_text("2 (1 failed, 1 in doubt)")
@@ -186,12 +186,10 @@ def test_runs_are_sorted_grouped_and_exported(visitor: Visitor) -> None:
         assert {run["id"] for run in json.loads(saved["JSON"])} == {run.id for run in sink.runs()}
         page.locator("tr.group a").first.click()
         expect(page).to_have_url(re.compile("label=team%3Dt"))
-        visitor.leave()
 
 
 def test_a_run_is_listed_while_it_runs_and_run_again_from_the_list(visitor: Visitor) -> None:
-    with running_console(TOOLS) as console:
-        page = visitor.enter(console)
+    with visiting(visitor, "playground", TOOLS) as (console, page):
         page.locator("#editor textarea").fill("return tools.refund{order_id = 1, amount = 2}")
         page.click("#run")
         expect(page.locator("#questions .question")).to_be_visible()
@@ -210,7 +208,6 @@ def test_a_run_is_listed_while_it_runs_and_run_again_from_the_list(visitor: Visi
         page.goto(console.address(f"playground?run={console.trail.list(1)[0].id}"))
         expect(page.locator("#status")).to_have_text("ready")
         assert not console.bench.approvals.pending(), "an address alone runs nothing"
-        visitor.leave()
 
 
 def test_new_runs_appear_by_themselves(visitor: Visitor, console: Console) -> None:
@@ -299,10 +296,8 @@ def test_an_unknown_run_is_said_to_be_unknown(visitor: Visitor, console: Console
 
 
 def test_a_trail_without_runs_tells_what_to_do(visitor: Visitor) -> None:
-    with running_console() as empty:
-        page = visitor.enter(empty, "runs")
+    with visiting(visitor, "runs") as (empty, page):
         expect(page.locator("#nothing")).to_contain_text("There are no runs yet.")
         empty.service.sandbox.run("return 'the first'")
         expect(page.locator("#runs tbody tr")).to_contain_text("the first")
         expect(page.locator("#nothing")).to_be_hidden()
-        visitor.leave()

@@ -18,6 +18,7 @@ from moonbox.mcp.upstreams.status import Timing
 from moonbox.project.diagnosis import diagnose
 from tests.mcp.test_mcp_login import login_server
 
+from .conftest import visiting
 from .serving import TOOLS, running_console
 
 if TYPE_CHECKING:
@@ -107,8 +108,7 @@ def test_the_form_and_the_table_follow_the_schema(visitor: Visitor) -> None:
         "$defs": {"Who": {"enum": ["ann", "bob"], "description": "A person."}},
     }
     got = Tool.from_schema(name="got", description="", parameters=schema, call=lambda arguments: arguments)
-    with running_console([got]) as console:
-        page = visitor.enter(console, "tools/got")
+    with visiting(visitor, "tools/got", [got]) as (_, page):
         rows = page.locator(".parameters tbody tr")
         expect(rows.nth(0)).to_have_text('who"ann" | "bob"requiredA person.')
         expect(rows.nth(1)).to_have_text("limitinteger≥ 1, ≤ 9default 3")
@@ -121,7 +121,6 @@ def test_the_form_and_the_table_follow_the_schema(visitor: Visitor) -> None:
         page.get_by_label("limit").fill("4")
         page.get_by_role("button", name="Call").click()
         expect(page.locator("#result")).to_contain_text("limit4whobob")
-        visitor.leave()
 
 
 def test_mcp_servers_are_shown_and_tried_again(visitor: Visitor, tmp_path: Path) -> None:
@@ -130,15 +129,13 @@ def test_mcp_servers_are_shown_and_tried_again(visitor: Visitor, tmp_path: Path)
     settings = ServerSettings(name="crm", command=sys.executable, args=(str(program),))
     with Upstreams([settings], timing=Timing(first_delay=300, max_delay=300)) as servers:
         servers.wait(60)
-        with running_console([], servers=servers) as console:
-            page = visitor.enter(console, "mcp")
+        with visiting(visitor, "mcp", [], servers=servers) as (_, page):
             server = page.get_by_role("region", name="crm", exact=True)
             expect(server).to_contain_text("crm retrying")
             expect(server.locator("pre")).to_have_text("no database <b>")
             program.write_text("import sys; sys.exit('still none')")
             server.get_by_role("button", name="Retry now").click()
             expect(server.locator("pre")).to_have_text("still none")
-            visitor.leave()
 
 
 def test_logging_in_at_an_mcp_server(visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +144,7 @@ def test_logging_in_at_an_mcp_server(visitor: Visitor, tmp_path: Path, monkeypat
     options: Any = {"timing": Timing(first_delay=300, max_delay=300), "logins": LoginStore(tmp_path)}
     with login_server(3600) as url, Upstreams([ServerSettings(name="acme", url=url)], **options) as servers:
         servers.wait(60)
-        with running_console([], servers=servers) as console:
-            page = visitor.enter(console, "mcp")
+        with visiting(visitor, "mcp", [], servers=servers) as (_, page):
             server = page.get_by_role("region", name="acme", exact=True)
             expect(server).to_contain_text("it requires a login")
             server.get_by_role("button", name="Log in").click()
@@ -158,7 +154,6 @@ def test_logging_in_at_an_mcp_server(visitor: Visitor, tmp_path: Path, monkeypat
             expect(server).to_contain_text("acme ready")
             expect(server).to_contain_text("renewed by itself")
             expect(server.get_by_role("link", name="Open the login page")).to_have_count(0)
-            visitor.leave()
 
 
 def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:
@@ -166,8 +161,7 @@ def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:
         Tool.from_schema(name=f"tool_{n}", namespace=f"space{n % 7}", description="Do it.", call=dict)
         for n in range(1000)
     ]
-    with running_console(tools) as many:
-        page = visitor.enter(many, "tools")
+    with visiting(visitor, "tools", tools) as (many, page):
         expect(page.locator(".tool-name")).to_have_count(200)
         expect(page.locator("main")).to_contain_text("page 1 of 5")
         page.get_by_role("link", name="Next").click()
@@ -175,17 +169,14 @@ def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:
         page.goto(many.address("playground"))
         page.locator("#editor textarea").press_sequentially("tools.space3.tool_9")
         expect(page.locator("#choices li").first).to_contain_text("tools.space3.tool_9")
-        visitor.leave()
 
 
 def test_what_there_is_not_says_what_to_do(visitor: Visitor) -> None:
     visitor.allowed = ("status of 404",)
-    with running_console([]) as empty:
-        page = visitor.enter(empty, "knowledge")
+    with visiting(visitor, "knowledge", []) as (empty, page):
         expect(page.locator("main")).to_contain_text("No knowledge base is configured.")
         page.goto(empty.address("tools/none"))
         expect(page.locator("main")).to_contain_text("There is no tool of this name.")
-        visitor.leave()
 
 
 def test_knowledge_is_searched_with_marked_words(visitor: Visitor, console: Console) -> None:
@@ -220,13 +211,11 @@ def test_the_doctor_comes_at_once_and_shows_the_rest_when_it_knows_it(visitor: V
         assert tried.wait(60)
         return diagnosis()
 
-    with running_console([], diagnose=diagnose) as console:
-        page = visitor.enter(console, "doctor")
+    with visiting(visitor, "doctor", [], diagnose=diagnose) as (console, page):
         expect(page.get_by_text("Each protection is being tried.")).to_be_visible()
         tried.set()
         expect(page.locator("main .head .state")).to_have_text("scripts are isolated")
         expect(page).to_have_url(console.address("doctor"))
-        visitor.leave()
 
 
 def diagnosis(**changes: Any) -> dict[str, Any]:
@@ -260,8 +249,7 @@ def test_the_doctor_paints_only_real_problems(visitor: Visitor) -> None:
     ]
     isolation = {"name": "process", "active": False, "detail": "no fork"}
     found = diagnosis(ok=False, isolation=isolation, layers=layers)
-    with running_console([], diagnose=lambda: found) as console:
-        page = visitor.enter(console, "doctor?wait=1")
+    with visiting(visitor, "doctor?wait=1", [], diagnose=lambda: found) as (console, page):
         expect(page.locator("main .head .state.bad")).to_have_text("scripts are not isolated")
         expect(page.locator("tr:has(.state.warn) .check-name")).to_have_text(["process", "landlock"])
         plain = page.locator("tbody .state:not(.good, .warn, .bad)")
@@ -275,4 +263,3 @@ def test_the_doctor_paints_only_real_problems(visitor: Visitor) -> None:
         page.goto(console.address("doctor?wait=1"))
         verdict = "scripts are isolated, the configuration needs attention"
         expect(page.locator("main .head .state.bad")).to_have_text(verdict)
-        visitor.leave()

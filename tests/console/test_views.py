@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -121,14 +122,9 @@ EXPECTED = {
 }
 
 
-class Servers:
+def serving(*statuses: Status) -> Any:
     """MCP servers in these states."""
-
-    def __init__(self, *statuses: Status) -> None:
-        self._statuses = statuses
-
-    def statuses(self) -> tuple[Status, ...]:
-        return self._statuses
+    return SimpleNamespace(statuses=lambda: statuses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +181,7 @@ def test_a_view(world: World, kind: str, view: str, visitor: Visitor) -> None:
 def normal(folder: Path) -> Iterator[World]:
     with (
         documents(folder, 20, "All about travel.") as base,
-        running(TOOLS, base, diagnosis(), Servers(Status("crm", "ready", tools=3)), journal(folder, "ada")) as console,
+        running(TOOLS, base, diagnosis(), serving(Status("crm", "ready", tools=3)), journal(folder, "ada")) as console,
         asking(console, "return tools.refund{order_id = 1, amount = 2}", 1),
     ):
         session = ran(console, "return tools.list_orders{customer = 'ada'}")
@@ -224,7 +220,7 @@ def large(folder: Path) -> Iterator[World]:
             [*TOOLS, wide, *many],
             base,
             diagnosis(ok=False, configuration=scripts),
-            Servers(*(Status(f"server{n}", "failed", reason="r" * 500, said="said\n" * 200) for n in range(100))),
+            serving(*(Status(f"server{n}", "failed", reason="r" * 500, said="said\n" * 200) for n in range(100))),
             journal(folder, *("x" * 200 for _ in range(300))),
         ) as console,
     ):
@@ -243,7 +239,7 @@ def large(folder: Path) -> Iterator[World]:
 @contextlib.contextmanager
 def hostile(folder: Path) -> Iterator[World]:
     runs = hostile_runs()
-    servers = Servers(*(Status(text, "failed", text, text, problems=(text,), said=text) for text in PAYLOADS.values()))
+    servers = serving(*(Status(text, "failed", text, text, problems=(text,), said=text) for text in PAYLOADS.values()))
     kept = journal(folder, *PAYLOADS.values())
     with (
         hostile_knowledge(folder) as base,
@@ -265,7 +261,7 @@ def running(
     tools: Any,
     base: KnowledgeBase,
     found: dict[str, Any],
-    servers: Servers | None = None,
+    servers: Any = None,
     journal: Path | None = None,
 ) -> Iterator[Console]:
     with running_console(

@@ -261,10 +261,10 @@ def test_messages_about_a_setting_hide_it(project: Path) -> None:
 
 
 def test_log_lines_hide_it() -> None:
-    from moonbox.cli.serve import JsonFormatter, TextFormatter
+    from moonbox.cli.serve import LogFormatter
     from moonbox.secrets import SecretRedactor
 
-    for formatter in (TextFormatter(), JsonFormatter()):
+    for formatter in (LogFormatter("text"), LogFormatter("json")):
         formatter.hide = SecretRedactor({"API_TOKEN": 'a"quoted"token'})
         record = logging.LogRecord("x", 20, "f", 1, "it said %s", ('a"quoted"token',), None)
         record.fields = {"key": 'a"quoted"token'}

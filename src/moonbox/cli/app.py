@@ -43,7 +43,7 @@ COMMANDS = (
     Entry("replay", "moonbox.cli.durable", "Run a recorded run again without touching the world.", "Durable runs"),
     Entry("repls", "moonbox.cli.durable", "List or delete the Repls of a journal.", "Durable runs"),
     Entry("approvals", "moonbox.cli.durable", "List and answer calls that wait for a person.", "Durable runs"),
-    Entry("cluster", "moonbox.cli.cluster", "Show the nodes of a cluster and what they do.", "Durable runs"),
+    Entry("cluster", "moonbox.cli.durable", "Show the nodes of a cluster and what they do.", "Durable runs"),
     Entry("console", "moonbox.cli.serve", "Open pages to try scripts, watch runs and answer approvals."),
     Entry("serve", "moonbox.cli.serve", "Serve your tools and other MCP servers to MCP clients.", "MCP"),
     Entry("mcp", "moonbox.cli.mcp", "Manage MCP servers, and add moonbox to MCP clients.", "MCP"),

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from moonbox.cli.output import forget_typed, is_terminal, user_name
+from moonbox.cli.run_options import json_or_text
 from moonbox.errors import Denied
 from moonbox.sandbox.decisions import Decision
 from moonbox.sandbox.threads import in_thread
@@ -127,13 +128,9 @@ class Approver:
         answer = self._read('fields to change, as JSON such as {"path": "b.txt"} (empty to go back): ')
         if not answer or not answer.strip():
             return None
-        try:
-            changes = json.loads(answer)
-        except ValueError as problem:
-            self._console.print(f"  invalid JSON: {problem}", style="red")
-            return None
+        changes = json_or_text(answer)
         if not isinstance(changes, dict):
-            self._console.print("  a JSON object is required, in braces", style="red")
+            self._console.print("  invalid JSON: an object is required, in braces", style="red")
             return None
         return Decision("edit", arguments={**before, **changes}, by=self._person)
 

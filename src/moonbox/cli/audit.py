@@ -12,7 +12,7 @@ import typer
 from moonbox.audit.query import RunSummary, labels_of, moment
 from moonbox.audit.reports import timeline_text, tracebacks
 from moonbox.audit.sinks import default_path, open_trail
-from moonbox.cli.options import Json, argument, option
+from moonbox.cli.options import Json, Labels, argument, option
 from moonbox.cli.output import columns_table, confirmed, console, is_terminal, lexer_of, print_json, when
 from moonbox.compact import short
 from moonbox.errors import UsageError
@@ -44,9 +44,7 @@ def list_runs(
     tool: Annotated[str | None, option(help="Only runs that called this tool.")] = None,
     since: Since = None,
     repl: Annotated[str | None, option(help="Only runs of this Repl.")] = None,
-    label: Annotated[
-        list[str] | None, option("--label", metavar="NAME=TEXT", help="Only runs with this label; may be repeated.")
-    ] = None,
+    label: Labels = None,
     as_json: Json = False,
 ) -> None:
     """List runs, the latest first."""
@@ -85,22 +83,19 @@ def show_run(
 
 def chosen_run(db: Path | None, id: str | None, *, last: bool) -> Run:
     """The run of a trail that a command names."""
+    if (id is None) != last:
+        raise UsageError("name one run: an id from `moonbox audit list`, or --last")
     trail = _trail(db)
-    return trail.get(_chosen(trail, id, last=last))
+    if id is not None:
+        return trail.get(id)
+    for item in trail.list(_MOST_RELATED):
+        run = trail.get(item.id)
+        if not run.tool:  # tool scripts are shown below the run that called them
+            return run
+    raise UsageError("no runs in this trail")
 
 
 _MOST_RELATED = 500
-
-
-def _chosen(trail: Store, id: str | None, *, last: bool) -> str:
-    if (id is None) != last:
-        raise UsageError("name one run: an id from `moonbox audit list`, or --last")
-    if id is not None:
-        return id
-    for run in trail.list(_MOST_RELATED):
-        if not trail.get(run.id).tool:  # tool scripts are shown below the run that called them
-            return run.id
-    raise UsageError("no runs in this trail")
 
 
 @app.command("stats")

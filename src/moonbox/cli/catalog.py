@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, McpConfig, Tools, Wait, argument, flag, language_names, option
+from moonbox.cli.options import ConfigFile, Json, Language, McpConfig, Tools, Wait, argument, flag
 from moonbox.cli.output import console, is_terminal, print_json, print_note
 from moonbox.cli.run_options import START_SECONDS
 from moonbox.cli.script import Script, read_script
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from moonbox.config import Config
     from moonbox.findings import Finding
     from moonbox.project import Assembly
-    from moonbox.tools.tool import Tool
 
 Mode = Literal["always", "auto", "never"]
 Form = Literal["text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp"]
@@ -106,6 +105,8 @@ def _missing_servers(parts: Assembly) -> list[str]:
 
 
 def _show(mode: CodeMode, missing: list[str]) -> None:
+    from moonbox.tools.signature import render
+
     choice = mode.choice
     if choice.code:
         _heading(f"{mode.tool_name} · the code tool")
@@ -113,7 +114,7 @@ def _show(mode: CodeMode, missing: list[str]) -> None:
     if mode.direct_tools:
         _heading("direct tools")
         for tool in mode.direct_tools:
-            typer.echo(visible(f"- {_brief(tool)}"))
+            typer.echo(visible(f"- {render(tool, 'brief')}"))
     if mode.system_prompt:
         _heading(f"system prompt · {counted(len(mode.system_prompt.encode()), 'byte')}")
         typer.echo(visible(mode.system_prompt))
@@ -164,12 +165,6 @@ def _summary(mode: CodeMode) -> dict[str, Any]:
     }
 
 
-def _brief(tool: Tool) -> str:
-    from moonbox.tools.signature import render
-
-    return render(tool, "brief")
-
-
 def _heading(text: str) -> None:
     line = f"── {text} "
     typer.echo(typer.style(line, bold=True) if is_terminal() else line.rstrip())
@@ -194,10 +189,7 @@ def check(
     mcp_config: McpConfig = None,
     tools: Tools = None,
     *,
-    language: Annotated[
-        str | None,
-        option(metavar="NAME", help="Their language; by default that of the suffix.", autocompletion=language_names),
-    ] = None,
+    language: Language = None,
     strict: Annotated[bool, flag("--strict", help="Count notes as errors.")] = False,
     as_json: Json = False,
     wait: Wait = START_SECONDS,

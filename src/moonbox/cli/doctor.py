@@ -69,18 +69,14 @@ def _missing(layers: Iterable[Check]) -> list[str]:
 
 
 def _verdict(diagnosis: Diagnosis) -> str:
-    wrong = [check.name for check in diagnosis.configuration if not check.active]
-    verdict = _verdict_on_scripts(diagnosis)
-    return f"{verdict} The configuration is invalid: {', '.join(wrong)}." if wrong else verdict
-
-
-def _verdict_on_scripts(diagnosis: Diagnosis) -> str:
     if not diagnosis.isolation.active:
-        return "Scripts cannot be isolated here: run only scripts that you trust, with --isolation inline."
-    missing = _missing(diagnosis.layers)
-    if missing:
-        return f"Scripts run in processes of their own. Missing here: {', '.join(missing)}."
-    return "Scripts run in processes of their own, and every layer that they need is active."
+        verdict = "Scripts cannot be isolated here: run only scripts that you trust, with --isolation inline."
+    elif missing := _missing(diagnosis.layers):
+        verdict = f"Scripts run in processes of their own. Missing here: {', '.join(missing)}."
+    else:
+        verdict = "Scripts run in processes of their own, and every layer that they need is active."
+    wrong = [check.name for check in diagnosis.configuration if not check.active]
+    return f"{verdict} The configuration is invalid: {', '.join(wrong)}." if wrong else verdict
 
 
 def _table(checks: Iterable[Check]) -> RenderableType:

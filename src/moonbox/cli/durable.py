@@ -1,4 +1,4 @@
-"""The commands `moonbox runs`, `resume`, `replay`, `repls` and `approvals`: the runs and questions of a journal."""
+"""The commands `moonbox runs`, `resume`, `replay`, `repls`, `approvals` and `cluster`: durable runs and their hosts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moonbox.cli.options import ConfigFile, Json, Place, argument, flag, option, with_run_options
-from moonbox.cli.output import confirmed, console, print_json, user_name, when
+from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag, option, with_run_options
+from moonbox.cli.output import columns_table, confirmed, console, print_json, user_name, when
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
 from moonbox.errors import Diverged, InDoubt, UsageError
@@ -109,9 +109,7 @@ repls_app = typer.Typer(name="repls", help="List or delete the Repls of a journa
 def list_repls(
     journal: Place = None,
     config: ConfigFile = None,
-    label: Annotated[
-        list[str] | None, option("--label", metavar="NAME=TEXT", help="Only Repls with this label; may be repeated.")
-    ] = None,
+    label: Labels = None,
     as_json: Json = False,
 ) -> None:
     """List the Repls, the latest first."""
@@ -268,3 +266,47 @@ def _show(finished: Run, *, as_json: bool) -> None:
         show_run(finished, Script(finished.source, finished.language), recorded=False)
     if finished.error is not None:
         raise typer.Exit(1)
+
+
+# The cluster whose nodes run the workers
+
+
+cluster_app = typer.Typer(name="cluster", help="Show the nodes of a cluster and what they do.", no_args_is_help=True)
+
+
+@cluster_app.callback()
+def cluster_group() -> None:
+    """Show the nodes of a cluster and what they do."""
+
+
+@cluster_app.command("status")
+def cluster_status_command(
+    address: Annotated[str | None, typer.Option(help="The cluster: auto, ray://host:port or host:port.")] = None,
+    config: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Show nodes, workers, front ends, Repls, runs and queues.
+
+    Without --address, the cluster is the one of [cluster] in moonbox.toml,
+    or the one that this machine belongs to.
+    """
+    from moonbox.cluster.membership import cluster_status
+    from moonbox.config import Config
+    from moonbox.config.sections import ClusterSettings
+
+    found = Config.load(config) if address is None else Config()
+    result = cluster_status(address or found.read(ClusterSettings, "cluster").address or "auto")
+    if as_json:
+        print_json(result)
+        return
+    nodes = [
+        {**node, "node": node["node"][:8], "free memory": f"{node.get('free_memory', 0) / 2**30:.1f} GiB"}
+        for node in result["nodes"]
+    ]
+    ends = [{"front end": each["name"], **each["repls"], **each["workers"]} for each in result["front_ends"]]
+    _print_table(nodes, "node", "address", "workers", "room", "free memory", "version", "problem")
+    _print_table(ends, "front end", "awake", "asleep", "running", "waiting")
+
+
+def _print_table(rows: list[dict[str, Any]], *columns: str) -> None:
+    console().print(columns_table(columns, [[str(row.get(column, "–")) for column in columns] for row in rows]))

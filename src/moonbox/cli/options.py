@@ -74,6 +74,9 @@ Tools = Annotated[
     ),
 ]
 Json = Annotated[bool, flag("--json", help="Print JSON.")]
+Labels = Annotated[
+    list[str] | None, option("--label", metavar="NAME=TEXT", help="Only those with this label; may be repeated.")
+]
 Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for MCP servers to start.", metavar="SECONDS")]
 
 
@@ -153,6 +156,10 @@ def language_names() -> list[str]:
     return list(LANGUAGES)
 
 
+Language = Annotated[
+    str | None,
+    option(metavar="NAME", help="Its language; by default that of the file's suffix.", autocompletion=language_names),
+]
 _LIMITS: Mapping[str, tuple[Callable[[str], Quantity], str, str]] = {
     "timeout": (duration, "TIME", "Seconds for a whole run."),
     "max_tool_calls": (count, "N", "Tool calls in one run."),

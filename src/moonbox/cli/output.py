@@ -195,9 +195,9 @@ def show_values(run: Run, *, quote: bool, rows: int = 60, items: int = 30) -> bo
             known = LANGUAGES.get(run.language)
             screen.print("null" if known is None else known.nothing, style="magenta")
             continue
-        shown = pretty(value, screen.width, rows=rows, items=items)
-        shortened = shortened or shown.shortened
-        screen.print(shown.text, soft_wrap=True)
+        text, cut = pretty(value, screen.width, rows=rows, items=items)
+        shortened = shortened or cut
+        screen.print(text, soft_wrap=True)
     return shortened
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.options import argument, flag, language_names, option, with_run_options
+from moonbox.cli.options import Language, argument, flag, language_names, option, with_run_options
 from moonbox.cli.output import (
     console,
     is_terminal,
@@ -54,12 +54,7 @@ def run(
     *,
     expression: Annotated[str | None, option("--expr", "-e", metavar="SCRIPT", help="The script itself.")] = None,
     as_json: Annotated[bool, flag("--json", help="Print the whole record of the run as JSON.")] = False,
-    language: Annotated[
-        str | None,
-        option(
-            metavar="NAME", help="Its language; by default that of the file's suffix.", autocompletion=language_names
-        ),
-    ] = None,
+    language: Language = None,
     inputs: Annotated[
         list[str] | None,
         option("--set", "-s", metavar="NAME=VALUE", help="A global of the script: JSON, or else text. Repeatable."),

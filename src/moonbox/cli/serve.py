@@ -103,9 +103,7 @@ def serve(
     settings = chosen.read(ServeSettings, "serve")
     formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 
-    def load() -> Any:
-        return load_tools(tools or ())
-
+    load = functools.partial(load_tools, tools or ())
     if http:
         run_http(
             chosen, settings, load, mcp_config or [], announce=functools.partial(typer.echo, err=True), console=console
@@ -136,14 +134,11 @@ def console(
     once; after that, the browser that used it stays signed in.
     """
     from moonbox.cli.script import script_text
-    from moonbox.project.console import run_console
     from moonbox.project.python_tools import load_tools
     from moonbox.project.sections import with_journal
+    from moonbox.project.serving import run_console
 
     source = script_text(script) if script is not None else ""
-
-    def load() -> Any:
-        return load_tools(tools or ())
 
     def opened(address: str) -> None:
         typer.echo(address)
@@ -153,6 +148,7 @@ def console(
 
     chosen = with_journal(trusted_config(config, trust=trust), journal)
     with private_browser() as visit:
+        load = functools.partial(load_tools, tools or ())
         run_console(chosen, load, mcp_config or [], port=port, script=source, opened=opened, renewed=typer.echo)
 
 
@@ -179,11 +175,11 @@ def _has_screen() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def _log(verbose: int, form: LogFormat) -> _Formatter:
+def _log(verbose: int, form: LogFormat) -> LogFormatter:
     """Log to standard error: standard output belongs to the protocol."""
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = logging.StreamHandler(sys.stderr)
-    formatter = JsonFormatter() if form == "json" else TextFormatter()
+    formatter = LogFormatter(form)
     handler.setFormatter(formatter)
     if form == "json":
         sys.stderr = _JsonLines(handler)
@@ -194,35 +190,23 @@ def _log(verbose: int, form: LogFormat) -> _Formatter:
     return formatter
 
 
-class _Formatter(logging.Formatter):
-    """A log line without secrets. Secrets of the configuration are known after it is read."""
+class LogFormatter(logging.Formatter):
+    """Log lines without secrets, for people or as JSON. Secrets of the configuration are known after it is read."""
 
-    def __init__(self, form: str | None = None) -> None:
-        super().__init__(form)
+    def __init__(self, form: LogFormat) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._form = form
         self.hide = SecretRedactor()
 
     def format(self, record: logging.LogRecord) -> str:
-        return str(self.hide(self.line(record)))
+        return str(self.hide(self._json(record) if self._form == "json" else self._text(record)))
 
-    def line(self, record: logging.LogRecord) -> str:
-        return super().format(record)
-
-
-class TextFormatter(_Formatter):
-    """A line for people: time, level, message and fields. Control characters are made visible."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-
-    def line(self, record: logging.LogRecord) -> str:
+    def _text(self, record: logging.LogRecord) -> str:
+        """Time, level, message and fields. Control characters are made visible."""
         fields = "".join(f" {key}={_word(value)}" for key, value in _fields(record).items())
-        return visible(super().line(record) + fields)
+        return visible(super().format(record) + fields)
 
-
-class JsonFormatter(_Formatter):
-    """One JSON object a line."""
-
-    def line(self, record: logging.LogRecord) -> str:
+    def _json(self, record: logging.LogRecord) -> str:
         moment = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
         line = {"time": moment, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
         if record.exc_info:

@@ -51,12 +51,9 @@ class Session:
         self._closing = contextlib.ExitStack()
         self.latest: Run | None = None
         """The latest run."""
-        self._line: CallLine | None = None
-        self._approver: Approver | None = None
-        if is_terminal(stderr=True):
-            screen = console(stderr=True)
-            self._line = CallLine(screen)
-            self._approver = Approver.at_terminal(screen, self._line)
+        screen = console(stderr=True) if is_terminal(stderr=True) else None
+        self._line = CallLine(screen)
+        self._approver = None if screen is None else Approver.at_terminal(screen, self._line)
         if self._approver is not None:
             self._closing.callback(self._approver.close)
         try:
@@ -66,7 +63,7 @@ class Session:
                 language,
                 config,
                 approve=self._approver or (announce if keeps_questions else None),
-                on_call=self._line,
+                on_call=self._line if self._line.shown else None,
                 audit=trail,
                 on_output=on_output and self._beside_line(on_output),
             )
@@ -82,10 +79,9 @@ class Session:
 
     def _beside_line(self, show: Callable[[str], None]) -> Callable[[str], None]:
         """Hide the line of calls while text is shown, because both use the same place."""
-        line = self._line
 
         def shown(text: str) -> None:
-            with line.hidden() if line is not None else contextlib.nullcontext():
+            with self._line.hidden():
                 show(text)
 
         return shown
@@ -104,10 +100,8 @@ class Session:
         if self._approver is not None:
             self._approver.begin()
         try:
-            with self._line.watching() if self._line is not None else contextlib.nullcontext():
-                return self.repl.run(
-                    source, inputs=inputs, on_progress=None if self._line is None else self._line.advance
-                )
+            with self._line.watching():
+                return self.repl.run(source, inputs=inputs, on_progress=self._line.advance)
         except KeyboardInterrupt:
             if self._approver is not None:
                 self._approver.withdraw()
@@ -123,14 +117,15 @@ class Session:
 
 
 class CallLine:
-    """The line on a terminal that shows tool calls and progress as they happen; a Sandbox's `on_call`.
+    """The line that shows tool calls and progress as they happen, if there is a terminal; a Sandbox's `on_call`.
 
     The line appears with the first call or report of a run and goes when it ends. Calls begin and end in threads of the
     Sandbox, and the line is drawn in a thread of its own, so that one lock guards everything.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console | None) -> None:
         self._console = console
+        self.shown = console is not None
         self._lock = threading.RLock()
         self._live: Live | None = None
         self._watching = False
@@ -187,6 +182,8 @@ class CallLine:
                 self._start()
 
     def _start(self) -> None:
+        if not self.shown:
+            return
         from rich.live import Live
 
         self._live = Live(

@@ -24,15 +24,11 @@ _PARTS_OF_A_ROW = 20
 """So many values a row, on average, are looked at; further ones would hardly be shown."""
 
 
-class Pretty(Struct, frozen=True):
-    """A value on the screen, and whether something of it was left out."""
+def pretty(value: Any, width: int, *, items: int = 30, chars: int = 500, rows: int = 60) -> tuple[Text, bool]:
+    """A value on the screen, and whether something of it was left out.
 
-    text: Text
-    shortened: bool
-
-
-def pretty(value: Any, width: int, *, items: int = 30, chars: int = 500, rows: int = 60) -> Pretty:
-    """At most `rows` lines: of each table the first `items`, of each string the first `chars` characters."""
+    At most `rows` lines: of each table the first `items`, of each string the first `chars` characters.
+    """
     from rich.text import Text
 
     tree = _Tree(items, chars, rows * _PARTS_OF_A_ROW)
@@ -42,7 +38,7 @@ def pretty(value: Any, width: int, *, items: int = 30, chars: int = 500, rows: i
         lines[rows:] = [f"… {counted(hidden, 'more line')}"]
     text = Text("\n".join(lines))
     text.highlight_regex(_COLOURS)
-    return Pretty(text, tree.shortened or hidden > 0)
+    return text, tree.shortened or hidden > 0
 
 
 def plain_text(value: Any) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import hmac
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -223,8 +223,7 @@ def _is_own_form(request: Request) -> bool:
 
 
 def _address(request: Request) -> str:
-    query = f"?{urlencode(list(request.query_params.multi_items()))}" if request.query_params else ""
-    return request.url.path + query
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def _form(body: bytes) -> dict[str, str]:

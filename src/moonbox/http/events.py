@@ -122,18 +122,16 @@ def _end(subscriber: _Subscriber) -> None:
     subscriber.queue.put_nowait(None)
 
 
-class EventStream(StreamingResponse):
+def event_stream(events: AsyncIterator[Event | None]) -> StreamingResponse:
     """The answer of `GET /events`."""
 
-    def __init__(self, events: AsyncIterator[Event | None]) -> None:
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(self._frames(events), media_type="text/event-stream", headers=headers)
-
-    @staticmethod
-    async def _frames(events: AsyncIterator[Event | None]) -> AsyncIterator[bytes]:
+    async def frames() -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
         async for event in events:
             yield b": still here\n\n" if event is None else event.encode()
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(frames(), media_type="text/event-stream", headers=headers)
 
 
 class TrailWatch:

@@ -20,6 +20,7 @@ from moonbox.audit.reports import economy_of
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MoonboxError, UsageError
+from moonbox.findings import Finding
 from moonbox.http.events import Event, Events
 from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
@@ -117,11 +118,12 @@ class Playground:
         known = self._sessions.get(session or "")
         sandbox = await asyncio.to_thread(self._sandboxes, language)
         if known is not None and known.language == language:
-            findings = await asyncio.to_thread(_findings, known.repl, source)
+            findings = await asyncio.to_thread(known.repl.check, source)
         else:
             with contextlib.closing(sandbox.repl()) as repl:
-                findings = await asyncio.to_thread(_findings, repl, source)
-        return findings or await asyncio.to_thread(_syntax_error, sandbox, source)
+                findings = await asyncio.to_thread(repl.check, source)
+        findings = findings or await asyncio.to_thread(_syntax_error, sandbox, source)
+        return [finding.to_dict() for finding in findings]
 
 
 class Session:
@@ -287,30 +289,22 @@ class Session:
         self.publish("lost", {"message": message})
 
 
-def _findings(repl: Repl, source: str) -> list[dict[str, Any]]:
-    return [
-        {"severity": each.severity, "line": each.line, "message": each.message, "hint": each.hint}
-        for each in repl.check(source)
-    ]
-
-
-def _syntax_error(sandbox: Sandbox, source: str) -> list[dict[str, Any]]:
+def _syntax_error(sandbox: Sandbox, source: str) -> tuple[Finding, ...]:
     """Why a script does not compile: asked of a worker, where it is compiled but not run, and not recorded.
 
     A language whose engine checks has said it before, and has no text that would keep a script from running.
     """
     if LANGUAGES[sandbox.language].engine_checks:
-        return []
+        return ()
     with sandbox.repl(limits=_COMPILING, check=False, before_write=lambda _: None) as repl:
         for prefix in LANGUAGES[sandbox.language].unrun:
             run = repl.run(prefix + source)
             if run.error is None or run.error.kind != "syntax":
-                return []
+                return ()
         error = repl.run(source).error  # it compiles in no way, so that nothing runs; this error has its own lines
     if error is None or error.kind != "syntax":
-        return []
-    message = _PLACE.sub("", error.message)
-    return [{"severity": "error", "line": error.line or 1, "message": message, "hint": error.hint}]
+        return ()
+    return (Finding("error", _PLACE.sub("", error.message), error.line or 1, hint=error.hint),)
 
 
 def _id(answer: Mapping[str, Any]) -> int:

@@ -20,7 +20,7 @@ from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import SinkAround
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
-from moonbox.http.events import Event, Events, EventStream, TrailWatch
+from moonbox.http.events import Event, Events, TrailWatch, event_stream
 from moonbox.http.playground import Playground, SessionBusy, media_of, watch_call, watch_output
 from moonbox.http.requests import Refused, json_object, number, refusing, text
 from moonbox.journal.questions import Questions
@@ -224,7 +224,7 @@ class WorkbenchApi:
         session = bench.playground.get(id)
         await bench.watch_trail()
         past = tuple if session is None else functools.partial(session.past, after)
-        return EventStream(bench.events.subscribe(id, past))
+        return event_stream(bench.events.subscribe(id, past))
 
     async def open_session(self, request: Request) -> Response:
         body = await json_object(request)

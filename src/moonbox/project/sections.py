@@ -120,12 +120,13 @@ def read_servers(config: Config, mcp_config: McpConfig = None) -> list[ServerSet
 
     servers = {settings.name: settings for settings in servers_from_config(config)}
     with config.naming_file():
-        _check_names(servers)
+        for name in servers:
+            _check_name(name)
     for file in files:
         for settings in servers_from_file(file):
             if settings.name in servers:
                 raise ConfigError(f"{file}: an MCP server '{settings.name}' is configured already; rename one of them")
-            _check_names([settings.name])
+            _check_name(settings.name)
             servers[settings.name] = settings
     return list(servers.values())
 
@@ -167,15 +168,14 @@ _TOOLS = re.compile(r"\btools\b")
 _TOOL_NAME = re.compile(r"""\btools\s*(?:\.\s*(\w+)|\[\s*["'](\w+)["']\s*\])""")
 
 
-def _check_names(names: Iterable[str]) -> None:
+def _check_name(name: str) -> None:
     """A server's name is the namespace of its tools."""
     from moonbox.tools.naming import check_name
 
-    for name in names:
-        try:
-            check_name(name, "server name")
-        except ToolDefinitionError as problem:
-            raise ConfigError(f"[mcp.servers.{name}] {problem}") from None
+    try:
+        check_name(name, "server name")
+    except ToolDefinitionError as problem:
+        raise ConfigError(f"[mcp.servers.{name}] {problem}") from None
 
 
 def need_mcp() -> None:

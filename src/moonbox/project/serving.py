@@ -1,4 +1,4 @@
-"""Serving an assembly: MCP over stdio, or MCP and the HTTP API on one address."""
+"""Serving an assembly: MCP over stdio, MCP and the HTTP API on one address, or the console behind a one-time key."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from moonbox.audit.reports import tracebacks
 from moonbox.audit.sinks import SinkAround
 from moonbox.config.sections import STATE_FOLDER
 from moonbox.errors import MissingExtra, MoonboxError, UsageError
+from moonbox.languages.registry import LANGUAGES
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import need_mcp
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.audit.records import Run
+    from moonbox.audit.sinks import Sink
     from moonbox.config import Config
     from moonbox.config.sections import ServeSettings
     from moonbox.http.app import Service
@@ -44,6 +46,7 @@ _KEEP_ALIVE = 60
 """Seconds that a connection stays open between two requests: a model thinks for longer than the usual five."""
 _BACKLOG = 2048
 _MAX_BODY = 4_000_000
+_CONSOLE_HOST, _CONSOLE_PORT = "127.0.0.1", 8809
 
 
 def run_stdio(config: Config, settings: ServeSettings, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
@@ -95,12 +98,16 @@ def run_http(
     need_mcp()
     settings.check_address()
     if console:
-        check_console(settings)
+        if settings.tokens or settings.oauth is not None:  # the console shows the runs of all clients
+            raise UsageError("--console requires a server with one token or none, not [serve] tokens or oauth")
+        _need_console()
     with contextlib.ExitStack() as stack:
         with _quick_start():
+            from moonbox.mcp.server.web import create_app
+
             opened = _assembled(config, load_tools, mcp_config, settings, console=console)
             assembly, bench = stack.enter_context(opened)
-            app = http_app(assembly, settings, bench)
+            app = create_app(mcp_server(assembly, settings), other=_api(assembly, settings, bench))
         listening = listen(settings.host, settings.port)
         address = f"http://{_written(settings.host)}:{listening.getsockname()[1]}"
         announce(f"serving MCP on {address}/mcp")
@@ -109,14 +116,46 @@ def run_http(
         serve_app(app, listening, on_exit=bench.close if bench is not None else None)
 
 
-def check_console(settings: ServeSettings) -> None:
-    """Refuse the console where clients have tokens of their own: it shows the runs of all of them."""
-    if settings.tokens or settings.oauth is not None:
-        raise UsageError("--console requires a server with one token or none, not [serve] tokens or oauth")
-    need_console()
+def run_console(
+    config: Config,
+    load_tools: Callable[[], Any],
+    mcp_config: list[Path],
+    *,
+    port: int | None = None,
+    script: str = "",
+    opened: Callable[[str], None],
+    renewed: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve the console until a signal stops it.
+
+    `opened` is called with its address, which works once, and `renewed` with each further one that a person asks for.
+    """
+    _need_console()
+    from moonbox.console.app import OPEN_PATHS, PREFIX, console_routes
+    from moonbox.http.app import create_app
+    from moonbox.http.browser import BrowserAccess
+    from moonbox.http.guard import Access
+    from moonbox.http.workbench import Workbench
+
+    bench = Workbench(timeout=None)
+    with _assembled_with(bench, config, load_tools, mcp_config) as assembly:
+        assembly.start()
+        service, browser = service_of(assembly, bench), BrowserAccess()
+        access = Access(browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
+        app = create_app(service, access, more=console_routes(service, browser, script=script))
+        try:  # the usual port, so that addresses stay valid
+            listening = listen(_CONSOLE_HOST, _CONSOLE_PORT if port is None else port)
+        except UsageError:
+            if port is not None:
+                raise
+            listening = listen(_CONSOLE_HOST, 0)
+        place = f"http://{_CONSOLE_HOST}:{listening.getsockname()[1]}{PREFIX}/open?key="
+        browser.on_renewal = lambda key: renewed(place + key)
+        opened(place + browser.one_time_key())
+        serve_app(app, listening, on_exit=bench.close)
 
 
-def need_console() -> None:
+def _need_console() -> None:
     """MissingExtra where the console's packages are not installed."""
     try:
         import jinja2  # noqa: F401 - only to see whether it is there
@@ -140,7 +179,7 @@ def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None]
             super().handle_exit(sig, frame)
 
     options = uvicorn.Config(
-        _LoggedRequests(app),
+        _logged(app),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -153,15 +192,12 @@ def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None]
         Server(options).run(sockets=[listening])
 
 
-class _LoggedRequests:
-    """ASGI middleware that logs each HTTP request, without its query, which may hold a key."""
+def _logged(app: Any) -> Any:
+    """The ASGI application, which logs each HTTP request without its query, which may hold a key."""
 
-    def __init__(self, app: Any) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def logged(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or not _HTTP.isEnabledFor(logging.INFO):
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
 
@@ -172,11 +208,13 @@ class _LoggedRequests:
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await app(scope, receive, watched)
         finally:
             ms = round((time.monotonic() - began) * 1000)
             fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": ms}
             _HTTP.info("request", extra={"fields": fields})
+
+    return logged
 
 
 def _written(host: str) -> str:
@@ -217,21 +255,14 @@ def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:
     )
 
 
-def http_app(assembly: Assembly, settings: ServeSettings, bench: Workbench | None = None) -> Any:
-    """The ASGI application: MCP, and the HTTP API unless clients have tokens of their own, with the console's pages."""
-    from moonbox.mcp.server.web import create_app
-
-    alone = bool(settings.tokens) or settings.oauth is not None
-    return create_app(mcp_server(assembly, settings), other=None if alone else _api(assembly, settings, bench))
-
-
 def _api(assembly: Assembly, settings: ServeSettings, bench: Workbench | None) -> Any:
+    """The HTTP API, with the console's pages; None where clients have tokens of their own."""
+    names = settings.host_names
+    if settings.tokens or settings.oauth is not None or not names:  # it answers only to names that it was told
+        return None
     from moonbox.http.app import create_app
     from moonbox.http.guard import Access
 
-    names = settings.host_names
-    if not names:
-        return None  # the API answers only to names that it was told
     service = service_of(assembly, bench)
     known: Any = {"token": settings.token, "hosts": tuple(sorted(names)), "origins": settings.origins}
     if bench is None:
@@ -260,6 +291,32 @@ def service_of(assembly: Assembly, bench: Workbench | None = None) -> Service:
 
 
 @contextlib.contextmanager
+def _assembled_with(
+    bench: Workbench,
+    config: Config,
+    load_tools: Callable[[], Any],
+    mcp_config: list[Path],
+    wrap_sink: Callable[[Sink], Sink] = lambda sink: sink,
+) -> Iterator[Assembly]:
+    """An assembly whose approvals, calls and output go to a workbench; `wrap_sink` puts a sink around the trail's."""
+    from moonbox.project.diagnosis import Doctor
+
+    doctor = Doctor(config.path)
+    hooks = {**bench.hooks, "wrap_sink": lambda sink: bench.sink(wrap_sink(sink))}
+    with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly, contextlib.closing(bench):
+        bench.attach(
+            assembly.sandbox,
+            trail=assembly.trail,
+            make=assembly.sandbox_in,
+            languages=tuple(LANGUAGES),
+            knowledge=assembly.knowledge,
+            diagnose=lambda: doctor.diagnose().to_dict(),
+            find_medium=assembly.media.get if assembly.media is not None else None,
+        )
+        yield assembly
+
+
+@contextlib.contextmanager
 def _assembled(
     config: Config,
     load_tools: Callable[[], Any],
@@ -275,11 +332,10 @@ def _assembled(
     opened: contextlib.AbstractContextManager[Assembly]
     if console and settings is not None:
         from moonbox.http.workbench import Workbench
-        from moonbox.project.console import assembled_with
 
         # A client that can show a question is asked beside the console's inbox; the first answer counts.
         bench = Workbench(others=(caller.approve,), watchers=(watch,), timeout=settings.answer_seconds)
-        opened = assembled_with(bench, config, load_tools, mcp_config, _LoggedSink)
+        opened = _assembled_with(bench, config, load_tools, mcp_config, _LoggedSink)
     else:
         hooks: Any = {"approve": caller.approve, "on_call": watch, "wrap_sink": _LoggedSink}
         opened = assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks)
