@@ -129,7 +129,7 @@ def read_case(path: Path) -> Case:
         steps.append(Step(part, expected))
     return Case(
         steps=steps,
-        limits=Limits(**{"timeout": 20, **json.loads(whole.get("limits", "{}"))}),
+        limits=Limits(**{"timeout": 60, **json.loads(whole.get("limits", "{}"))}),
         features=frozenset(whole.get("features", "").split()),
         isolations=tuple(whole.get("isolation", " ".join(ISOLATIONS)).split()),
         attack=whole.get("attack", ""),

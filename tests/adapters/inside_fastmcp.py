@@ -101,7 +101,7 @@ def test_discover_then_execute() -> None:
         end
         return total
     """
-    calls = [
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("search", {"query": "what a shop has"}),
         ("get_schema", {"tools": ["items"]}),
         ("execute", {"code": script}),

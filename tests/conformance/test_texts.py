@@ -26,8 +26,8 @@ from tests.conformance.hosts import DriverHost, describe, why_missing
 from tests.languages.lua.explain.bench import CASES as EXPLANATIONS
 from tests.sandbox.test_failures import DATA, FORMS
 from tests.script_cases import read_case
+from tests.tools.making import made as closing_tool
 from tests.tools.test_closing import CLOSED, OPEN
-from tests.tools.test_closing import made as closing_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

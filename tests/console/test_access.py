@@ -42,7 +42,7 @@ def launch() -> str:
 
 
 def client(console: Console, **options: Any) -> httpx.Client:
-    return httpx.Client(base_url=console.url, **options)
+    return httpx.Client(base_url=console.url, timeout=60, **options)
 
 
 @contextlib.contextmanager

@@ -418,6 +418,7 @@ def test_the_keyboard_is_enough(page: Page) -> None:
 def test_a_large_script_value_and_timeline_stay_usable(page: Page) -> None:
     page.get_by_text("Other limits").click()
     page.locator("#limits input[name=max_tool_calls]").fill("5000")
+    page.locator("#limits input[name=timeout]").fill("120")
     lines = "\n".join(f"local v{number} = {number}" for number in range(150))
     page.locator(".behind").evaluate(
         "behind => { window.drawings = 0; new MutationObserver(() => drawings++).observe(behind, {childList: true}); }"

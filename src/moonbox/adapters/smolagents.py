@@ -148,7 +148,11 @@ def _written_out(node: Any, document: Document, depth: int = 0) -> dict[str, Any
     target = document.deref(node)
     if not isinstance(target, dict) or depth > _DEEPEST:
         return {}
-    return with_parts(target, lambda part: _written_out(part, document, depth + 1) if isinstance(part, dict) else part)
+
+    def write_out(part: Any, role: str) -> Any:
+        return _written_out(part, document, depth + 1) if isinstance(part, dict) else part
+
+    return with_parts(target, write_out)
 
 
 def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[str, Any]:
