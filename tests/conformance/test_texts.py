@@ -26,8 +26,7 @@ from tests.conformance.hosts import DriverHost, describe, why_missing
 from tests.languages.lua.explain.bench import CASES as EXPLANATIONS
 from tests.sandbox.test_failures import DATA, FORMS
 from tests.script_cases import read_case
-from tests.tools.making import made as closing_tool
-from tests.tools.test_closing import CLOSED, OPEN
+from tests.tools.test_closing import CLOSED, OPEN, holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -379,7 +378,7 @@ BOUND = [
         for number, given in ARGUMENTS
     ),
     *(
-        pytest.param(closing_tool(part), {"p": given}, id=f"unknown key {json.dumps([part, given])}")
+        pytest.param(holding(part), {"p": given}, id=f"unknown key {json.dumps([part, given])}")
         for part in [*OPEN, *CLOSED]
         for given in ({"a": "x"}, {"a": "x", "other": "y"}, {"a": "x", "othr": "y"})
     ),
