@@ -152,10 +152,13 @@ def test_a_kept_tool_may_come_later() -> None:
         CodeMode(box, keep_visible=["farther.ask"], later=["far"])
 
 
+TEXT = {"type": "string"}
+
+
 def test_narration_is_filled_in_for_scripts() -> None:
     schema = {
         "type": "object",
-        "properties": {"human_intent": {"type": "string"}, "x": {"type": "integer"}},
+        "properties": {"human_intent": TEXT, "x": {"type": "integer"}, "note": TEXT},  # two share one schema
         "required": ["human_intent", "x"],
     }
     seen: list[Any] = []

@@ -7,7 +7,6 @@ the model's own tools gets an error with what to do instead.
 
 from __future__ import annotations
 
-import copy
 import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
@@ -129,11 +128,13 @@ def _without_narration(tool: Tool) -> Tool:
     properties = tool.parameters.get("properties")
     if not isinstance(properties, dict) or NARRATION not in properties:
         return tool
-    parameters = copy.deepcopy(tool.parameters)
-    if isinstance(parameters["properties"][NARRATION], dict):
-        parameters["properties"][NARRATION].setdefault("default", "Called from a script.")
-    parameters["required"] = [name for name in parameters.get("required", ()) if name != NARRATION]
-    return tool.with_(parameters=parameters)
+    narration = properties[NARRATION]
+    if isinstance(narration, dict):
+        narration = {"default": "Called from a script.", **narration}
+    required = [name for name in tool.parameters.get("required", ()) if name != NARRATION]
+    return tool.with_(
+        parameters={**tool.parameters, "properties": {**properties, NARRATION: narration}, "required": required}
+    )
 
 
 def _asked_for(error: ScriptError, direct: Mapping[str, Tool]) -> str | None:
