@@ -431,10 +431,10 @@ end
 
 -- Lua makes no tail calls in a block with a variable to close, so that `return f()` keeps the script's frame, and with it the line
 -- of an error. Only in the script's outermost block: tail calls in its functions stay tail calls.
-local STAY = "local moonbox_stay <close> = nil "
+local STAY = "local moonbox_stay <close> = nil; "
 -- The same, for a script with tables that it appends to (appended.lua): they are made by a function that only the script's text names.
 local NEW_LIST = "moonbox_list"
-local STAY_WITH_LISTS = "local moonbox_stay <close>, moonbox_list = nil, moonbox_list _ENV.moonbox_list = nil "
+local STAY_WITH_LISTS = "local moonbox_stay <close>, moonbox_list = nil, moonbox_list; _ENV.moonbox_list = nil; "
 local function new_list() return setmetatable({}, ARRAY) end
 
 -- Words that no expression begins with.
