@@ -57,7 +57,9 @@ def main() -> None:
 
 def _measure(folder: Path, name: str, rounds: int) -> dict[str, float]:
     command = ["node", "--expose-gc", "bench.mjs", name, str(rounds)]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{SUBJECTS[name]} does not run here; it said:\n{done.stderr.strip()}")
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return figures
 
