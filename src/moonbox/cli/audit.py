@@ -343,7 +343,7 @@ def _call_line(call: Call, width: int, *, running: bool) -> str:
 
 
 def _approval(call: Call, width: int) -> str:
-    """What was decided, by whom, and why."""
+    """The decision about a call, the person or client that made it, and the reason."""
     before = "" if call.original_arguments is None else f", was {short(call.original_arguments, max(20, width // 2))}"
     reason = f": {call.approval_reason}" if call.approval_reason else ""
     return f"{call.approval} by {call.approval_by or 'a person'}{before}{reason}"

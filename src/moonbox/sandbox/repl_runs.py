@@ -168,7 +168,7 @@ class ReplRuns:
         self._sources.append((number, source))
         begin = None if recorded is None else recorded.begin
         seed = setup.random.getrandbits(56) if begin is None else begin.seed
-        repeats = recorded is not None and recorded.end is not None  # nobody but its caller hears of it
+        repeats = recorded is not None and recorded.end is not None  # only its caller gets a repetition
         record = RunRecord(
             self._call_path(options.get("limits") or setup.limits),
             source,

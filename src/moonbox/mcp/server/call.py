@@ -64,7 +64,7 @@ class _Question:
 class Call:
     """One call of a client, and the Caller of whatever it calls. Its work continues while the client is asked.
 
-    Without work it stands for a client of whom something else is asked: a prompt, a resource, or nothing yet.
+    Without work it stands for a client that asks for a prompt or a resource, or for nothing yet.
     """
 
     def __init__(

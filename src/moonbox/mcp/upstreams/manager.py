@@ -274,7 +274,7 @@ class Upstreams:
         """Be told about changes of exactly these resources, by their public addresses."""
         wanted: dict[str, set[str]] = {name: set() for name in self._upstreams}
         for uri in uris:
-            with contextlib.suppress(ToolError):  # nobody has it
+            with contextlib.suppress(ToolError):  # no server has it
                 upstream, inner = self.directory.find("resources", uri)
                 wanted[upstream.settings.name].add(inner)
         for name, own in wanted.items():
