@@ -19,6 +19,7 @@ from moonbox.languages.registry import LANGUAGES
 from moonbox.mcp.server.results import media_block
 from moonbox.tools.signature import LEVELS, render
 from moonbox.values import to_jsonable
+from tests import long
 from tests.check.conftest import shop
 from tests.check.test_findings import CASES as FINDINGS
 from tests.conformance.cases import LUA_FOLDERS, conformance_tools
@@ -483,7 +484,7 @@ def test_explanations(node: DriverHost) -> None:
     """The whole error of a script that failed, byte for byte: message, place, hint, traceback and frames."""
     different = []
     with Sandbox(conformance_tools()["lua"], check=False) as box:
-        for source in EXPLAINED:
+        for source in EXPLAINED[:: 1 if long.LONG else 3]:
             with node.repl() as ask, box.repl() as repl:
                 answer, run = ask(source=source, max_chars=4000), repl.run(source)
             ours = run.error and json.loads(json.dumps(to_jsonable(run.error.to_dict())))

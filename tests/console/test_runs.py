@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .conftest import Visitor
     from .serving import Console
 
-RUNS = 1_200
+RUNS = 600
 STARTED = 1_790_000_000.0
 
 

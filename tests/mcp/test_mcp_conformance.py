@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.long import LONG
 from tests.mcp import conformance
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("run", conformance.SERVER_RUNS)
+@pytest.mark.parametrize("run", conformance.SERVER_RUNS if LONG else ("everything-both", "moonbox"))
 def test_server_scenarios(run: str, tmp_path: Path) -> None:
     with conformance.server_for(run, tmp_path) as url:
         results = conformance.run_server(url)

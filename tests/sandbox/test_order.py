@@ -44,7 +44,7 @@ def fresh_process(isolation: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("isolation", ["process", "inline"])
+@pytest.mark.parametrize("isolation", ["process", "inline"] if LONG else ["process"])
 def test_fresh_processes_agree_byte_for_byte(isolation: str) -> None:
     first = fresh_process(isolation)
     assert len(first) > 300
