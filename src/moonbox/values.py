@@ -149,8 +149,10 @@ def _crosses_unchanged(value: Any, limits: ValueLimits) -> bool:
                 return False
             if int in kinds and not INT64_MIN <= min(whole := _of(int, group, kinds)) <= max(whole) <= INT64_MAX:
                 return False
-            lists += _of(list, group, kinds)
-            tables += _of(dict, group, kinds)
+            if list in kinds:
+                lists += _of(list, group, kinds)
+            if dict in kinds:
+                tables += _of(dict, group, kinds)
         if not lists and not tables:
             return True
         sizes = [*map(len, lists), *map(len, tables)]
@@ -171,8 +173,6 @@ def _crosses_unchanged(value: Any, limits: ValueLimits) -> bool:
 
 
 def _of(kind: type[Any], group: Sequence[Any], kinds: set[type[Any]]) -> Sequence[Any]:
-    if kind not in kinds:
-        return ()
     return group if len(kinds) == 1 else [item for item in group if type(item) is kind]
 
 

@@ -75,8 +75,6 @@ class ToolView:
 
     def problem_with(self, tool: Tool, given: list[Any]) -> ArgumentError | None:
         """What the call itself would say of these arguments; `...` stands for what only the run knows."""
-        if tool.binder is None:
-            return None
         problems = tool.binder.certain_problems(_known(given), tool.path, self._language.first_index)
         return tool.binder.error(problems, tool.path) if problems else None
 

@@ -74,18 +74,19 @@ class CallLedger:
         replayed = journal is not None and journal.called(items)
         calls = []
         for item in items:
-            if not self._is_question(item[1]):
+            cost = self._cost(item[1])
+            if cost is not None:
                 calls.append(item)
+                if self._budget is not None:
+                    self._budget -= cost
             elif replayed:
                 self._questions[item[0]] = item
             else:
                 self._answer_question(*item)
         if not calls:
             return True
-        if self._budget is not None:
-            self._budget -= sum([self._counts(target) for _, target, _ in calls])
-            if self._budget < 0:
-                return False
+        if self._budget is not None and self._budget < 0:
+            return False
         self._batches += 1
         for call_id, target, arguments in calls:
             entry = self.add(call_id, target, arguments, batch=self._batches, size=size // len(items))
@@ -218,11 +219,18 @@ class CallLedger:
             if entry.span is not None:
                 entry.span.end(entry.to_call())
 
-    def _is_question(self, target: str) -> bool:
-        """About the clock or the documentation, `show` or `progress`: answered at once, and no call in the record."""
+    def _cost(self, target: str) -> int | None:
+        """What a call is spent from the budget; None where it is a question.
+
+        Questions are about the clock or the documentation, `show` or `progress`: answered at once, and no calls in the
+        record.
+        """
         if target.startswith("fn."):
-            return self._record.calls.functions.get(target[3:]) in (SHOW, PROGRESS)
-        return target.startswith(("sys.", "docs."))
+            function = self._record.calls.functions.get(target[3:])
+            if function is None:
+                return 1
+            return None if function in (SHOW, PROGRESS) else int(function.counted)
+        return None if target.startswith(("sys.", "docs.")) else 1
 
     def _answer_question(self, call_id: int, target: str, arguments: list[Any]) -> None:
         record = self._record
@@ -252,11 +260,6 @@ class CallLedger:
         observations = self._record.observations
         if len(observations) < _MOST_OBSERVATIONS:
             observations.append(Observation(f"os.{target[4:]}", value))
-
-    def _counts(self, target: str) -> bool:
-        """Whether a call is spent from the budget."""
-        function = self._record.calls.functions.get(target[3:]) if target.startswith("fn.") else None
-        return function is None or function.counted
 
     def _find_retry(self, entry: CallEntry) -> None:
         """Note the latest call with the same tool and arguments that had failed before this one came."""

@@ -119,8 +119,7 @@ class CallPath:
         try:
             entry.arguments = tool.bind(given, first_index=self._first, is_json_call=self._direct)
         except ArgumentError:
-            if tool.binder is not None:
-                entry.arguments = tool.binder.named(given, tool.path)
+            entry.arguments = tool.binder.named(given, tool.path)
             raise
         return tool
 

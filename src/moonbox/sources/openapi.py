@@ -152,8 +152,7 @@ def _tool(
         meta={"openapi": operation.where},
         plan=plan_call(injections(call), None),
     )
-    if tool.binder is not None:
-        tool.binder.check()
+    tool.binder.check()
     # A bare list has no place for the cursor of the next page: it comes in the header Link.
     form = paging_form(tool) or {}
     linked = form.keys() in ({"cursor"}, {"cursor", "limit"}) and fields(returns).get("type") == "array"

@@ -81,9 +81,19 @@ class Binder:
     def bind(self, arguments: Any, tool: str, first_index: int = 0, *, is_json_call: bool = False) -> dict[str, Any]:
         """A dict with defaults filled in that fits the schema; raises ArgumentError with every problem."""
         try:
-            return self._bind(arguments, tool, first_index, is_json_call)
+            named = self._name(arguments, tool, is_json_call)
+            coerce = self._coerce
+            changed = coerce(named) if coerce is not None else named
+            bound = self._filled(changed)
+            if self._is_valid(bound):
+                return bound
+            # Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
+            if changed is not named and self._is_valid(given := self._filled(dict(named))):
+                return given
+            problems = self._problems(bound, first_index)
         except RecursionError:
-            raise self.error(["the arguments are nested too deeply"], tool) from None
+            problems = ["the arguments are nested too deeply"]
+        raise self.error(problems, tool)
 
     def certain_problems(self, arguments: list[Any], tool: str, first_index: int = 0) -> list[str]:
         """What is wrong with a call's arguments whatever the run puts in place of UNKNOWN and REST; see `problems`."""
@@ -215,6 +225,8 @@ class Binder:
 
     def _place(self, table: Mapping[Any, Any], tool: str) -> dict[str, Any]:
         """Integer keys, counted from 1, replaced by the names of the parameters in those positions."""
+        if set(map(type, table)) <= {str}:
+            return dict(table)
         for name in table:
             if type(name) is not int and not isinstance(name, str):
                 raise self.error([f"expected the name of a parameter, got {short(name)}"], tool)
@@ -237,18 +249,6 @@ class Binder:
         return accepts(self.document.kinds(self.document.properties(self.document.root)[self.order[0]]), "array")
 
     # Validation
-
-    def _bind(self, arguments: Any, tool: str, first_index: int, is_json_call: bool) -> dict[str, Any]:
-        named = self._name(arguments, tool, is_json_call)
-        coerce = self._coerce
-        changed = coerce(named) if coerce is not None else named
-        bound = self._filled(changed)
-        if self._is_valid(bound):
-            return bound
-        # Coercion guesses at the branch of a union that was meant; what fits as it came is taken as it came.
-        if changed is not named and self._is_valid(given := self._filled(dict(named))):
-            return given
-        raise self.error(self._problems(bound, first_index), tool)
 
     def _filled(self, bound: dict[str, Any]) -> dict[str, Any]:
         for name, default, is_plain in self._defaults:

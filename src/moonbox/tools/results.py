@@ -129,14 +129,14 @@ class ResultSchema:
 
     def __init__(self, tool: str, schema: dict[str, Any]) -> None:
         self._tool, self._schema = tool, schema
-        self._document = Document(schema)
+        self._kinds = Document(schema).kinds(schema)
 
     def other_type(self, value: Any) -> str | None:
         """In words, that a result has another type than the schema says; None where it has that type, or a special one.
 
         Only the outermost level is looked at, so that it costs nothing.
         """
-        kinds, kind = self._document.kinds(self._schema), kind_of(value) if type(value) in _JSON_TYPES else None
+        kinds, kind = self._kinds, kind_of(value) if type(value) in _JSON_TYPES else None
         if kind is None or accepts(kinds, kind) or (kind == "number" and accepts(kinds, "integer")):
             return None
         return f"the result of {self._tool} is of type {kind}, not {'|'.join(sorted(kinds or ()))} as declared"

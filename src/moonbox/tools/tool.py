@@ -87,7 +87,8 @@ class Tool(Generic[P, R]):
     unbound: bool = field(default=False, repr=False)
     """It was defined in a class body and needs an instance: `instance.method` is the usable tool."""
     plan: CallPlan = field(default_factory=lambda: CallPlan(None), repr=False)
-    binder: Binder | None = field(default=None, repr=False)
+    binder: Binder = field(default=None, repr=False)  # type: ignore[assignment]  # set in __post_init__
+    """Binds arguments to its parameters; made of them where none is given."""
 
     path: str = field(init=False, repr=False)
     """Its identity in a toolbox: `github.create_issue`, or the name alone."""
@@ -114,13 +115,13 @@ class Tool(Generic[P, R]):
         tags: Any = self.tags
         object.__setattr__(self, "tags", (tags,) if isinstance(tags, str) else tuple(tags))
         object.__setattr__(self, "path", f"{self.namespace}.{self.name}" if self.namespace else self.name)
-        if self.binder is None or self.binder.parameters is not self.parameters:
+        if not self.binder or self.binder.parameters is not self.parameters:
             parameters, converter = object_schema(self.name, self.parameters), self.plan.converter
             binder = Binder(parameters)
             if converter is not None:
                 binder = Binder(parameters, typed=True, other_names=converter.other_names)
             object.__setattr__(self, "binder", binder)
-            object.__setattr__(self, "parameters", self._binder.parameters)
+            object.__setattr__(self, "parameters", parameters)
 
     @staticmethod
     def from_function(function: Callable[Q, S], **overrides: Any) -> Tool[Q, S]:
@@ -181,7 +182,7 @@ class Tool(Generic[P, R]):
             **_checked(more),
         )
         try:
-            tool._binder.check()
+            tool.binder.check()
         except ToolDefinitionError as error:
             raise ToolDefinitionError(f"tool {name!r}: {error}") from None
         return tool
@@ -199,17 +200,17 @@ class Tool(Generic[P, R]):
         `first_index` is the number that the caller's language gives an array's first element in messages;
         `is_json_call` says that the arguments are JSON, for which scripts' shorthands do not exist.
         """
-        return self._binder.bind(arguments, self.path, first_index, is_json_call=is_json_call)
+        return self.binder.bind(arguments, self.path, first_index, is_json_call=is_json_call)
 
     def arguments_for(
         self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0
     ) -> tuple[list[Any], dict[str, Any]]:
         """What `bind` returned, as the positional and keyword arguments of the callable, in its own types."""
-        return self.plan.arguments(bound, context, self.path, self._binder, first_index)
+        return self.plan.arguments(bound, context, self.path, self.binder, first_index)
 
     def invoke(self, bound: dict[str, Any], context: Context | None = None, *, first_index: int = 0) -> Any:
         """Call with what `bind` returned; an asynchronous tool gives an awaitable."""
-        args, kwargs = self.plan.arguments(bound, context, self.path, self._binder, first_index)
+        args, kwargs = self.plan.arguments(bound, context, self.path, self.binder, first_index)
         return self.call(*args, **kwargs)
 
     def convert_result(self, value: Any, limits: ValueLimits | None = None) -> Any:
@@ -220,7 +221,7 @@ class Tool(Generic[P, R]):
     @property
     def document(self) -> Document:
         """The parameters' schema with its references."""
-        return self._binder.document
+        return self.binder.document
 
     @functools.cached_property
     def result_schema(self) -> ResultSchema | None:
@@ -230,7 +231,7 @@ class Tool(Generic[P, R]):
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """In the order in which positional arguments fill them."""
-        return self._binder.order
+        return self.binder.order
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.call(*args, **kwargs)
@@ -245,11 +246,6 @@ class Tool(Generic[P, R]):
         if instance is None or not self.unbound:
             return self
         return replace(self, call=types.MethodType(self.call, instance), unbound=False)
-
-    @property
-    def _binder(self) -> Binder:
-        assert self.binder is not None  # set in __post_init__
-        return self.binder
 
     def _look_like(self, function: Callable[..., Any]) -> None:
         """Take on the function's name and docstring, so that tools read like the functions they are."""
