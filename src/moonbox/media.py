@@ -17,7 +17,6 @@ from moonbox.errors import ConversionError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from contextvars import Token
     from pathlib import Path
 
 PREFIX = "moonbox://media/"
@@ -158,7 +157,7 @@ class Media:
 
     def __moonbox_lower__(self) -> dict[str, Any]:
         """As it crosses to a script: kept for the Repl that is given it."""
-        store = _STORE.get()
+        store = ACTIVE_STORE.get()
         if store is not None:
             store.keep(self)
         return self.handle()
@@ -177,7 +176,7 @@ class Media:
     def _validated(cls, value: Any) -> Media:
         if isinstance(value, Media):
             return value
-        store = _STORE.get()
+        store = ACTIVE_STORE.get()
         medium = store.get(value) if store is not None else None
         if medium is None:
             raise ValueError(_UNKNOWN)
@@ -199,18 +198,11 @@ class MediaStore:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Within the block, media that tools return are kept in this store, and handles are looked up in it."""
-        token = self.activate()
+        token = ACTIVE_STORE.set(self)
         try:
             yield
         finally:
-            self.deactivate(token)
-
-    def activate(self) -> Token[MediaStore | None]:
-        """The same in two steps, for where every microsecond counts."""
-        return _STORE.set(self)
-
-    def deactivate(self, token: Token[MediaStore | None]) -> None:
-        _STORE.reset(token)
+            ACTIVE_STORE.reset(token)
 
     def keep(self, medium: Media) -> None:
         """Take one in; ConversionError where it is too large."""
@@ -263,7 +255,8 @@ def is_handle(value: Any) -> bool:
     return type(value) is dict and isinstance(value.get("media"), str) and value["media"].startswith(PREFIX)
 
 
-_STORE: ContextVar[MediaStore | None] = ContextVar("moonbox_media_store", default=None)
+ACTIVE_STORE: ContextVar[MediaStore | None] = ContextVar("moonbox_media_store", default=None)
+"""Keeps the media that tools return now; `MediaStore.active` sets it."""
 """The store of the Repl for which values cross."""
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

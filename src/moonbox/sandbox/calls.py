@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
-from moonbox.media import PREFIX, MediaStore, is_handle
+from moonbox.media import ACTIVE_STORE, PREFIX, MediaStore, is_handle
 from moonbox.sandbox.call_entry import failure, tool_error
 from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
@@ -117,7 +117,7 @@ class CallPath:
         entry.tool = tool.path
         given = _with_addresses(entry.given, tool) if self.media.kept else entry.given
         try:
-            entry.arguments = tool.bind(given, first_index=self._first, is_json_call=self._direct)
+            entry.arguments = tool.binder.bind(given, tool.path, self._first, is_json_call=self._direct)
         except ArgumentError:
             entry.arguments = tool.binder.named(given, tool.path)
             raise
@@ -126,7 +126,7 @@ class CallPath:
     async def perform(self, entry: CallEntry, run: RunRecord, executor: Executor) -> CallResult:
         """Carry a call out; whatever goes wrong on the way is in the result."""
         running: RunningCall | None = None
-        active = self.media.activate()
+        token = ACTIVE_STORE.set(self.media)
         try:
             try:
                 target = self.prepare(entry)
@@ -151,7 +151,7 @@ class CallPath:
             if running is not None:
                 entry.running = None  # no cycle is left for the garbage collector
                 running.let_go()
-            self.media.deactivate(active)
+            ACTIVE_STORE.reset(token)
 
     def answered(self, answer: Answer, entry: CallEntry) -> CallResult:
         """The result of a call that its caller answered instead of the tool."""
@@ -241,7 +241,8 @@ class CallPath:
         other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
         if other is not None:
             run.note(other, tool.path)
-        self._setup.learn(tool, packed, scripted=not self._direct)
+        if self._setup.toolbox.learned.is_due(tool.path):
+            self._setup.learn(tool, packed, scripted=not self._direct)
         for layer in reversed(middleware) if middleware else ():
             if layer.after is not None:
                 changed = await executor.settle(layer.after(self.view(tool, entry, run, packed.value)))

@@ -131,8 +131,6 @@ class Setup:
     def learn(self, tool: Tool, packed: Packed, *, scripted: bool) -> None:
         """Remember how large a result is and, if the tool does not fully declare what it returns, its shape."""
         learned = self.toolbox.learned
-        if not learned.is_due(tool.path):
-            return
         learned.measure(tool.path, len(packed.data), scripted=scripted)
         if tool.returns is None or is_vague(tool.returns):
             hides = None if self.redactor is None else self.redactor.hides

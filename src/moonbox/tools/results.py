@@ -35,7 +35,7 @@ from moonbox.errors import ConversionError, ToolError
 from moonbox.failures import raise_failure
 from moonbox.tools.binding import refuse_to_fetch
 from moonbox.tools.coercion import stand_in
-from moonbox.tools.document import Document, accepts, kind_of
+from moonbox.tools.document import Document, accepts
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
 from moonbox.wording import cut
 
@@ -47,7 +47,15 @@ if TYPE_CHECKING:
 
 LONGEST_MESSAGE = 500
 _LONGEST_DETAIL = 20_000
-_JSON_TYPES = frozenset({bool, dict, float, int, list, str, type(None)})
+_JSON_TYPES = {
+    bool: "boolean",
+    dict: "object",
+    float: "number",
+    int: "integer",
+    list: "array",
+    str: "string",
+    type(None): "null",
+}
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -129,17 +137,23 @@ class ResultSchema:
 
     def __init__(self, tool: str, schema: dict[str, Any]) -> None:
         self._tool, self._schema = tool, schema
-        self._kinds = Document(schema).kinds(schema)
+        kinds = Document(schema).kinds(schema)
+        self._declared = "|".join(sorted(kinds or ()))
+        self._others = {  # than those that it accepts
+            type_: kind
+            for type_, kind in _JSON_TYPES.items()
+            if not accepts(kinds, kind) and not (kind == "number" and accepts(kinds, "integer"))
+        }
 
     def other_type(self, value: Any) -> str | None:
         """In words, that a result has another type than the schema says; None where it has that type, or a special one.
 
         Only the outermost level is looked at, so that it costs nothing.
         """
-        kinds, kind = self._kinds, kind_of(value) if type(value) in _JSON_TYPES else None
-        if kind is None or accepts(kinds, kind) or (kind == "number" and accepts(kinds, "integer")):
+        kind = self._others.get(type(value))
+        if kind is None:
             return None
-        return f"the result of {self._tool} is of type {kind}, not {'|'.join(sorted(kinds or ()))} as declared"
+        return f"the result of {self._tool} is of type {kind}, not {self._declared} as declared"
 
     def check_schema(self) -> None:
         """Raise ToolError if the schema is invalid."""
