@@ -124,7 +124,7 @@ def told(story: Story, count: Callable[[str], int]) -> Outcome:
     code, full = scripted(story.tools, [turn], count, from_script)
     each, _ = scripted(story.tools, [plain], count, from_calls, a_script_for_each_call=True)
     first, learned = (automatic(story.tools, [turn], count, (one, code), learned=known) for known in (False, True))
-    return _outcome(one, together, code, full, each, first, learned)
+    return outcome(one, together, code, full, each, first, learned)
 
 
 def _same(story: Story, found: Any, expected: Any) -> None:
@@ -165,10 +165,10 @@ def _measured(board: Leaderboard, task: Task, count: Callable[[str], int]) -> Ou
     code, full = bills["code"]
     # Their tools have state, so that a conversation cannot be had again: what would be learned is not counted.
     auto = automatic(board.tools(task, board.instances(task)), task.turns, count, (one, code), learned=False)
-    return _outcome(one, together, code, full, bills["each"][0], auto, auto)
+    return outcome(one, together, code, full, bills["each"][0], auto, auto)
 
 
-def _outcome(one: Bill, together: Bill, code: Bill, full: Bill, each: Bill, auto: Auto, learned: Auto) -> Outcome:
+def outcome(one: Bill, together: Bill, code: Bill, full: Bill, each: Bill, auto: Auto, learned: Auto) -> Outcome:
     return Outcome(
         one,
         together,

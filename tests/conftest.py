@@ -37,8 +37,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST_FIRST = (
+    "tests/journal/test_crashes",
     "tests/adapters/test_",
-    "tests/http_api/test_schema",
+    "tests/conformance/",
+    "tests/release/",
     "tests/mcp/test_mcp_conformance",
     "tests/mcp/test_mcp_login",
     "tests/console/",
@@ -46,7 +48,7 @@ LONGEST_FIRST = (
     "tests/mcp/",
     "tests/cli/",
     "tests/docs/",
-    "tests/release/",
+    "tests/sandbox/test_order",
     "tests/costs/",
 )
 """Files are given out in this order, so that no process is left with a long one while the others have ended."""

@@ -129,8 +129,8 @@ def test_the_report_names_losses_and_wrong_choices() -> None:
     from tokens.report import report
 
     cheap, dear = Bill(10, 20, 90, 10, 2), Bill(50, 60, 190, 10, 2)
-    loses = economy._outcome(cheap, cheap, dear, dear, dear, Auto(cheap, "direct"), Auto(cheap, "direct"))
-    misjudged = economy._outcome(dear, dear, cheap, cheap, cheap, Auto(dear, "both"), Auto(cheap, "code"))
+    loses = economy.outcome(cheap, cheap, dear, dear, dear, Auto(cheap, "direct"), Auto(cheap, "direct"))
+    misjudged = economy.outcome(dear, dear, cheap, cheap, cheap, Auto(dear, "both"), Auto(cheap, "code"))
     text = report("some tokens", [("small", loses)], [("Tasks", {"files": misjudged})], ["x: bad"], (30, 20, 10))
     assert "- small: a script a turn against calls one by one: 100 % more;" in text
     assert (

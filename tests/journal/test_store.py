@@ -147,14 +147,15 @@ def test_a_process_of_another_container_is_not_taken_for_a_dead_one(place: str) 
 def test_many_threads_share_a_few_connections(journal: Journal) -> None:
     together = threading.Barrier(150)
 
-    def work(_: int) -> None:
+    def work(_: int) -> int:
         together.wait()
         for _ in range(3):
             journal.release(journal.create(new_id(), "lua", {}))
-            Questions(journal.backend).pending()
+            asked = Questions(journal.backend).pending()
+        return len(asked)
 
     with ThreadPoolExecutor(150) as threads:
-        list(threads.map(work, range(150)))
+        assert list(threads.map(work, range(150))) == [0] * 150
 
 
 def test_damage_is_refused_with_its_place(tmp_path: Path) -> None:

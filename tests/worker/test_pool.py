@@ -196,6 +196,7 @@ def test_spares_that_cannot_be_made_are_tried_again(source: Source) -> None:
     source.failing = 1
     pool.warm()
     wait_until(lambda: source.spawned == 1, "no worker was started")
+    assert pool.checkout(1).alive()
     pool.close()
 
 

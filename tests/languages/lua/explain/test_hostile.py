@@ -142,7 +142,8 @@ def test_any_complaint_is_explained(source: str, role: str, action: str) -> None
     for name in ("tools", "x", "?", "integer index", "length"):
         message = f"script:1: attempt to {action} a nil value ({role} '{name}')"
         ending = EngineError("runtime", message, frames=(("script", 1, "main chunk"),), names=("tool", "xx"))
-        compose(ending, sources={"script": source}, tools=["x.y"], limits=Limits())
+        error = compose(ending, sources={"script": source}, tools=["x.y"], limits=Limits())
+        assert (error.kind, error.line) == ("runtime", 1)
 
 
 def test_a_flaw_in_a_hint_does_not_cost_the_error() -> None:
