@@ -218,6 +218,24 @@ def test_the_clock_goes_on_afterwards(way: str, clock: Clock) -> None:
     assert error_of(run).limit == "time"
 
 
+@pytest.mark.parametrize("called", ["tools.inside()", "inside()"], ids=["tool", "function"])
+def test_the_clock_of_a_run_within_a_call_stands_still_with_the_outer_one(called: str, clock: Clock) -> None:
+    def ask(call: ToolCall) -> bool:
+        clock.advance(1000)
+        return True
+
+    with Sandbox([pay], approve=ask, limits=Limits(timeout=60)) as inner:
+
+        def inside() -> Any:
+            """Run another script."""
+            return inner.run("return tools.pay(1)").value
+
+        with Sandbox([inside], limits=Limits(timeout=60)) as outer, outer.repl() as repl:
+            repl.define("inside", inside)
+            run = repl.run(f"return {called}")
+    assert (run.value, run.usage.wall < 500) == ("1 to ann", True)
+
+
 def test_several_people_are_asked_at_once() -> None:
     together = threading.Barrier(3, timeout=60)
 

@@ -117,7 +117,7 @@ class CallPath:
         entry.tool = tool.path
         given = _with_addresses(entry.given, tool) if self.media.kept else entry.given
         try:
-            entry.arguments = tool.binder.bind(given, tool.path, self._first, is_json_call=self._direct)
+            entry.arguments = self._bound(given, tool)
         except ArgumentError:
             entry.arguments = tool.binder.named(given, tool.path)
             raise
@@ -131,10 +131,7 @@ class CallPath:
             try:
                 target = self.prepare(entry)
                 running = entry.running = self._setup.running_calls.enter(entry)
-                if isinstance(target, HostFunction):
-                    packed = await self._call_function(target, entry, run, executor)
-                else:
-                    packed = await self._call_tool(target, entry, run, executor)
+                packed = await self._call(target, entry, run, executor)
                 entry.ended = monotonic()
                 if self._setup.secrets is not None and (not isinstance(target, HostFunction) or target.cleaned):
                     packed = self._setup.clean_result(packed)
@@ -181,18 +178,81 @@ class CallPath:
             labels=run.labels,
         )
 
-    async def _call_function(
-        self, function: HostFunction, entry: CallEntry, run: RunRecord, executor: Executor
-    ) -> Packed:
-        arguments = entry.arguments
-        if self._setup.redactor is not None:  # fields are redacted by their names, so that the record needs them
-            entry.arguments = named_arguments(function.call, arguments)
-        entry.begin()
-        from inspect import iscoroutinefunction
+    async def _call(self, target: Tool | HostFunction, entry: CallEntry, run: RunRecord, executor: Executor) -> Packed:
+        """Call it, if middleware and people agree, and convert what it returns."""
+        tool = None if isinstance(target, HostFunction) else target
+        if tool is not None:
+            answer = await self._admit(tool, entry, run, executor)
+            if answer is not None:
+                return self._packed(answer.result, tool)
+        call, is_async = self._invocation(target, entry, run)
+        entry.begin(None if tool is None else tool.timeout)
+        CLOCK.set(run.clock)
+        result = await self._invoke(call, entry, run, executor, is_async)
+        if tool is None:
+            return self._packed(result)
+        packed = convert(result, tool, self.value_limits, tool.failures or self._setup.failures)
+        other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
+        if other is not None:
+            run.note(other, tool.path)
+        if self._setup.toolbox.learned.is_due(tool.path):
+            self._setup.learn(tool, packed, scripted=not self._direct)
+        for layer in reversed(self._setup.middleware):
+            if layer.after is not None:
+                changed = await executor.settle(layer.after(self.view(tool, entry, run, packed.value)))
+                if isinstance(changed, ToolCall):
+                    packed = self._packed(changed.result, tool)
+                elif changed is not None:
+                    raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
+        return packed
 
-        is_async = iscoroutinefunction(function.call)
+    async def _admit(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Answer | None:
+        """Ask middleware and people, and wait for a slot. An answer of middleware takes the place of the call."""
+        if tool.policy == "direct" and not self._direct:
+            raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
+        for layer in self._setup.middleware:
+            if layer.before is not None:
+                answer = await self._before(layer, tool, entry, run, executor)
+                if answer is not None:
+                    return answer
+        if tool.policy == "approve":
+            await self._approved(tool, entry, run, executor)
+        if tool.max_concurrency is not None:
+            await self._wait_for_slot(tool, tool.max_concurrency, entry, executor)
+        return None
 
-        return self._packed(await self._invoke(lambda: function.call(*arguments), entry, run, executor, is_async))
+    def _invocation(
+        self, target: Tool | HostFunction, entry: CallEntry, run: RunRecord
+    ) -> tuple[Callable[[], Any], bool]:
+        """What calls the function, and whether that gives an awaitable."""
+        arguments, first = entry.arguments, self._first
+        if isinstance(target, HostFunction):
+            from inspect import iscoroutinefunction  # slow to load
+
+            function = target.call
+            if self._setup.redactor is not None:  # fields are redacted by their names, so that the record needs them
+                entry.arguments = named_arguments(function, arguments)
+            return lambda: function(*arguments), iscoroutinefunction(function)
+        context = None
+        if target.plan.injected:
+            context = Context(
+                run_id=run.id,
+                repl_id=run.repl_id,
+                tool=target.path,
+                index=entry.index,
+                idempotency_key=call_key(run.id, entry.id),
+                extra=run.context,
+                cancelled=lambda: entry.left,
+                labels=run.labels,
+                report=entry.report,
+            )
+        if self.media.kept:
+            arguments = _with_contents(arguments, target, self.media)
+        if target.placement == "node" and self._setup.cluster is not None:
+            from moonbox.cluster.node_tools import call_on_node
+
+            return lambda: call_on_node(target, arguments, context), False
+        return lambda: target.invoke(arguments, context, first_index=first), target.is_async
 
     async def _invoke(
         self, call: Callable[[], Any], entry: CallEntry, run: RunRecord, executor: Executor, is_async: bool
@@ -218,64 +278,6 @@ class CallPath:
             with suppress(ToolError):  # no thread could be started: in the trail, the call stays in flight
                 await executor.invoke(lambda: intents.end(entry, run.head, result), entry, is_async=False)
 
-    async def _call_tool(self, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor) -> Packed:
-        middleware = self._setup.middleware
-        if tool.policy == "direct" and not self._direct:
-            raise Denied(f"scripts cannot call the tool '{tool.path}'; use a direct tool call instead")
-        for layer in middleware:
-            if layer.before is not None:
-                answer = await self._before(layer, tool, entry, run, executor)
-                if answer is not None:
-                    return self._packed(answer.result, tool)
-        if tool.policy == "approve":
-            await self._approved(tool, entry, run, executor)
-        if tool.max_concurrency is not None:
-            slots = self._setup.slots.setdefault(tool.path, Slots(tool.max_concurrency))
-            await self._wait_for_slot(slots, tool, entry, executor)
-        elsewhere = tool.placement == "node" and self._setup.cluster is not None  # it runs on a node of the cluster
-        call = self._invocation(tool, entry, run, elsewhere=elsewhere)
-        entry.begin(tool.timeout)
-        CLOCK.set(run.clock)
-        result = await self._invoke(call, entry, run, executor, tool.is_async and not elsewhere)
-        packed = convert(result, tool, self.value_limits, tool.failures or self._setup.failures)
-        other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
-        if other is not None:
-            run.note(other, tool.path)
-        if self._setup.toolbox.learned.is_due(tool.path):
-            self._setup.learn(tool, packed, scripted=not self._direct)
-        for layer in reversed(middleware) if middleware else ():
-            if layer.after is not None:
-                changed = await executor.settle(layer.after(self.view(tool, entry, run, packed.value)))
-                if isinstance(changed, ToolCall):
-                    packed = self._packed(changed.result, tool)
-                elif changed is not None:
-                    raise UsageError(f"after(call) must return None or call.with_result(…), not {changed!r}")
-        return packed
-
-    def _invocation(self, tool: Tool, entry: CallEntry, run: RunRecord, *, elsewhere: bool) -> Callable[[], Any]:
-        """What calls the tool's function."""
-        context = None
-        if tool.plan.injected:
-            context = Context(
-                run_id=run.id,
-                repl_id=run.repl_id,
-                tool=tool.path,
-                index=entry.index,
-                idempotency_key=call_key(run.id, entry.id),
-                extra=run.context,
-                cancelled=lambda: entry.left,
-                labels=run.labels,
-                report=entry.report,
-            )
-        arguments, first = entry.arguments, self._first
-        if self.media.kept:
-            arguments = _with_contents(arguments, tool, self.media)
-        if elsewhere:
-            from moonbox.cluster.node_tools import call_on_node
-
-            return lambda: call_on_node(tool, arguments, context)
-        return lambda: tool.invoke(arguments, context, first_index=first)
-
     async def _before(
         self, layer: Middleware, tool: Tool, entry: CallEntry, run: RunRecord, executor: Executor
     ) -> Answer | None:
@@ -284,7 +286,7 @@ class CallPath:
         if changed is None or isinstance(changed, Answer):
             return changed
         if isinstance(changed, ToolCall):
-            entry.arguments = tool.bind(dict(changed.arguments), first_index=self._first)
+            entry.arguments = self._bound(dict(changed.arguments), tool)
             return None
         if isinstance(changed, Decision) and changed.kind == "deny":
             raise Denied(changed.reason or f"the call of '{tool.path}' was refused")
@@ -309,7 +311,7 @@ class CallPath:
             )
         if decision.kind == "edit":
             entry.original_arguments = entry.arguments
-            entry.arguments = tool.bind(dict(decision.arguments or {}), first_index=self._first)
+            entry.arguments = self._bound(dict(decision.arguments or {}), tool)
         if (journal := run.journal) is not None:
             await executor.invoke(lambda: journal.approved(entry), entry)
 
@@ -341,8 +343,9 @@ class CallPath:
                 code="approval_unavailable",
             ) from problem
 
-    async def _wait_for_slot(self, slots: Slots, tool: Tool, entry: CallEntry, executor: Executor) -> None:
+    async def _wait_for_slot(self, tool: Tool, most: int, entry: CallEntry, executor: Executor) -> None:
         """The call keeps the slot until its tool has ended, even if the run no longer waits for it."""
+        slots = self._setup.slots.setdefault(tool.path, Slots(most))
         future = slots.enter()
         if future is not None:
             if tool.timeout is not None and self._setup.running_calls.all_left(slots):
@@ -354,6 +357,10 @@ class CallPath:
             await executor.wait(slots, future, entry)
         assert entry.running is not None
         entry.running.slots = slots
+
+    def _bound(self, arguments: Any, tool: Tool) -> dict[str, Any]:
+        """The arguments by name, validated, with defaults."""
+        return tool.binder.bind(arguments, tool.path, self._first, is_json_call=self._direct)
 
     def _packed(self, result: Any, tool: Tool | None = None) -> Packed:
         """What a function, middleware or a caller gave as a result, the last two instead of a tool."""

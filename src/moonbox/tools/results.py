@@ -110,10 +110,11 @@ def convert(value: Any, tool: Tool | None, limits: ValueLimits, failures: Failur
     """
     name = tool.path if tool is not None else None
     subject = f"the result of {name}" if name else "the result"
-    if tool is not None and tool.parse_json and tool.returns is None and isinstance(value, str):
-        value = _parsed(value, limits)
     try:
-        packed = pack(collect_rows(value, limits.max_array), limits, "result")
+        value = collect_rows(value, limits.max_array)
+        if tool is not None and tool.parse_json and tool.returns is None and isinstance(value, str):
+            value = _parsed(value, limits)
+        packed = pack(value, limits, "result")
         if tool is not None and tool.validate_result and tool.result_schema is not None:
             tool.result_schema.check(packed.value)
         if failures == "raise":
