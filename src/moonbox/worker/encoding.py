@@ -26,7 +26,6 @@ _STRINGS = rb'(?s)"(?:[^"\\]++|\\.)*+"?'
 # How numbers look: every digit as 1, every exponent as e or e+.
 _SHAPES = bytes.maketrans(b"0123456789E-", b"1111111111e+")
 _LONG_NUMBER = b"1" * 19  # as many digits as the largest integer has
-_LARGE_EXPONENTS = b"e+111", b"1e111"
 
 
 def _float(text: str) -> float:
@@ -102,7 +101,7 @@ class Decoder:
                     raise ValueError(f"more than {min(self._frame, self._left):,} elements")
             self._left -= nodes
             shapes = data.translate(_SHAPES)
-            decode = _decode_extremes if any(exponent in shapes for exponent in _LARGE_EXPONENTS) else _decode
+            decode = _decode_extremes if b"e+111" in shapes or b"1e111" in shapes else _decode
             value = decode(data) if nodes < _MANY else _without_collecting(decode, data)
             if b"\\u0001" in data:
                 value = _Restorer(self._allow_nan).restore(value)
