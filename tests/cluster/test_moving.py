@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Sandbox, tool
+from moonbox.cluster import source
 from moonbox.cluster.source import ClusterSource
+from moonbox.errors import UsageError, WorkerError
+from moonbox.journal.backends import SqliteBackend
+from moonbox.journal.store import Journal
 from tests.cluster.host_processes import HostProcesses
 from tests.runs import awaited, blocking, stepped
 from tests.waiting import wait_until
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from moonbox.journal.records import Record
     from moonbox.sandbox.repl import Repl
 
 LOOP = """
@@ -73,9 +78,9 @@ def world() -> Iterator[World]:
         yield World(hosts)
 
 
-def sandbox(world: World, journal: Path | None, **options: object) -> Sandbox:
-    source = ClusterSource(world.hosts, {})  # type: ignore[arg-type]  # it has what a Membership has
-    return Sandbox([tool(world.add), tool(world.slow)], isolation=source, journal=journal, min_workers=0, **options)  # type: ignore[arg-type]
+def sandbox(world: World, journal: Path | Journal | None, **options: object) -> Sandbox:
+    workers = ClusterSource(world.hosts, {})  # type: ignore[arg-type]  # it has what a Membership has
+    return Sandbox([tool(world.add), tool(world.slow)], isolation=workers, journal=journal, min_workers=0, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("drive", [blocking, awaited, stepped])
@@ -117,6 +122,43 @@ def test_a_run_that_is_cancelled_while_it_moves_leaves_its_repl_usable(world: Wo
         asyncio.run(cancel(repl))
         run = repl.run("return x")
         assert (run.value, run.state_lost) == (7, False)
+        assert set(world.calls.values()) == {1}
+
+
+def test_a_run_that_is_interrupted_while_it_moves_is_cancelled(world: World, tmp_path: Path) -> None:
+    class Interrupting(Journal):
+        """Ctrl-C comes while a run that moves reads what it must repeat."""
+
+        def read(self, repl: str) -> list[list[Record]]:
+            if world.calls[3, 0] == 1:
+                world.calls[3, 0] = -1
+                raise KeyboardInterrupt
+            return super().read(repl)
+
+    with sandbox(world, Interrupting(SqliteBackend(tmp_path / "state.db"))) as box, box.repl() as repl:
+        repl.run("x = 7").unwrap()
+        world.kill_at = ("during", 3)
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("for i = 3, 9 do tools.add{a = i, b = 0} end")
+        assert box.journal.runs()[0].state == "cancelled"
+        run = repl.run("return x")
+        assert (run.value, run.state_lost) == (7, False)
+        assert world.calls == {(3, 0): -1}
+
+
+def test_a_run_that_no_host_takes_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with HostProcesses(1) as hosts, sandbox(world := World(hosts), tmp_path / "state.db") as box:
+        with box.repl() as repl:
+            world.kill_at = ("during", 3)
+            monkeypatch.setattr(source, "START_SECONDS", 0.5)
+            with pytest.raises(WorkerError, match="no node of the cluster has room"):
+                repl.run("return tools.add{a = 3, b = 4} + tools.add{a = 4, b = 5}", run_id="moved")
+            hosts.add()
+            with pytest.raises(UsageError, match="was interrupted; continue it with resume"):
+                repl.run("return 1")
+        world.kill_at = ("", 0)
+        assert [run.run_id for run in box.interrupted()] == ["moved"]
+        assert box.resume("moved").value == 16
         assert set(world.calls.values()) == {1}
 
 
