@@ -158,6 +158,11 @@ class Journal:
                 ) from None
         return events
 
+    def length(self, repl: str) -> int:
+        """How many events it has."""
+        with self.backend.reading() as db:
+            return int(db.rows("SELECT count(*) FROM events WHERE repl = ?", (repl,))[0][0])
+
     def copy(self, held: Held, source: str, upto: int) -> None:
         """Begin a new Repl's journal with the first events of another."""
         self.backend.change(

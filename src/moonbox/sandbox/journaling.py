@@ -59,7 +59,13 @@ class ReplJournal:
     def write(self, run: str, records: list[Record]) -> None:
         """Write them as one event, before anything that follows from them happens."""
         with self._lock:
-            self.journal.append(self.held, self.seq, run, records)
+            try:
+                self.journal.append(self.held, self.seq, run, records)
+            except KeyboardInterrupt:  # whether it was written is not known
+                if self.journal.length(self.held.repl) == self.seq:
+                    self.journal.append(self.held, self.seq, run, records)
+                self.seq += 1
+                raise
             self.seq += 1
 
     def changed_environment(
@@ -102,8 +108,8 @@ class ReplJournal:
 
     def release(self) -> None:
         if not self.released:
-            self.released = True
             self.journal.release(self.held)
+            self.released = True
 
     def recorded_runs(self) -> list[RecordedRun]:
         """The runs since the Repl was last reset. One that was released is taken again: another may have used it."""

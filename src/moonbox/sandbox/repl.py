@@ -171,11 +171,11 @@ class Repl(ReplRuns):
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         with self._turns.taken():
+            if self._journal is not None:
+                self._journal.reset()
             self._worker.drop()
             self._worker.has_state = self._worker.asleep = False
             self._forget()
-            if self._journal is not None:
-                self._journal.reset()
 
     def sleep(self, idle_for: float = 0.0) -> bool:
         """Give the worker up until the next run, which restores what scripts have defined from the journal.
@@ -191,6 +191,7 @@ class Repl(ReplRuns):
                 return False
             self._worker.sleep()
             if self._journal is not None:
+                self._worker.asleep = True  # also without a state: the next run takes the Repl in the journal again
                 self._journal.release()
         return True
 
