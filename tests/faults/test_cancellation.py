@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Limits, Run, Sandbox, tool
+from moonbox import Limits, Pause, Run, Sandbox, tool
 from moonbox.audit.sinks import MemorySink
 from tests.long import times
 from tests.runs import asynchronous, error_of
+from tests.waiting import await_until
 
 from .processes import nothing_leaks
 
@@ -36,7 +38,7 @@ def block(seconds: float = 0.001) -> float:
     return seconds
 
 
-async def cancel(task: asyncio.Task[Run]) -> None:
+async def cancel(task: asyncio.Task[Any]) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -135,6 +137,42 @@ async def test_a_run_that_is_cancelled_after_its_end_is_recorded(tmp_path: Path)
         assert error_of([*keep.runs()][-1]).limit == "time"
         assert [known.state for known in box.journal.runs()] == ["limit", "ok"]
         assert (await repl.arun("return n")).value == 2
+
+
+@pytest.mark.parametrize("resuming", [False, True])
+@asynchronous
+async def test_a_step_that_is_cancelled_leaves_no_pause(resuming: bool) -> None:
+    computing = "print('begun') for i = 1, 30000000 do local x = i end tools.nap()"
+    async with Sandbox([nap]) as box, box.repl() as repl:
+        begun = threading.Event()
+        assert (await repl.arun("n = 1")).ok
+        if resuming:
+            pause = await repl.astart(f"tools.nap() {computing}", on_output=lambda _: begun.set())
+            assert isinstance(pause, Pause)
+            task = asyncio.create_task(pause.aresume([1]))
+        else:
+            task = asyncio.create_task(repl.astart(computing, on_output=lambda _: begun.set()))
+        await await_until(begun.is_set)
+        await cancel(task)
+        await await_until(lambda: not repl.busy)
+        assert (await repl.arun("return n")).value == 1
+
+
+@pytest.mark.parametrize("way", ["arestore", "aresume"])
+@asynchronous
+async def test_a_recovery_that_is_cancelled_lets_go_of_its_repl(tmp_path: Path, way: str) -> None:
+    async with Sandbox(journal=tmp_path / "state.db", limits=Limits(timeout=60)) as box:
+        with box.repl() as repl:
+            repl.run("n = 1 local sum = 0 for i = 1, 100000000 do sum = sum + i end").unwrap()
+            repl.run("return n", run_id="latest").unwrap()
+        await await_until(lambda: not box.workers.in_use)
+        recover: Any = box.arestore(repl.id) if way == "arestore" else box.aresume("latest")
+        task = asyncio.create_task(recover)
+        await await_until(lambda: box.workers.in_use)
+        await cancel(task)
+        await await_until(lambda: not box.workers.in_use)
+        with await box.arestore(repl.id) as restored:
+            assert (await restored.arun("return n")).value == 1
 
 
 @asynchronous

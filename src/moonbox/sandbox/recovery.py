@@ -13,6 +13,7 @@ from moonbox.journal.records import Begin, End
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
 from moonbox.sandbox.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
+from moonbox.sandbox.threads import unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,10 +62,15 @@ class DurableRuns:
             return recovery.restore(abandon=abandon)
 
     async def arestore(self, repl_id: str, *, abandon: bool = False) -> Repl:
-        """The same, awaited."""
-        import asyncio  # slow to load: only where it is there already
-
-        return await asyncio.to_thread(self.restore, repl_id, abandon=abandon)
+        """The same, awaited. A cancellation counts when the Repl is restored, and closes it."""
+        restored: list[Repl] = []
+        try:
+            await unbroken(lambda: restored.append(self.restore(repl_id, abandon=abandon)))
+        except BaseException:
+            for repl in restored:
+                repl.close()
+            raise
+        return restored[0]
 
     def interrupted(self) -> tuple[InterruptedRun, ...]:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
@@ -97,11 +103,9 @@ class DurableRuns:
 
     async def aresume(self, run_id: str, in_flight: Any = None, *, make: Make | None = None) -> Run:
         """The same, awaited. `make` makes the Repl of that id, instead of one with the tools of the Sandbox."""
-        import asyncio
-
         with self._recovery(run_id, make) as recovery:
             earlier, recorded, decisions = recovery.find(run_id, in_flight)
-            repl = await asyncio.to_thread(recovery.replayed, earlier)
+            repl: Repl = await unbroken(lambda: recovery.replayed(earlier))
             return await repl.aresume(recorded, decisions)
 
     def _recovery(self, run_id: str, make: Make | None = None) -> Recovery:

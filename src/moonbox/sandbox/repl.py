@@ -79,10 +79,11 @@ class Repl(ReplRuns):
         return SteppedDriver(driver, execution, self._turns, self._finish, self._give_up, move).begin()
 
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
-        """The same, awaited."""
-        import asyncio  # it takes longer to load than all of moonbox
+        """The same, awaited. If that is cancelled, the run is given up at its first calls."""
+        from moonbox.sandbox.stepped import give_up
+        from moonbox.worker.pool import handed_over
 
-        return await asyncio.to_thread(self.start, source, **options)
+        return await handed_over(lambda: self.start(source, **options), give_up)
 
     def submit(self, source: str, **options: Unpack[RunOptions]) -> Background:
         """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""
