@@ -21,6 +21,7 @@ from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import JournalError, UsageError
 from moonbox.journal import store
+from moonbox.journal.backends import SqliteBackend
 from moonbox.journal.questions import Questions
 from moonbox.journal.records import Begin, Calls, End
 from moonbox.journal.store import Journal, open_journal
@@ -142,6 +143,24 @@ def test_a_process_of_another_container_is_not_taken_for_a_dead_one(place: str) 
             journal.take(repl)
         journal.close()
         holder.communicate("\n", timeout=30)
+
+
+def test_closing_while_old_repls_are_looked_for(tmp_path: Path) -> None:
+    looking, closed = threading.Event(), threading.Event()
+
+    class Slow(Journal):
+        def prune(self) -> None:
+            looking.set()
+            closed.wait(60)
+            super().prune()
+
+    journal = Slow(SqliteBackend(tmp_path / "journal.db"), max_days=1)
+    journal.create(new_id(), "lua", {})
+    looking.wait(60)
+    (thread,) = [each for each in threading.enumerate() if each.name == "moonbox-leases"]
+    journal.close()
+    closed.set()
+    thread.join()  # an exception there fails this test
 
 
 def test_many_threads_share_a_few_connections(journal: Journal) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from moonbox.audit.writers import Writer
-from moonbox.errors import JournalError, UsageError
+from moonbox.errors import ClosedError, JournalError, UsageError
 from moonbox.journal.backends import PostgresBackend, SqliteBackend
 from moonbox.journal.records import Begin, End, Record, decode, encode
 
@@ -298,7 +298,8 @@ def _delete(db: Transaction, repl: str) -> int:
 def _renew(journal: weakref.ref[Journal], closing: threading.Event) -> None:
     pruned = 0.0
     while (living := journal()) is not None:
-        with suppress(JournalError):  # tried again soon; who takes the Repl in the meantime has a higher fence
+        # Tried again soon, unless it was closed. Who takes the Repl in the meantime has a higher fence.
+        with suppress(JournalError, ClosedError):
             if pruned:
                 living.renew()
             if not pruned or monotonic() - pruned >= _PRUNE_SECONDS:
