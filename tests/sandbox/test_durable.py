@@ -277,6 +277,30 @@ def test_a_write_that_fails_leaves_no_gap(path: Path, mode: str, at: int) -> Non
     assert restored(path, repl_id, "return {x == nil, y}") == [True, 2]
 
 
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_run_whose_write_failed_is_over_when_the_next_begins(path: Path, at: int) -> None:
+    class Failing(Journal):
+        left = at
+
+        def append(self, *args: Any) -> None:
+            self.left -= 1
+            if self.left == 0:
+                raise JournalError("the disk is full")
+            super().append(*args)
+
+    with Sandbox(Shop().tools(), journal=Failing(SqliteBackend(path))) as box, box.repl() as repl:
+        with pytest.raises(JournalError, match="the disk is full"):
+            repl.run("x = tools.price{item = 'tea'} y = tools.price{item = 'tea'}", run_id="failed")
+        assert repl.run("y = 2").ok
+        assert repl.run("z = 3").ok
+        repl_id = repl.id
+    with Sandbox(Shop().tools(), journal=path) as box:
+        assert box.interrupted() == ()
+        with pytest.raises(UsageError, match="'failed' cannot be run again"):
+            box.resume("failed")
+    assert restored(path, repl_id, "return {x == nil, y, z}") == [True, 2, 3]
+
+
 @tool
 def picture(size: int) -> Media:
     return Media(b"\x89PNG\r\n\x1a\n" + bytes(size - 8), name="chart.png")

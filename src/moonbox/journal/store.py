@@ -164,7 +164,9 @@ class Journal:
             return int(db.rows("SELECT count(*) FROM events WHERE repl = ?", (repl,))[0][0])
 
     def copy(self, held: Held, source: str, upto: int) -> None:
-        """Begin a new Repl's journal with the first events of another."""
+        """Begin a new Repl's journal with the first events of another, and with its labels."""
+        labels = "SELECT labels FROM repls WHERE id = ?"
+        self.backend.change(f"UPDATE repls SET labels = coalesce(({labels}), labels) WHERE id = ?", (source, held.repl))
         self.backend.change(
             "INSERT INTO events SELECT ?, seq, run, '', at, checksum, data FROM events WHERE repl = ? AND seq < ?",
             (held.repl, source, upto),

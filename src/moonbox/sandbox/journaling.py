@@ -53,6 +53,8 @@ class ReplJournal:
         """How many media of the Repl were looked at."""
         self.released = False
         """Another process may use the Repl."""
+        self.failed = ""
+        """The run of which something could not be written, and so not its end."""
         self._mark: object = None
         self._lock = threading.Lock()
 
@@ -105,6 +107,13 @@ class ReplJournal:
         if self.released:
             self.recorded_runs()
         self.write("", [Reset()])
+
+    def abandon(self, run: str) -> End:
+        """The run is not continued."""
+        end = End(run=run, outcome="interrupted", at=time())
+        self.write(run, [end])
+        self.failed = ""
+        return end
 
     def release(self) -> None:
         if not self.released:
@@ -245,7 +254,7 @@ class RunJournal:
             if records:
                 self._repl.write(self._record.id, records)
         except Exception as problem:
-            self._failure = problem
+            self._failure, self._repl.failed = problem, self._record.id
             raise
 
     def finish(self, run: Run, *, lost: bool) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from time import time
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import msgpack
 
 from moonbox.audit.records import Run
 from moonbox.errors import UsageError
-from moonbox.journal.records import Begin, End
+from moonbox.journal.records import Begin
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
 from moonbox.sandbox.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
@@ -130,7 +129,7 @@ class DurableRuns:
             if any(isinstance(record, Begin) and record.run == run_id for record in event)
         )
         (recorded,) = [run for run in read_runs(events[place:]) if run.begin.run == run_id][:1]
-        repl = fork(box, repl_id, place, before_write=lambda run: None)
+        repl = fork(box, repl_id, place, lambda id: box.make_repl(repl_id=id, before_write=lambda run: None))
         try:
             answers = _RecordedAnswers(recorded)
             begin = recorded.begin
@@ -143,12 +142,8 @@ class DurableRuns:
         return step, tuple(answers.differences(step))
 
 
-def fork(box: Sandbox, repl_id: str, upto: int, before_write: Callable[[Run], Run | None] | None = None) -> Repl:
+def fork(box: Sandbox, repl_id: str, upto: int, make: Make) -> Repl:
     """A new Repl whose journal begins with the first events of another."""
-
-    def make(repl_id: str) -> Repl:
-        return box.make_repl(repl_id=repl_id, before_write=before_write)
-
     with Recovery(box, repl_id, _copy(box, repl_id, upto), make) as recovery:
         return recovery.restore(abandon=True)
 
@@ -211,10 +206,7 @@ class Recovery:
         if not abandon:
             refuse_interrupted(self._runs)
         elif self._runs and self._runs[-1].end is None:
-            run = self._runs[-1].begin.run
-            end = End(run=run, outcome="interrupted", at=time())
-            self._journal.write(run, [end])
-            self._runs[-1].end = end
+            self._runs[-1].end = self._journal.abandon(self._runs[-1].begin.run)
         self._keeps = True
         return self.replayed(self._runs)
 

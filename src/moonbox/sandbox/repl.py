@@ -97,14 +97,23 @@ class Repl(ReplRuns):
         return self._setup.loop.submit(work)
 
     def fork(self) -> Repl:
-        """A new Repl with the same globals, made by running the recorded scripts again; needs a journal."""
+        """A new Repl with the same globals, made by running the recorded scripts again; needs a journal.
+
+        It has the same tools, limits, context, labels and definitions.
+        """
         from moonbox.sandbox.recovery import fork
 
         if self._sandbox.journal and self._journal is None:
-            return self._sandbox.repl()
+            return self._twin()
         with self._turns.taken():
             assert self._journal is not None
-            return fork(self._sandbox, self.id, self._journal.seq)
+            return fork(self._sandbox, self.id, self._journal.seq, self._twin)
+
+    def _twin(self, repl_id: str = "") -> Repl:
+        """A new Repl that is made as this one was."""
+        twin = self._sandbox.make_repl(*self._made_with, repl_id=repl_id)
+        twin._additions = self._additions
+        return twin
 
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.

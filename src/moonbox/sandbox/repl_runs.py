@@ -72,6 +72,7 @@ class ReplRuns:
         self._sandbox = sandbox  # which lives, and its workers with it, as long as one of its Repls
         self._setup = setup
         self._worker = HeldWorker(setup, timeout)
+        self._made_with = options, timeout, toolbox, before_write, check
         self._options = merged(setup.run_options, options) if options else setup.run_options
         self._before_write = before_write
         self._additions = setup.additions
@@ -232,7 +233,9 @@ class ReplRuns:
             labels = self._options.get("labels") or record.labels  # labels of its first run name its user
             held = self._sandbox.journal.create(record.repl_id, setup.language.name, labels)
             self._journal = ReplJournal(self._sandbox.journal, held)
-        elif self._worker.loss_unseen:
+        if self._journal.failed:
+            self._journal.abandon(self._journal.failed)
+        if self._worker.loss_unseen:
             self._journal.reset()
         record.journal = RunJournal(self._journal, record, recorded, decisions)
         if recorded is None:
