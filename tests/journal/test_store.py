@@ -145,6 +145,31 @@ def test_a_process_of_another_container_is_not_taken_for_a_dead_one(place: str) 
         holder.communicate("\n", timeout=30)
 
 
+FORKED = """
+import os, sys
+from moonbox.journal.store import open_journal
+
+def session():
+    with journal.backend.reading() as db:
+        return db.rows("SELECT pg_backend_pid()")[0][0]
+
+journal = open_journal(sys.argv[1])
+before, child = session(), os.fork()
+if child == 0:
+    print(session() != before)
+    sys.exit()
+os.waitpid(child, 0)
+print(session() == before)
+journal.close()
+"""
+
+
+def test_a_forked_process_has_connections_of_its_own(postgres: str) -> None:  # noqa: F811 - the fixture
+    command = [sys.executable, "-u", "-c", FORKED, postgres]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("True\nTrue\n", "")
+
+
 def test_closing_while_old_repls_are_looked_for(tmp_path: Path) -> None:
     looking, closed = threading.Event(), threading.Event()
 
