@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Sandbox, tool
-from moonbox.cluster import source
+from moonbox.cluster import host, source, wire
 from moonbox.cluster.source import ClusterSource
+from moonbox.cluster.wire import HostLost
 from moonbox.errors import UsageError, WorkerError
 from moonbox.journal.backends import SqliteBackend
 from moonbox.journal.store import Journal
@@ -38,6 +39,9 @@ return sum, math.random(1, 1000000)
 TOGETHER = """
 return parallel{{function() return tools.slow{{seconds = {}}} end, function() return tools.add{{a = 7, b = 1}} end}}
 """
+
+LONG = "local n = tools.add{a = 3, b = 4} for i = 1, 300000000 do end return n + tools.add{a = 4, b = 5}"
+"""The worker takes a moment to end with its host."""
 
 
 class World:
@@ -152,7 +156,7 @@ def test_a_run_that_no_host_takes_can_be_resumed(tmp_path: Path, monkeypatch: py
             world.kill_at = ("during", 3)
             monkeypatch.setattr(source, "START_SECONDS", 0.5)
             with pytest.raises(WorkerError, match="no node of the cluster has room"):
-                repl.run("return tools.add{a = 3, b = 4} + tools.add{a = 4, b = 5}", run_id="moved")
+                repl.run(LONG, run_id="moved")
             hosts.add()
             with pytest.raises(UsageError, match="was interrupted; continue it with resume"):
                 repl.run("return 1")
@@ -180,6 +184,30 @@ def test_a_worker_starts_where_there_is_most_room(world: World) -> None:
             counts = {each.node: each.ask("status")[-1]["workers"] for each in hosts}
             assert counts == {roomy.node: 1, other.node: 0}
         wait_until(lambda: not any(each.ask("status")[-1]["workers"] for each in hosts))
+
+
+def test_an_interrupted_order_does_not_leave_its_answer_to_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(sock: object) -> list[object]:
+        raise KeyboardInterrupt
+
+    first, other = world.hosts.connections()
+    with monkeypatch.context() as patch:
+        patch.setattr(wire, "receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            first.ask("status")
+    with pytest.raises(HostLost):
+        first.ask("kill", 1)
+    assert world.hosts.connections() == [other] and other.ask("kill", 1) == ["ok", ""]
+
+
+def test_a_connection_that_no_worker_gets_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its front end has failed before it asked for the worker."""
+    monkeypatch.setattr(host, "UNCLAIMED_SECONDS", 0.1)
+    address, token = host.NodeHost("127.0.0.1").where()
+    with wire.connect(address, token, wire.WORKER, bytes(wire.NAME_SIZE), 60) as sock:
+        assert sock.recv(1) == b""
 
 
 def test_an_idle_repl_is_restored_elsewhere(world: World, tmp_path: Path) -> None:
