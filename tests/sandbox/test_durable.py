@@ -124,6 +124,17 @@ def test_what_cannot_be_repeated_is_named(path: Path) -> None:
     )
 
 
+def test_a_fork_that_cannot_be_made_leaves_nothing(path: Path) -> None:
+    with Sandbox(journal=path) as box, box.repl() as repl:
+        repl.define("given", 5)
+        repl.run("return given").unwrap()
+        repl.run("x = 1", run_id="second").unwrap()
+    with Sandbox(journal=path) as box:
+        with pytest.raises(Diverged):
+            box.replay("second", "return 1")
+        assert [known.id for known in box.journal.repls()] == [repl.id]
+
+
 def cut_off(path: Path) -> tuple[str, str]:
     """A run whose host died while a tool was running: its Repl and its id."""
     repl_id = recorded(path, "x = 1")

@@ -144,8 +144,13 @@ class DurableRuns:
 
 def fork(box: Sandbox, repl_id: str, upto: int, make: Make) -> Repl:
     """A new Repl whose journal begins with the first events of another."""
-    with Recovery(box, repl_id, _copy(box, repl_id, upto), make) as recovery:
-        return recovery.restore(abandon=True)
+    held = _copy(box, repl_id, upto)
+    try:
+        with Recovery(box, repl_id, held, make) as recovery:
+            return recovery.restore(abandon=True)
+    except BaseException:
+        box.journal.delete([held.repl])
+        raise
 
 
 def _copy(box: Sandbox, repl_id: str, upto: int = _ALL) -> Held:
