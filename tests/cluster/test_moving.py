@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Sandbox, tool
+from moonbox.cluster import host, source, wire
 from moonbox.cluster.source import ClusterSource
+from moonbox.cluster.wire import HostLost
+from moonbox.errors import UsageError, WorkerError
+from moonbox.journal.backends import SqliteBackend
+from moonbox.journal.store import Journal
 from tests.cluster.host_processes import HostProcesses
 from tests.runs import awaited, blocking, stepped
 from tests.waiting import wait_until
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from moonbox.journal.records import Record
     from moonbox.sandbox.repl import Repl
 
 LOOP = """
@@ -33,6 +39,9 @@ return sum, math.random(1, 1000000)
 TOGETHER = """
 return parallel{{function() return tools.slow{{seconds = {}}} end, function() return tools.add{{a = 7, b = 1}} end}}
 """
+
+LONG = "local n = tools.add{a = 3, b = 4} for i = 1, 300000000 do end return n + tools.add{a = 4, b = 5}"
+"""The worker takes a moment to end with its host."""
 
 
 class World:
@@ -73,9 +82,9 @@ def world() -> Iterator[World]:
         yield World(hosts)
 
 
-def sandbox(world: World, journal: Path | None, **options: object) -> Sandbox:
-    source = ClusterSource(world.hosts, {})  # type: ignore[arg-type]  # it has what a Membership has
-    return Sandbox([tool(world.add), tool(world.slow)], isolation=source, journal=journal, min_workers=0, **options)  # type: ignore[arg-type]
+def sandbox(world: World, journal: Path | Journal | None, **options: object) -> Sandbox:
+    workers = ClusterSource(world.hosts, {})  # type: ignore[arg-type]  # it has what a Membership has
+    return Sandbox([tool(world.add), tool(world.slow)], isolation=workers, journal=journal, min_workers=0, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("drive", [blocking, awaited, stepped])
@@ -120,6 +129,43 @@ def test_a_run_that_is_cancelled_while_it_moves_leaves_its_repl_usable(world: Wo
         assert set(world.calls.values()) == {1}
 
 
+def test_a_run_that_is_interrupted_while_it_moves_is_cancelled(world: World, tmp_path: Path) -> None:
+    class Interrupting(Journal):
+        """Ctrl-C comes while a run that moves reads what it must repeat."""
+
+        def read(self, repl: str) -> list[list[Record]]:
+            if world.calls[3, 4] == 1:
+                world.calls[3, 4] = -1
+                raise KeyboardInterrupt
+            return super().read(repl)
+
+    with sandbox(world, Interrupting(SqliteBackend(tmp_path / "state.db"))) as box, box.repl() as repl:
+        repl.run("x = 7").unwrap()
+        world.kill_at = ("during", 3)
+        with pytest.raises(KeyboardInterrupt):
+            repl.run(LONG)
+        assert box.journal.runs()[0].state == "cancelled"
+        run = repl.run("return x")
+        assert (run.value, run.state_lost) == (7, False)
+        assert world.calls == {(3, 4): -1}
+
+
+def test_a_run_that_no_host_takes_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with HostProcesses(1) as hosts, sandbox(world := World(hosts), tmp_path / "state.db") as box:
+        with box.repl() as repl:
+            world.kill_at = ("during", 3)
+            monkeypatch.setattr(source, "START_SECONDS", 0.5)
+            with pytest.raises(WorkerError, match="no node of the cluster has room"):
+                repl.run(LONG, run_id="moved")
+            hosts.add()
+            with pytest.raises(UsageError, match="was interrupted; continue it with resume"):
+                repl.run("return 1")
+        world.kill_at = ("", 0)
+        assert [run.run_id for run in box.interrupted()] == ["moved"]
+        assert box.resume("moved").value == 16
+        assert set(world.calls.values()) == {1}
+
+
 def test_a_run_keeps_its_time_limit_when_its_host_is_lost(world: World, tmp_path: Path) -> None:
     with sandbox(world, tmp_path / "state.db") as box, box.repl() as repl:
         repl.run("x = 5").unwrap()
@@ -138,6 +184,30 @@ def test_a_worker_starts_where_there_is_most_room(world: World) -> None:
             counts = {each.node: each.ask("status")[-1]["workers"] for each in hosts}
             assert counts == {roomy.node: 1, other.node: 0}
         wait_until(lambda: not any(each.ask("status")[-1]["workers"] for each in hosts))
+
+
+def test_an_interrupted_order_does_not_leave_its_answer_to_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(sock: object) -> list[object]:
+        raise KeyboardInterrupt
+
+    first, other = world.hosts.connections()
+    with monkeypatch.context() as patch:
+        patch.setattr(wire, "receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            first.ask("status")
+    with pytest.raises(HostLost):
+        first.ask("kill", 1)
+    assert world.hosts.connections() == [other] and other.ask("kill", 1) == ["ok", ""]
+
+
+def test_a_connection_that_no_worker_gets_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its front end has failed before it asked for the worker."""
+    monkeypatch.setattr(host, "UNCLAIMED_SECONDS", 0.1)
+    address, token = host.NodeHost("127.0.0.1").where()
+    with wire.connect(address, token, wire.WORKER, bytes(wire.NAME_SIZE), 60) as sock:
+        assert sock.recv(1) == b""
 
 
 def test_an_idle_repl_is_restored_elsewhere(world: World, tmp_path: Path) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Limits, Run, Sandbox, tool
+from moonbox import Limits, Pause, Run, Sandbox, tool
+from moonbox.audit.sinks import MemorySink
 from tests.long import times
 from tests.runs import asynchronous, error_of
+from tests.waiting import await_until
 
 from .processes import nothing_leaks
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @tool
@@ -31,7 +38,7 @@ def block(seconds: float = 0.001) -> float:
     return seconds
 
 
-async def cancel(task: asyncio.Task[Run]) -> None:
+async def cancel(task: asyncio.Task[Any]) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -78,19 +85,94 @@ def test_cancelled_at_random_moments(isolation: Any) -> None:
         asyncio.run(asyncio.wait_for(main(), 120))
 
 
+@pytest.mark.parametrize("script", ["while true do end", "return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"])
 @asynchronous
-async def test_cancelled_twice() -> None:
+async def test_cancelled_again_and_again(script: str) -> None:
+    """As by a cancel scope of anyio. The script has the same time to stop as after one cancellation."""
     async with Sandbox(limits=Limits(timeout=60)) as box, box.repl() as repl:
-        for round_ in range(times(10)):
-            assert (await repl.arun("n = 1")).ok
-            begun = asyncio.Event()
-            script = "print('begun') return ('a'):rep(50):find(('a-'):rep(20) .. 'b')"
-            task = asyncio.create_task(repl.arun(script, on_output=lambda _, begun=begun: begun.set()))  # type: ignore[misc]
-            await begun.wait()
-            task.cancel()
+        assert (await repl.arun("n = 1")).ok
+        begun = asyncio.Event()
+        task = asyncio.create_task(repl.arun(f"print('begun') {script}", on_output=lambda _: begun.set()))
+        await begun.wait()
+        while not task.done():
+            task.cancel("by a scope")
             await asyncio.sleep(0)
-            await cancel(task)
-            assert (await repl.arun(f"return {round_}")).value == round_
+        with pytest.raises(asyncio.CancelledError, match="by a scope"):
+            await task
+        after = await repl.arun("return n")
+        assert after.value == (None if after.state_lost else 1)
+        assert not (after.state_lost and script.startswith("while"))  # which stops as soon as it is told to
+
+
+@asynchronous
+async def test_a_timeout_ends_with_its_block(tmp_path: Path) -> None:
+    async with Sandbox(journal=tmp_path / "state.db", limits=Limits(timeout=60)) as box, box.repl() as repl:
+        assert (await repl.arun("n = 1 local sum = 0 for i = 1, 100000000 do sum = sum + i end")).ok
+        for use in (repl.aglobals, lambda: repl.arun("return n"), lambda: repl.arun("a syntax error")):
+            assert repl.sleep()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):  # restoring it takes longer
+                    await use()
+            await asyncio.sleep(0)
+            assert await repl.aglobals() == {"n": "number"}
+
+
+@asynchronous
+async def test_a_run_that_is_cancelled_after_its_end_is_recorded(tmp_path: Path) -> None:
+    stopping, keep = asyncio.Event(), MemorySink()
+
+    @tool
+    async def stubborn() -> None:
+        """Swallow cancellations for a while."""
+        for _ in range(2):
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            stopping.set()
+
+    async with Sandbox([stubborn], journal=tmp_path / "state.db", audit=keep) as box, box.repl() as repl:
+        assert (await repl.arun("n = 1")).ok
+        task = asyncio.create_task(repl.arun("n = 2 tools.stubborn()", timeout=0.3))
+        await stopping.wait()
+        await cancel(task)
+        assert error_of([*keep.runs()][-1]).limit == "time"
+        assert [known.state for known in box.journal.runs()] == ["limit", "ok"]
+        assert (await repl.arun("return n")).value == 2
+
+
+@pytest.mark.parametrize("resuming", [False, True])
+@asynchronous
+async def test_a_step_that_is_cancelled_leaves_no_pause(resuming: bool) -> None:
+    computing = "print('begun') for i = 1, 30000000 do local x = i end tools.nap()"
+    async with Sandbox([nap]) as box, box.repl() as repl:
+        begun = threading.Event()
+        assert (await repl.arun("n = 1")).ok
+        if resuming:
+            pause = await repl.astart(f"tools.nap() {computing}", on_output=lambda _: begun.set())
+            assert isinstance(pause, Pause)
+            task = asyncio.create_task(pause.aresume([1]))
+        else:
+            task = asyncio.create_task(repl.astart(computing, on_output=lambda _: begun.set()))
+        await await_until(begun.is_set)
+        await cancel(task)
+        await await_until(lambda: not repl.busy)
+        assert (await repl.arun("return n")).value == 1
+
+
+@pytest.mark.parametrize("way", ["arestore", "aresume"])
+@asynchronous
+async def test_a_recovery_that_is_cancelled_lets_go_of_its_repl(tmp_path: Path, way: str) -> None:
+    async with Sandbox(journal=tmp_path / "state.db", limits=Limits(timeout=60)) as box:
+        with box.repl() as repl:
+            repl.run("n = 1 local sum = 0 for i = 1, 100000000 do sum = sum + i end").unwrap()
+            repl.run("return n", run_id="latest").unwrap()
+        await await_until(lambda: not box.workers.in_use)
+        recover: Any = box.arestore(repl.id) if way == "arestore" else box.aresume("latest")
+        task = asyncio.create_task(recover)
+        await await_until(lambda: box.workers.in_use)
+        await cancel(task)
+        await await_until(lambda: not box.workers.in_use)
+        with await box.arestore(repl.id) as restored:
+            assert (await restored.arun("return n")).value == 1
 
 
 @asynchronous

@@ -18,6 +18,7 @@ from tests.runs import ISOLATIONS, error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 release = threading.Event()
 
@@ -174,3 +175,15 @@ def test_the_record_says_cancelled() -> None:
         assert run.output == "before\n"
         assert [(call.tool, call.status) for call in run.calls] == [("quick", "ok"), ("blocked", "in_flight")]
         assert not run.state_lost
+
+
+def test_interrupt_while_a_repl_wakes(tmp_path: Path) -> None:
+    with Sandbox(journal=tmp_path / "state.db", limits=Limits(timeout=30)) as box, box.repl() as repl:
+        assert repl.run("n = (n or 0) + 1 return n").ok
+        assert repl.run("local sum = 0 for i = 1, 300000000 do sum = sum + i end return sum").ok  # it takes a while
+        assert repl.sleep()
+        with pytest.raises(KeyboardInterrupt), keyboard:
+            press(0.2)
+            repl.run("return n")
+        after = repl.run("return n")
+        assert (after.value, after.state_lost) == (1, False)

@@ -21,6 +21,7 @@ from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import JournalError, UsageError
 from moonbox.journal import store
+from moonbox.journal.backends import SqliteBackend
 from moonbox.journal.questions import Questions
 from moonbox.journal.records import Begin, Calls, End
 from moonbox.journal.store import Journal, open_journal
@@ -142,6 +143,49 @@ def test_a_process_of_another_container_is_not_taken_for_a_dead_one(place: str) 
             journal.take(repl)
         journal.close()
         holder.communicate("\n", timeout=30)
+
+
+FORKED = """
+import os, sys
+from moonbox.journal.store import open_journal
+
+def session():
+    with journal.backend.reading() as db:
+        return db.rows("SELECT pg_backend_pid()")[0][0]
+
+journal = open_journal(sys.argv[1])
+before, child = session(), os.fork()
+if child == 0:
+    print(session() != before)
+    sys.exit()
+os.waitpid(child, 0)
+print(session() == before)
+journal.close()
+"""
+
+
+def test_a_forked_process_has_connections_of_its_own(postgres: str) -> None:  # noqa: F811 - the fixture
+    command = [sys.executable, "-u", "-c", FORKED, postgres]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("True\nTrue\n", "")
+
+
+def test_closing_while_old_repls_are_looked_for(tmp_path: Path) -> None:
+    looking, closed = threading.Event(), threading.Event()
+
+    class Slow(Journal):
+        def prune(self) -> None:
+            looking.set()
+            closed.wait(60)
+            super().prune()
+
+    journal = Slow(SqliteBackend(tmp_path / "journal.db"), max_days=1)
+    journal.create(new_id(), "lua", {})
+    looking.wait(60)
+    (thread,) = [each for each in threading.enumerate() if each.name == "moonbox-leases"]
+    journal.close()
+    closed.set()
+    thread.join()  # an exception there fails this test
 
 
 def test_many_threads_share_a_few_connections(journal: Journal) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Sandbox, tool
+from moonbox import Limits, Run, Sandbox, Toolbox, tool
 from moonbox.errors import ClosedError, UsageError
 from moonbox.sandbox.background import Progress
 
@@ -97,3 +97,23 @@ def test_a_fork_goes_its_own_way(tmp_path: Path) -> None:
             assert again.run("return x").value == 3
     with Sandbox() as box, box.repl() as repl, pytest.raises(UsageError, match="no journal"):
         repl.fork()
+
+
+def test_a_fork_is_made_as_its_repl_was(tmp_path: Path) -> None:
+    @tool
+    def other() -> int:
+        """Not for this Repl."""
+        return 2
+
+    kept: list[Run] = []
+    with Sandbox([add, other], journal=tmp_path / "j.db") as box:
+        options: Any = {"toolbox": Toolbox([add]), "labels": {"user": "ann"}, "limits": Limits(max_tool_calls=3)}
+        with box.repl(**options, before_write=kept.append) as repl:
+            with repl.fork() as early:
+                assert [tool.path for tool in early.toolbox] == ["add"]
+            repl.define("given", 5)
+            repl.run("x = given").unwrap()
+            with repl.fork() as twin:
+                run = twin.run("return x, given, tools.other == nil")
+        assert run.values == (5, 5, True) and run.labels == {"user": "ann"} and run in kept
+        assert [known.id for known in box.journal.repls({"user": "ann"})] == [twin.id, repl.id]

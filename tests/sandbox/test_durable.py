@@ -124,6 +124,17 @@ def test_what_cannot_be_repeated_is_named(path: Path) -> None:
     )
 
 
+def test_a_fork_that_cannot_be_made_leaves_nothing(path: Path) -> None:
+    with Sandbox(journal=path) as box, box.repl() as repl:
+        repl.define("given", 5)
+        repl.run("return given").unwrap()
+        repl.run("x = 1", run_id="second").unwrap()
+    with Sandbox(journal=path) as box:
+        with pytest.raises(Diverged):
+            box.replay("second", "return 1")
+        assert [known.id for known in box.journal.repls()] == [repl.id]
+
+
 def cut_off(path: Path) -> tuple[str, str]:
     """A run whose host died while a tool was running: its Repl and its id."""
     repl_id = recorded(path, "x = 1")
@@ -275,6 +286,30 @@ def test_a_write_that_fails_leaves_no_gap(path: Path, mode: str, at: int) -> Non
         assert repl.run("y = 2 return x").value is None  # what is not on file is gone
         repl_id = repl.id
     assert restored(path, repl_id, "return {x == nil, y}") == [True, 2]
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_run_whose_write_failed_is_over_when_the_next_begins(path: Path, at: int) -> None:
+    class Failing(Journal):
+        left = at
+
+        def append(self, *args: Any) -> None:
+            self.left -= 1
+            if self.left == 0:
+                raise JournalError("the disk is full")
+            super().append(*args)
+
+    with Sandbox(Shop().tools(), journal=Failing(SqliteBackend(path))) as box, box.repl() as repl:
+        with pytest.raises(JournalError, match="the disk is full"):
+            repl.run("x = tools.price{item = 'tea'} y = tools.price{item = 'tea'}", run_id="failed")
+        assert repl.run("y = 2").ok
+        assert repl.run("z = 3").ok
+        repl_id = repl.id
+    with Sandbox(Shop().tools(), journal=path) as box:
+        assert box.interrupted() == ()
+        with pytest.raises(UsageError, match="'failed' cannot be run again"):
+            box.resume("failed")
+    assert restored(path, repl_id, "return {x == nil, y, z}") == [True, 2, 3]
 
 
 @tool

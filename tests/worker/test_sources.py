@@ -13,6 +13,7 @@ import pytest
 from moonbox import Limits, Sandbox
 from moonbox.errors import WorkerError
 from moonbox.worker.sources import ProcessSource
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +69,18 @@ def test_a_zygote_that_dies_before_it_serves_is_replaced(source: ProcessSource) 
     os.kill(begun, signal.SIGKILL)
     assert _spawns(source)
     assert source.zygote_pid not in (None, begun)
+
+
+def test_the_worker_of_a_zygote_that_died_is_not_taken_for_one_of_its_successor(source: ProcessSource) -> None:
+    """Both have the same serial number. A Repl that found its worker dead killed that of another Repl."""
+    with Sandbox(isolation=source, min_workers=0) as box, box.repl() as first, box.repl() as second:
+        first.run("x = 1").unwrap()
+        assert source.zygote_pid is not None
+        os.kill(source.zygote_pid, signal.SIGKILL)
+        wait_until(lambda: second.run("y = 2").ok)
+        assert first.run("return x").state_lost
+        after = second.run("return y")
+        assert (after.value, after.state_lost) == (2, False)
 
 
 def test_a_new_configuration_reaches_one_that_was_begun(source: ProcessSource) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from moonbox.worker.control import ZygoteControl
 
 _GREETING_SECONDS = 5.0
+UNCLAIMED_SECONDS = 30.0
+"""How long a connection waits for its worker. Its front end may have failed before it gave the order."""
 _MOST_SOURCES = 16
 """Zygotes that are kept; of more, those without workers end."""
 WORKER_BYTES = 8 << 20
@@ -84,6 +86,8 @@ class NodeHost:
             with self._lock:
                 self._arrived[name] = sock
                 self._arrival.notify_all()
+                if not self._arrival.wait_for(lambda: self._arrived.get(name) is not sock, UNCLAIMED_SECONDS):
+                    self._arrived.pop(name).close()
         else:
             front_end = _FrontEnd(self, sock)
             with self._lock:
@@ -116,6 +120,7 @@ class NodeHost:
             while name not in self._arrived:
                 if not self._arrival.wait(deadline - monotonic()):
                     raise WorkerError("the connection for the worker did not arrive")
+            self._arrival.notify_all()
             return self._arrived.pop(name)
 
 
@@ -162,7 +167,7 @@ class _FrontEnd:
     def _kill(self, worker: int) -> list[Any]:
         """End it; how it had ended in words, which are empty where its zygote is gone, and all workers with it."""
         found = self.workers.pop(worker, None)
-        return ["ok", "" if found is None else found[0].kill(found[1].serial)]
+        return ["ok", "" if found is None else found[0].kill(found[1])]
 
     def _status(self) -> list[Any]:
         return ["ok", self._host.status()]

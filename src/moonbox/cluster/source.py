@@ -71,6 +71,9 @@ class HostConnection:
             except OSError as problem:
                 self.close()
                 raise HostLost(f"the host of node {self.node[:8]} does not answer: {problem}") from None
+            except BaseException:  # interrupted: its answer would be read as that of the next order
+                self.close()
+                raise
         if isinstance(answer[-1], dict):
             self.status = answer[-1]
         return answer

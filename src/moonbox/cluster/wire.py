@@ -26,11 +26,14 @@ class HostLost(WorkerError):
 
 def connect(address: tuple[str, int], token: bytes, kind: bytes, name: bytes, seconds: float) -> socket.socket:
     """A connection to a host, introduced by its token."""
+    sock: socket.socket | None = None
     try:
         sock = socket.create_connection(address, seconds)
         watch(sock)
         sock.sendall(token + kind + name)
     except OSError as problem:
+        if sock is not None:
+            sock.close()
         raise HostLost(f"{address[0]}:{address[1]} cannot be reached: {problem}") from None
     return sock
 

@@ -6,6 +6,7 @@ Statements are written with `?` for their values, once for both.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from dataclasses import replace
@@ -167,12 +168,17 @@ class PostgresBackend:
         self._psycopg = psycopg
         self._url = url
         self._idle: list[Any] = []
-        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self._lock = threading.Lock()
         self._closed = False
+        self._start()
         with self.writing() as db:
             db.rows("SELECT pg_advisory_xact_lock(1836019566)")  # two hosts may start at once
             _create(db, real="DOUBLE PRECISION", bytes="BYTEA", clustered="")
+
+    def _start(self) -> None:
+        """In a process that was forked from another, which uses its connections, none of them."""
+        self._pid, self._inherited, self._idle = os.getpid(), self._idle, []
+        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._lock = threading.Lock()
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         with self._connection() as connection:
@@ -201,6 +207,8 @@ class PostgresBackend:
         """An idle connection or a new one; waits while all are in use. Here psycopg's errors become ours."""
         if self._closed:
             raise ClosedError(f"the {self.name} is closed")
+        if os.getpid() != self._pid:
+            self._start()
         connection = None
         with self._room:
             try:

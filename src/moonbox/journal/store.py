@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from moonbox.audit.writers import Writer
-from moonbox.errors import JournalError, UsageError
+from moonbox.errors import ClosedError, JournalError, UsageError
 from moonbox.journal.backends import PostgresBackend, SqliteBackend
 from moonbox.journal.records import Begin, End, Record, decode, encode
 
@@ -158,8 +158,15 @@ class Journal:
                 ) from None
         return events
 
+    def length(self, repl: str) -> int:
+        """How many events it has."""
+        with self.backend.reading() as db:
+            return int(db.rows("SELECT count(*) FROM events WHERE repl = ?", (repl,))[0][0])
+
     def copy(self, held: Held, source: str, upto: int) -> None:
-        """Begin a new Repl's journal with the first events of another."""
+        """Begin a new Repl's journal with the first events of another, and with its labels."""
+        labels = "SELECT labels FROM repls WHERE id = ?"
+        self.backend.change(f"UPDATE repls SET labels = coalesce(({labels}), labels) WHERE id = ?", (source, held.repl))
         self.backend.change(
             "INSERT INTO events SELECT ?, seq, run, '', at, checksum, data FROM events WHERE repl = ? AND seq < ?",
             (held.repl, source, upto),
@@ -293,7 +300,8 @@ def _delete(db: Transaction, repl: str) -> int:
 def _renew(journal: weakref.ref[Journal], closing: threading.Event) -> None:
     pruned = 0.0
     while (living := journal()) is not None:
-        with suppress(JournalError):  # tried again soon; who takes the Repl in the meantime has a higher fence
+        # Tried again soon, unless it was closed. Who takes the Repl in the meantime has a higher fence.
+        with suppress(JournalError, ClosedError):
             if pruned:
                 living.renew()
             if not pruned or monotonic() - pruned >= _PRUNE_SECONDS:

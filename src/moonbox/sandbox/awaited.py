@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.sandbox.execution import GRACE
-from moonbox.sandbox.threads import in_thread, soon, unbroken
+from moonbox.sandbox.threads import in_thread, soon, to_its_end, unbroken
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
@@ -79,16 +79,18 @@ class AwaitedDriver:
     async def run(self) -> None:
         """To the end. Cancellation stops the script first and then goes on to the caller."""
         execution, link = self._execution, self._link
+        cancelled: asyncio.CancelledError | None = None
         loop = asyncio.get_running_loop()
         execution.clock.changed = lambda: soon(loop, self._act_in_callback)  # from the thread that had paused it
         try:
             with link:
                 try:
                     await self._until_over()
-                except asyncio.CancelledError:
+                except asyncio.CancelledError as problem:
+                    cancelled = problem
                     execution.interrupted = True
                     execution.stop(REASON_CANCELLED, monotonic())
-                    await self._until_over()
+                    await to_its_end(self._until_over())
                     raise
         except WorkerError as problem:
             failure = self._failure or problem
@@ -98,10 +100,14 @@ class AwaitedDriver:
             execution.lose(failure, await unbroken(link.kill), closed=closed, host_lost=link.host_lost)
             if execution.moving:
                 await self._drain()
-            if execution.interrupted:
-                raise asyncio.CancelledError from None
+            if cancelled is not None:
+                raise cancelled from None
         finally:
-            await self._clean_up()
+            self._set_timer(None)
+            execution.clock.changed = None
+            execution.ledger.leave_all()
+            if self._writer is not None or self._sender is not None or self._tasks:
+                await to_its_end(self._clean_up())
 
     async def _until_over(self) -> None:
         execution, link = self._execution, self._link
@@ -248,11 +254,6 @@ class AwaitedDriver:
 
     async def _clean_up(self) -> None:
         execution = self._execution
-        self._set_timer(None)
-        execution.clock.changed = None
-        if execution.interrupted and not execution.over:  # cancelled again
-            execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
-        execution.ledger.leave_all()
         if self._writer is not None:
             await asyncio.wait({self._writer})  # the end comes after what it writes
         for task in self._tasks:

@@ -53,13 +53,21 @@ class ReplJournal:
         """How many media of the Repl were looked at."""
         self.released = False
         """Another process may use the Repl."""
+        self.failed = ""
+        """The run of which something could not be written, and so not its end."""
         self._mark: object = None
         self._lock = threading.Lock()
 
     def write(self, run: str, records: list[Record]) -> None:
         """Write them as one event, before anything that follows from them happens."""
         with self._lock:
-            self.journal.append(self.held, self.seq, run, records)
+            try:
+                self.journal.append(self.held, self.seq, run, records)
+            except KeyboardInterrupt:  # whether it was written is not known
+                if self.journal.length(self.held.repl) == self.seq:
+                    self.journal.append(self.held, self.seq, run, records)
+                self.seq += 1
+                raise
             self.seq += 1
 
     def changed_environment(
@@ -100,10 +108,17 @@ class ReplJournal:
             self.recorded_runs()
         self.write("", [Reset()])
 
+    def abandon(self, run: str) -> End:
+        """The run is not continued."""
+        end = End(run=run, outcome="interrupted", at=time())
+        self.write(run, [end])
+        self.failed = ""
+        return end
+
     def release(self) -> None:
         if not self.released:
-            self.released = True
             self.journal.release(self.held)
+            self.released = True
 
     def recorded_runs(self) -> list[RecordedRun]:
         """The runs since the Repl was last reset. One that was released is taken again: another may have used it."""
@@ -239,7 +254,7 @@ class RunJournal:
             if records:
                 self._repl.write(self._record.id, records)
         except Exception as problem:
-            self._failure = problem
+            self._failure, self._repl.failed = problem, self._record.id
             raise
 
     def finish(self, run: Run, *, lost: bool) -> bool:

@@ -71,7 +71,7 @@ class RecordedRun:
             self.approved.add(record.call)
         elif isinstance(record, Medium):
             self.media.append(record)
-        elif isinstance(record, End):
+        elif isinstance(record, End) and record.run == self.begin.run:
             self.end = record
 
     def pending(self, toolbox: Toolbox) -> tuple[PendingCall, ...]:

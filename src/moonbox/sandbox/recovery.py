@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from time import time
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import msgpack
 
 from moonbox.audit.records import Run
 from moonbox.errors import UsageError
-from moonbox.journal.records import Begin, End
+from moonbox.journal.records import Begin
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
 from moonbox.sandbox.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
+from moonbox.sandbox.threads import unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,10 +61,15 @@ class DurableRuns:
             return recovery.restore(abandon=abandon)
 
     async def arestore(self, repl_id: str, *, abandon: bool = False) -> Repl:
-        """The same, awaited."""
-        import asyncio  # slow to load: only where it is there already
-
-        return await asyncio.to_thread(self.restore, repl_id, abandon=abandon)
+        """The same, awaited. A cancellation counts when the Repl is restored, and closes it."""
+        restored: list[Repl] = []
+        try:
+            await unbroken(lambda: restored.append(self.restore(repl_id, abandon=abandon)))
+        except BaseException:
+            for repl in restored:
+                repl.close()
+            raise
+        return restored[0]
 
     def interrupted(self) -> tuple[InterruptedRun, ...]:
         """Runs that a crash cut off, the latest first, each with its calls that have no answer."""
@@ -97,11 +102,9 @@ class DurableRuns:
 
     async def aresume(self, run_id: str, in_flight: Any = None, *, make: Make | None = None) -> Run:
         """The same, awaited. `make` makes the Repl of that id, instead of one with the tools of the Sandbox."""
-        import asyncio
-
         with self._recovery(run_id, make) as recovery:
             earlier, recorded, decisions = recovery.find(run_id, in_flight)
-            repl = await asyncio.to_thread(recovery.replayed, earlier)
+            repl: Repl = await unbroken(lambda: recovery.replayed(earlier))
             return await repl.aresume(recorded, decisions)
 
     def _recovery(self, run_id: str, make: Make | None = None) -> Recovery:
@@ -126,7 +129,7 @@ class DurableRuns:
             if any(isinstance(record, Begin) and record.run == run_id for record in event)
         )
         (recorded,) = [run for run in read_runs(events[place:]) if run.begin.run == run_id][:1]
-        repl = fork(box, repl_id, place, before_write=lambda run: None)
+        repl = fork(box, repl_id, place, lambda id: box.make_repl(repl_id=id, before_write=lambda run: None))
         try:
             answers = _RecordedAnswers(recorded)
             begin = recorded.begin
@@ -139,14 +142,15 @@ class DurableRuns:
         return step, tuple(answers.differences(step))
 
 
-def fork(box: Sandbox, repl_id: str, upto: int, before_write: Callable[[Run], Run | None] | None = None) -> Repl:
+def fork(box: Sandbox, repl_id: str, upto: int, make: Make) -> Repl:
     """A new Repl whose journal begins with the first events of another."""
-
-    def make(repl_id: str) -> Repl:
-        return box.make_repl(repl_id=repl_id, before_write=before_write)
-
-    with Recovery(box, repl_id, _copy(box, repl_id, upto), make) as recovery:
-        return recovery.restore(abandon=True)
+    held = _copy(box, repl_id, upto)
+    try:
+        with Recovery(box, repl_id, held, make) as recovery:
+            return recovery.restore(abandon=True)
+    except BaseException:
+        box.journal.delete([held.repl])
+        raise
 
 
 def _copy(box: Sandbox, repl_id: str, upto: int = _ALL) -> Held:
@@ -207,10 +211,7 @@ class Recovery:
         if not abandon:
             refuse_interrupted(self._runs)
         elif self._runs and self._runs[-1].end is None:
-            run = self._runs[-1].begin.run
-            end = End(run=run, outcome="interrupted", at=time())
-            self._journal.write(run, [end])
-            self._runs[-1].end = end
+            self._runs[-1].end = self._journal.abandon(self._runs[-1].begin.run)
         self._keeps = True
         return self.replayed(self._runs)
 

@@ -79,10 +79,11 @@ class Repl(ReplRuns):
         return SteppedDriver(driver, execution, self._turns, self._finish, self._give_up, move).begin()
 
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
-        """The same, awaited."""
-        import asyncio  # it takes longer to load than all of moonbox
+        """The same, awaited. If that is cancelled, the run is given up at its first calls."""
+        from moonbox.sandbox.stepped import give_up
+        from moonbox.worker.pool import handed_over
 
-        return await asyncio.to_thread(self.start, source, **options)
+        return await handed_over(lambda: self.start(source, **options), give_up)
 
     def submit(self, source: str, **options: Unpack[RunOptions]) -> Background:
         """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""
@@ -96,14 +97,23 @@ class Repl(ReplRuns):
         return self._setup.loop.submit(work)
 
     def fork(self) -> Repl:
-        """A new Repl with the same globals, made by running the recorded scripts again; needs a journal."""
+        """A new Repl with the same globals, made by running the recorded scripts again; needs a journal.
+
+        It has the same tools, limits, context, labels and definitions.
+        """
         from moonbox.sandbox.recovery import fork
 
         if self._sandbox.journal and self._journal is None:
-            return self._sandbox.repl()
+            return self._twin()
         with self._turns.taken():
             assert self._journal is not None
-            return fork(self._sandbox, self.id, self._journal.seq)
+            return fork(self._sandbox, self.id, self._journal.seq, self._twin)
+
+    def _twin(self, repl_id: str = "") -> Repl:
+        """A new Repl that is made as this one was."""
+        twin = self._sandbox.make_repl(*self._made_with, repl_id=repl_id)
+        twin._additions = self._additions
+        return twin
 
     def check(self, source: str) -> tuple[Finding, ...]:
         """Look at a script without running it: what cannot work, and what is likely a mistake.
@@ -171,11 +181,11 @@ class Repl(ReplRuns):
     def reset(self) -> None:
         """Start afresh: what scripts defined is gone; what was added with `define` stays."""
         with self._turns.taken():
+            if self._journal is not None:
+                self._journal.reset()
             self._worker.drop()
             self._worker.has_state = self._worker.asleep = False
             self._forget()
-            if self._journal is not None:
-                self._journal.reset()
 
     def sleep(self, idle_for: float = 0.0) -> bool:
         """Give the worker up until the next run, which restores what scripts have defined from the journal.
@@ -191,6 +201,7 @@ class Repl(ReplRuns):
                 return False
             self._worker.sleep()
             if self._journal is not None:
+                self._worker.asleep = True  # also without a state: the next run takes the Repl in the journal again
                 self._journal.release()
         return True
 

@@ -52,6 +52,8 @@ class ReplRuns:
     _calls: CallPath | None = None
     _journal: ReplJournal | None = None
     _number = 0
+    _finished = ""
+    """The id of the run whose record was kept last."""
 
     def __init__(
         self,
@@ -70,6 +72,7 @@ class ReplRuns:
         self._sandbox = sandbox  # which lives, and its workers with it, as long as one of its Repls
         self._setup = setup
         self._worker = HeldWorker(setup, timeout)
+        self._made_with = options, timeout, toolbox, before_write, check
         self._options = merged(setup.run_options, options) if options else setup.run_options
         self._before_write = before_write
         self._additions = setup.additions
@@ -230,7 +233,9 @@ class ReplRuns:
             labels = self._options.get("labels") or record.labels  # labels of its first run name its user
             held = self._sandbox.journal.create(record.repl_id, setup.language.name, labels)
             self._journal = ReplJournal(self._sandbox.journal, held)
-        elif self._worker.loss_unseen:
+        if self._journal.failed:
+            self._journal.abandon(self._journal.failed)
+        if self._worker.loss_unseen:
             self._journal.reset()
         record.journal = RunJournal(self._journal, record, recorded, decisions)
         if recorded is None:
@@ -239,6 +244,7 @@ class ReplRuns:
 
     def _finish(self, execution: Execution) -> Run:
         """The run is over: keep the record, and the worker if it lives."""
+        self._finished = execution.record.id
         lost = execution.record.worker_lost
         if lost:
             self._worker.drop()
@@ -264,14 +270,14 @@ class ReplRuns:
         """An exception ends the run for its caller: keep the record of a run that was interrupted."""
         if execution is None:
             return
-        if not execution.over or isinstance(problem, JournalError):
+        if not execution.over or execution.moving or isinstance(problem, JournalError):
             if isinstance(problem, Exception):  # the state of the worker is unknown, or not that of the journal
                 execution.ledger.leave_all()
                 self._worker.lose()
                 return
             execution.interrupted = True
             execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
-        if execution.interrupted:
+        if execution.record.id != self._finished and not isinstance(problem, Exception):
             self._finish(execution)
             self._worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
 
@@ -298,13 +304,17 @@ class ReplRuns:
 
     def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
         """A worker in which these runs were run again. Where its host is lost, another worker runs them."""
+        self._worker.asleep, self._worker.loss_unseen = True, False
         for _ in range(_MOST_MOVES):
             link = self._worker.acquire()
             self._forget()
-            if all(self._repeat(link, recorded) for recorded in runs):
-                self._worker.asleep = False
-                return link
-            self._worker.sleep()
+            try:
+                if all(self._repeat(link, recorded) for recorded in runs):
+                    self._worker.asleep = False
+                    return link
+            finally:
+                if self._worker.asleep:  # the next attempt must not find what this one has defined
+                    self._worker.sleep()
         raise WorkerError(f"{_MOST_MOVES} hosts were lost, one after another, while this Repl was being restored")
 
     def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
@@ -326,13 +336,14 @@ class ReplRuns:
         """
         journal, record = self._journal, lost.record
         assert journal is not None and record.journal is not None
-        if self._setup.metrics is not None:
-            self._setup.metrics.count("runs_moved")
+        self._worker.sleep()
+        self._worker.asleep = True  # also where no earlier run has defined anything
         if lost.moves == _MOST_MOVES:
             raise WorkerError(f"{_MOST_MOVES} hosts were lost while this script ran on them")
+        if self._setup.metrics is not None:
+            self._setup.metrics.count("runs_moved")
         lost.outgoing()  # the journal takes the answers down that the worker did not get
         record.journal.put(record.journal.take())
-        self._worker.sleep()
         runs = journal.recorded_runs()
         place = [run.begin.run for run in runs].index(record.id)
         link = self._rebuild(runs[:place])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Run
@@ -10,6 +9,7 @@ from moonbox.errors import ToolError, UsageError
 from moonbox.sandbox.call_entry import failure
 from moonbox.sandbox.decisions import Answer, ToolCall
 from moonbox.sandbox.environment import HostFunction
+from moonbox.worker.pool import handed_over
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Pause:
         return self._driver.go_on(prepared)
 
     async def aresume(self, answers: Mapping[int, Any] | Sequence[Any] | Answer | None = None) -> Run | Pause:
-        """The same, awaited."""
-        return await asyncio.to_thread(self.resume, answers)
+        """The same, awaited. If that is cancelled, the run is given up at its next calls."""
+        return await handed_over(lambda: self.resume(answers), give_up)
 
     def cancel(self) -> Run:
         """Give the run up: the script is stopped, the Repl stays usable."""
@@ -72,6 +72,12 @@ class Pause:
                 f"with an answer for each of {ids}"
             )
         return {key: value if isinstance(value, Answer) else Answer.value(value) for key, value in answers.items()}
+
+
+def give_up(step: Run | Pause) -> None:
+    """Nobody waits for this step any more."""
+    if isinstance(step, Pause):
+        step.cancel()
 
 
 class SteppedDriver:

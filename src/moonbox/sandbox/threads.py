@@ -9,7 +9,7 @@ import contextlib
 import contextvars
 import threading
 from _queue import Empty, SimpleQueue  # without the queues of `queue`, which take longer to load
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ToolError
 from moonbox.shortage import shortage
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Job = Callable[[], "Signal | None"]
     _Work = tuple[contextvars.Context, Job]
 
+_T = TypeVar("_T")
 _IDLE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
 
@@ -264,17 +265,24 @@ def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
 
 
 async def unbroken(work: Callable[[], Any]) -> Any:
-    """The same for what uses a Repl's worker. A cancellation counts from its end on."""
+    """The same for what uses a Repl's worker, which is waited for to its end."""
+    return await to_its_end(in_thread(work))
+
+
+async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Await it in a task that is not cancelled with the caller's. A cancellation is raised when it has ended.
+
+    There may be many of them: a cancel scope of anyio cancels again and again.
+    """
     import asyncio
 
-    task, done, cancelled = asyncio.current_task(), asyncio.ensure_future(in_thread(work)), False
-    assert task is not None
-    while not done.done():
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
         try:
-            await asyncio.wait([done])
-        except asyncio.CancelledError:
-            cancelled = True
-            task.uncancel()
-    if cancelled:
-        task.cancel()
-    return done.result()
+            await asyncio.wait([task])
+        except asyncio.CancelledError as problem:
+            cancelled = problem
+    result = task.result()
+    if cancelled is not None:
+        raise cancelled
+    return result

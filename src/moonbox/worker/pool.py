@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from moonbox.worker.link import Link
@@ -23,6 +25,7 @@ SPAWN_DELAY = 0.01
 FREEZE_AFTER = 1.0
 """Seconds after which an idle worker is frozen, so that a hijacked one cannot compute between runs."""
 _RETRY_AFTER = 0.5
+_T = TypeVar("_T")
 
 
 class PoolCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,39 +88,11 @@ class Pool:
 
         try:
             async with asyncio.timeout(timeout):
-                while (link := self.try_spare() or await self._checkout_in_thread()) is None:
+                while (link := self.try_spare() or await handed_over(self.try_checkout, self._take_back)) is None:
                     await self._wait_until_available()
                 return link
         except TimeoutError:
             raise self._all_in_use(timeout) from None
-
-    async def _checkout_in_thread(self) -> Link | None:
-        """`try_checkout` in a thread, because starting a worker blocks."""
-        import asyncio
-        from concurrent.futures import Future, InvalidStateError
-
-        future: Future[Link | None] = Future()
-
-        def attempt() -> None:
-            try:
-                link = self.try_checkout()
-            except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
-                with contextlib.suppress(InvalidStateError):
-                    future.set_exception(problem)
-                return
-            try:
-                future.set_result(link)
-            except InvalidStateError:  # cancelled
-                if link is not None:
-                    self.discard(link)
-
-        threading.Thread(target=attempt, name="moonbox-checkout", daemon=True).start()
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            if not future.cancelled() and (link := future.result()) is not None:
-                self.discard(link)
-            raise
 
     async def _wait_until_available(self) -> None:
         """Returns when a worker may be available."""
@@ -180,6 +155,10 @@ class Pool:
                 self._out.discard(link)
                 self._live -= 1
                 self._notify_freed()
+
+    def _take_back(self, link: Link | None) -> None:
+        if link is not None:
+            self.discard(link)
 
     def configure(self, config: dict[str, Any]) -> None:
         """Change what new workers start with; spares made before are replaced."""
@@ -344,3 +323,32 @@ class Pool:
             # The next checkout makes its own attempt and reports the error.
             with self._lock:
                 self._freed.wait_for(lambda: self._closed, _RETRY_AFTER)
+
+
+async def handed_over(work: Callable[[], _T], take_back: Callable[[_T], object]) -> _T:
+    """What a blocking function returns, in a thread of its own. If this is cancelled, `take_back` gets that instead."""
+    import asyncio
+    from concurrent.futures import Future, InvalidStateError
+
+    future: Future[_T] = Future()
+
+    def attempt() -> None:
+        try:
+            result = work()
+        except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
+            with contextlib.suppress(InvalidStateError):
+                future.set_exception(problem)
+            return
+        try:
+            future.set_result(result)
+        except InvalidStateError:  # cancelled
+            take_back(result)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(attempt,), name="moonbox-handed-over", daemon=True).start()
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        if not future.cancelled() and future.exception() is None:
+            take_back(future.result())
+        raise

@@ -93,8 +93,7 @@ class ProcessSource:
             theirs.close()
         from moonbox.worker.link import Link  # here: loaded while the zygote starts
 
-        serial = control.serial
-        return Link(main, control, pid, kill=lambda: self.kill(serial), native=native, cpu=_process_clock(pid))
+        return Link(main, control, pid, kill=lambda: self.kill(control), native=native, cpu=_process_clock(pid))
 
     def fork(self, fd: int) -> tuple[int, ZygoteControl, bool]:
         """A new worker whose socket is a copy of this one: its process id, its control, and whether it is native."""
@@ -117,13 +116,13 @@ class ProcessSource:
                 return
         self._request(("configure", config))
 
-    def kill(self, serial: int) -> str:
-        """Kill the worker of that serial number; words for how it had ended.
+    def kill(self, control: ZygoteControl) -> str:
+        """Kill that worker; words for how it had ended, which are empty where its zygote is gone.
 
         Its zygote kills it: only a parent can be sure that a process id is not another's by now.
         """
         try:
-            (_, status), _ = self._request(("kill", serial), restart=False)
+            (_, status), _ = self._request(("kill", control.serial), only=control.notes)
         except WorkerError:
             return ""
         if status is None:
@@ -142,13 +141,16 @@ class ProcessSource:
         return None if self._process is None else self._process.pid
 
     def _request(
-        self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...] = (), *, restart: bool = True
+        self, request: tuple[Any, ...] | bytes, fds: tuple[int, ...] = (), *, only: Notes | None = None
     ) -> tuple[Any, Notes]:
-        """Send a request, packed or not, to the zygote. Returns its answer, and where to send notes about it."""
+        """Send a request, packed or not, to the zygote. Returns its answer, and where to send notes about it.
+
+        With `only`, to the zygote that takes these notes: another has workers with the same serial numbers.
+        """
         with self._lock:
             if self._closed:
                 raise WorkerError("the Sandbox is closed")
-            if self._socket is None and not restart:
+            if only is not None and only is not self._notes:
                 raise WorkerError("the zygote is gone")
             for attempt in (1, 2, 3):
                 try:
@@ -162,7 +164,7 @@ class ProcessSource:
                     raise
                 except (OSError, WorkerError) as problem:
                     self._end()
-                    if attempt == 3 or not restart:
+                    if attempt == 3 or only is not None:
                         raise WorkerError(f"the zygote process does not answer: {problem}") from None
                 except BaseException:  # interrupted: its answer would be read as that of the next request
                     self._end()
