@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 import pytest
 
-from moonbox import Sandbox
+from moonbox import CodeMode, Sandbox
 from moonbox.config.sections import ServeSettings
 from moonbox.journal.handles import Handles
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.sessions import Client
+from moonbox.mcp.server.tools import ToolRunner
 from moonbox.sandbox.decisions import ToolCall
 from tests.waiting import await_until
 
@@ -203,3 +204,79 @@ def test_what_is_decided_about_calls_in_doubt_counts_however_the_client_came_to_
         assert (text(answer), decided) == ("done", [None, "retry"])
 
     asyncio.run(asyncio.wait_for(main(), SECONDS))
+
+
+class Watched:
+    """A journal in which another front end holds a Repl until somebody has looked where it is."""
+
+    def __init__(self, journal: Any) -> None:
+        self._journal, self.backend = journal, journal.backend
+        self.held: Any = None
+
+    def whereabouts(self, run: str) -> tuple[str, bool, bool]:
+        found: tuple[str, bool, bool] = self._journal.whereabouts(run)
+        if self.held is not None:
+            self._journal.release(self.held)
+            self.held = None
+        return found
+
+
+def test_front_ends_that_continue_a_script_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Each sees that nobody has the script; the slower one waits for the faster one."""
+    path, run_id = str(tmp_path / "journal.db"), "a" * 32
+
+    async def main(mode: Any, elsewhere: Watched, other: Any) -> None:
+        repl_id = mode.sandbox.journal.find_run(run_id)
+        calls = registry(journal=elsewhere)
+        attempts = []
+
+        class Mode:
+            sandbox, sessions, settings = mode.sandbox, mode.sessions, mode.settings
+
+            async def aresume(self, run: str, in_flight: str | None, options: Any) -> Any:
+                attempts.append(run)
+                if len(attempts) == 1:
+                    elsewhere.held = await asyncio.to_thread(other.take, repl_id)
+                return await mode.aresume(run, in_flight, options=options)
+
+        resuming: Any = Mode()
+        calls.recover = ToolRunner(resuming, SOON, calls, lambda *_: None).recover
+        Handles(other.backend).keep(run_id, "alice")
+        answer: Any = await calls.wait(client(), {"run_id": run_id}, WAIT)
+        while (answer.structured_content or {}).get("running"):
+            answer = await calls.wait(client(), {"run_id": run_id}, WAIT)
+        assert (text(answer), len(attempts)) == ("1", 2)
+
+    with Sandbox(journal=path, min_workers=0) as box, Sandbox(journal=path, min_workers=0) as second:
+        box.journal.suspended.add(run_id)
+        with box.repl() as repl:
+            repl.run("return 1", run_id=run_id)
+        with CodeMode(box) as mode:
+            asyncio.run(asyncio.wait_for(main(mode, Watched(second.journal), second.journal), SECONDS))
+
+
+def test_a_script_that_may_not_be_continued_yet_is_continued_later(tmp_path: Path) -> None:
+    """The client has used up its calls of the minute: it is told so, and comes back."""
+    runs = ["a" * 32, "b" * 32]
+    settings = ServeSettings(answer_within=1e-9, calls_per_minute=1)
+
+    async def main(mode: CodeMode) -> None:
+        calls = registry(settings, mode.sandbox.journal)
+        for minute in range(2):
+            calls.recover = ToolRunner(mode, settings, calls, lambda *_: None).recover
+            answer: Any = None
+            for run_id in runs[minute:]:
+                answer = await calls.wait(client(), {"run_id": run_id}, WAIT)
+                while (answer.structured_content or {}).get("running"):
+                    answer = await calls.wait(client(), {"run_id": run_id}, WAIT)
+            told = "error: this client may make 1 call a minute; try again in" if minute == 0 else "1"
+            assert text(answer).startswith(told)
+
+    with Sandbox(journal=str(tmp_path / "journal.db"), min_workers=0) as box:
+        box.journal.suspended.update(runs)
+        for run_id in runs:
+            with box.repl() as repl:
+                repl.run("return 1", run_id=run_id)
+            Handles(box.journal.backend).keep(run_id, "alice")
+        with CodeMode(box) as mode:
+            asyncio.run(asyncio.wait_for(main(mode), SECONDS))

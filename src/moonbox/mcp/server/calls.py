@@ -219,9 +219,14 @@ class Calls:
 
     async def until_free(self, id: str) -> None:
         """Wait while another front end runs the script. Raises UsageError where the journal does not have it."""
-        assert self._journal is not None
-        while (await asyncio.to_thread(self._journal.whereabouts, id))[1:] == (False, True):
+        while await self.runs_elsewhere(id):
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def runs_elsewhere(self, id: str) -> bool:
+        """Whether the script has not ended, and a living process has its Repl."""
+        assert self._journal is not None
+        _, ended, in_use = await asyncio.to_thread(self._journal.whereabouts, id)
+        return in_use and not ended
 
     async def stop_given_up(self) -> None:
         """Stop the scripts whose handle another front end has dropped: it has given the result, or cancelled them."""
