@@ -16,7 +16,7 @@ from moonbox import Toolbox, ToolError
 from moonbox.config.sections import ServeSettings
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.calls import Calls
-from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
+from moonbox.mcp.server.limits import ClusterQuotas, Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.sessions import Client, conversation_of, owner_of
@@ -186,6 +186,42 @@ def test_quotas_count_calls_and_their_time_for_each_client() -> None:
     free = Quotas(None, None)
     with free.call("anybody"):
         assert len(free) == 0
+
+
+def test_a_call_that_is_given_up_while_the_cluster_is_asked_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asyncio.Event()
+
+    class Actor:
+        """Counts at once, as the actor of a cluster does, and answers the first time never."""
+
+        def __init__(self, kind: Any, name: str, *limits: Any, concurrency: int) -> None:
+            self._count = kind(*limits)
+            self.enter, self.leave = SimpleNamespace(remote=self._enter), SimpleNamespace(remote=self._count.leave)
+
+        async def _answer(self, answer: str) -> str:
+            if not asked.is_set():
+                asked.set()
+                await asyncio.Event().wait()
+            return answer
+
+        def _enter(self, client: str, call: str) -> Any:
+            return self._answer(self._count.enter(client, call))
+
+    async def main() -> None:
+        quotas = ClusterQuotas(ServeSettings(max_calls=1, wait_seconds=5.0))
+
+        async def call() -> None:
+            async with quotas.acall("alice"):
+                pass
+
+        given_up = asyncio.create_task(call())
+        await asked.wait()
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await call()
+
+    monkeypatch.setattr("moonbox.cluster.membership.actor", Actor)
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_a_rate_is_counted_for_each_address() -> None:

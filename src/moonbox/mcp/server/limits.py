@@ -230,19 +230,21 @@ class ClusterQuotas:
         """As `Quotas.acall`; waits while the client has too many calls under way on all front ends together."""
         call = secrets.token_hex(8)
         deadline = time.monotonic() + self._settings.wait_seconds
-        while answer := await self._ask(client, call):
-            if answer != "wait":
-                raise TooMany(answer)
-            if time.monotonic() > deadline:
-                allowed = counted(self._settings.max_calls, "call")
-                raise TooMany(f"this client may run {allowed} at a time on this cluster; try again later")
-            await asyncio.sleep(_LOOK_SECONDS)
-        beating = asyncio.create_task(self._beat(client, call))
+        beating: asyncio.Task[None] | None = None
         try:
+            while answer := await self._ask(client, call):
+                if answer != "wait":
+                    raise TooMany(answer)
+                if time.monotonic() > deadline:
+                    allowed = counted(self._settings.max_calls, "call")
+                    raise TooMany(f"this client may run {allowed} at a time on this cluster; try again later")
+                await asyncio.sleep(_LOOK_SECONDS)
+            beating = asyncio.create_task(self._beat(client, call))
             yield
         finally:
-            beating.cancel()
-            self._actor.leave.remote(call)
+            if beating is not None:
+                beating.cancel()
+            self._actor.leave.remote(call)  # also where the actor has counted it, and its answer did not arrive
 
     async def _ask(self, client: str, call: str) -> str:
         try:
