@@ -245,10 +245,10 @@ def test_resources_that_clients_follow_are_bounded() -> None:
     alice = [_follower("alice", f"session-{number}") for number in range(4)]
     for number in range(200):
         notifier.subscribe(alice[number % 4], f"file:///{number}")
-    with pytest.raises(TooMany, match=r"^a client can follow at most 200 resources$"):
+    with pytest.raises(MCPError, match=r"^a client can follow at most 200 resources$"):
         notifier.subscribe(alice[0], "file:///more")
     notifier.subscribe(_follower("bob", "his"), "file:///more")
-    with pytest.raises(TooMany, match=r"^the address of a resource can have at most 2000 characters, not 2008$"):
+    with pytest.raises(MCPError, match=r"^the address of a resource can have at most 2000 characters, not 2008$"):
         notifier.subscribe(_follower("bob", "his"), "file:///" + "x" * 2000)
     assert len(list(notifier.subscribed())) == 201
     notifier.remove(alice[0].id)

@@ -230,8 +230,8 @@ class ClusterQuotas:
         """As `Quotas.acall`; waits while the client has too many calls under way on all front ends together."""
         call = secrets.token_hex(8)
         deadline = time.monotonic() + self._settings.wait_seconds
-        beating: asyncio.Task[None] | None = None
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._actor.leave.remote, call)  # also where the answer of the actor did not arrive
             while answer := await self._ask(client, call):
                 if answer != "wait":
                     raise TooMany(answer)
@@ -239,12 +239,8 @@ class ClusterQuotas:
                     allowed = counted(self._settings.max_calls, "call")
                     raise TooMany(f"this client may run {allowed} at a time on this cluster; try again later")
                 await asyncio.sleep(_LOOK_SECONDS)
-            beating = asyncio.create_task(self._beat(client, call))
+            stack.callback(asyncio.create_task(self._beat(client, call)).cancel)
             yield
-        finally:
-            if beating is not None:
-                beating.cancel()
-            self._actor.leave.remote(call)  # also where the actor has counted it, and its answer did not arrive
 
     async def _ask(self, client: str, call: str) -> str:
         try:

@@ -7,10 +7,11 @@ import contextlib
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
+from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
-from moonbox.mcp.server.limits import TooMany
 from moonbox.sandbox.background import Progress, progress_words
 from moonbox.wording import counted, visible
 
@@ -80,7 +81,7 @@ class ChangeNotifier:
     def stream(self, client: Client, uris: list[str]) -> Iterator[None]:
         """A client of the current protocol has a stream of changes open, and follows these resources on it."""
         if sum(share == client.share for share, _ in self._streams.values()) >= _MAX_STREAMS:
-            raise TooMany(f"a client can have at most {_MAX_STREAMS} streams of changes")
+            raise MCPError(types.INVALID_PARAMS, f"a client can have at most {_MAX_STREAMS} streams of changes")
         self._check_room(client, uris)
         key = object()
         self._streams[key] = client.share, uris
@@ -92,11 +93,12 @@ class ChangeNotifier:
     def _check_room(self, client: Client, uris: list[str]) -> None:
         longest = max(map(len, uris), default=0)
         if longest > _MAX_ADDRESS:
-            raise TooMany(f"the address of a resource can have at most {_MAX_ADDRESS} characters, not {longest}")
+            message = f"the address of a resource can have at most {_MAX_ADDRESS} characters, not {longest}"
+            raise MCPError(types.INVALID_PARAMS, message)
         followed = [one.share for followers in self._subscriptions.values() for one in followers.values()]
         followed += [share for share, others in self._streams.values() for _ in others]
         if followed.count(client.share) + len(uris) > _MAX_SUBSCRIPTIONS:
-            raise TooMany(f"a client can follow at most {_MAX_SUBSCRIPTIONS} resources")
+            raise MCPError(types.INVALID_PARAMS, f"a client can follow at most {_MAX_SUBSCRIPTIONS} resources")
 
     def unsubscribe(self, client: str, uri: str) -> None:
         followers = self._subscriptions.get(uri, {})

@@ -17,7 +17,6 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.call import Call
-from moonbox.mcp.server.limits import TooMany
 from moonbox.mcp.server.sessions import LOG_LEVELS, Client
 from moonbox.media import PREFIX as MEDIA
 from moonbox.wording import counted
@@ -141,12 +140,10 @@ class Passthrough:
 
     async def subscribe(self, context: Request, params: types.SubscribeRequestParams) -> types.EmptyResult:
         client, uri = Client.of(context), str(params.uri)
+        self._notifier.subscribe(client, uri)
+        await self._wait()
         try:
-            self._notifier.subscribe(client, uri)
-            await self._wait()
             await self._update_subscriptions(uri)
-        except TooMany as problem:
-            raise MCPError(types.INVALID_PARAMS, str(problem)) from None
         except MCPError:
             self._notifier.unsubscribe(client.id, uri)
             raise
@@ -168,8 +165,6 @@ class Passthrough:
                     await self._wait()
                     await self._update_subscriptions(*uris)
                 return await self._notifier.listen(context, params)
-        except TooMany as problem:
-            raise MCPError(types.INVALID_PARAMS, str(problem)) from None
         finally:
             if uris:
                 await self._update_subscriptions()
