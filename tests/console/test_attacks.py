@@ -80,8 +80,12 @@ def unfold(page: Page) -> None:
 
 
 def hostile_tools() -> list[Tool]:
-    """For each payload three tools, and two that have all of them."""
+    """For each payload three tools, and three that have all of them; and some with schemas that are none."""
     tools = [tool for name, text in PAYLOADS.items() for tool in _tools(f"_{name}", [text], text)]
+    broken: list[dict[str, Any]] = [{"properties": 5}, {"$defs": [], "$ref": "#/$defs/x"}, {"items": {"$ref": 5}}]
+    for number, returns in enumerate(broken):
+        made: dict[str, Any] = {"description": "", "parameters": {"type": "object"}, "returns": returns}
+        tools.append(Tool.from_schema(name=f"broken_{number}", call=lambda _: None, **made))
     return [*tools, *_tools("", list(PAYLOADS.values()), EVERYTHING)]
 
 
@@ -160,7 +164,7 @@ def hostile_knowledge(folder: Path) -> Iterator[KnowledgeBase]:
         def scan(self, known: Any) -> Any:
             for number in range(min(HITS, len(PAYLOADS))):
                 text = "needle " + " ".join(list(PAYLOADS.values())[number::HITS])
-                url = f"https://example.invalid/{text[:100]}"
+                url = f"https://example.invalid/{text[:100]}" if number else "https://[broken"
                 yield Item(source_id=str(number), title=text, body=text, source_url=url, author=text[:100])
 
     with KnowledgeBase(folder / "knowledge.db", sources={"hostile": Source()}) as base:

@@ -137,3 +137,13 @@ def test_wrong_addresses(client: Client, method: str, path: str, status: int) ->
     answer = client.request(method, path)
     assert answer.status_code == status
     assert answer.json()["error"]["code"]
+
+
+def test_half_a_surrogate_pair_is_answered_as_json_writes_it(client: Client) -> None:
+    """JSON can name it, UTF-8 cannot: a client that sends it can read what it sent."""
+    json_body = {"content-type": "application/json"}
+    answer = client.post("/run", content=rb'{"source_code": "-- \ud800\nreturn 1"}', headers=json_body)
+    assert answer.json()["result"] == 1
+    assert client.get(f"/runs/{answer.json()['run']}").json()["source"] == "-- \ud800\nreturn 1"
+    refused = client.post("/tools/add", content=rb'{"a": 1, "\ud800": 1}', headers=json_body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid")

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 from starlette.routing import Route
 
-from moonbox import Limits, Media, Sandbox, tool
+from moonbox import Limits, Media, Sandbox, Tool, tool
 from moonbox.audit.sinks import MemorySink
 from moonbox.http import openapi
 from moonbox.http.app import Service, create_app, routes
@@ -292,6 +292,19 @@ def test_the_openapi_document_has_every_route(with_workbench: bool, with_servers
     assert described == served | {("/tools/add", "POST")}
     operations = [item["operationId"] for path in document["paths"].values() for item in path.values()]
     assert len(set(operations)) == len(operations)
+
+
+@pytest.mark.parametrize("name", ["a b", "a{b}", "x:int", "a/b", "ü"])
+def test_the_openapi_document_has_tools_of_any_name(name: str) -> None:
+    """Servers name their tools as they like; no name may break the document, or be read as part of a path."""
+    described = Tool.from_schema(name=name, description="", parameters={"type": "object"}, call=lambda _: "found")
+    with Sandbox([described], min_workers=0) as box:
+        service = Service(box)
+        paths = openapi.document(service.tools())["paths"]
+        ((path, item),) = ((path, item) for path, item in paths.items() if item.get("post", {}).get("summary") == name)
+        assert "parameters" not in item["post"]
+        with serving(create_app(service)) as url:
+            assert httpx.post(url + path, json={}).json()["result"] == "found"
 
 
 def test_answers_are_as_the_openapi_document_says(api: httpx.Client) -> None:

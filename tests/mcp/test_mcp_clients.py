@@ -81,6 +81,7 @@ def test_toml_is_changed_in_place(tmp_path: Path) -> None:
         ("cursor", "[]", "mcpServers is not an object; the file was not changed"),
         ("codex", "model = ", "is not valid TOML"),
         ("codex", 'mcp_servers = { moonbox = { command = "x" } }', "cannot be changed safely; add this by hand"),
+        ("codex", "mcp_servers = []", "cannot be changed safely; add this by hand"),
     ],
 )
 def test_a_file_that_would_be_harmed_is_left_alone(client: str, text: str, message: str, tmp_path: Path) -> None:

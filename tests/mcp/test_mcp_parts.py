@@ -16,16 +16,19 @@ from moonbox import Toolbox, ToolError
 from moonbox.config.sections import ServeSettings
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.calls import Calls
-from moonbox.mcp.server.limits import Quotas, RequestRate, Shares, TooMany
+from moonbox.mcp.server.limits import ClusterQuotas, Quotas, RequestRate, Shares, TooMany
 from moonbox.mcp.server.notifications import ChangeNotifier
 from moonbox.mcp.server.passthrough import Passthrough
 from moonbox.mcp.server.sessions import Client, conversation_of, owner_of
 from moonbox.mcp.upstreams.callbacks import MAX_OPEN, Callbacks, ClientFeatures
+from moonbox.mcp.upstreams.connection import Connection
 from moonbox.mcp.upstreams.errors import call_error
 from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.transport import OutputTail, Throttle
 from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, MeteredStream, event_cost
 from moonbox.media import Media, MediaStore
+from tests.mcp.mcp_driver import CURRENT, EARLIER
+from tests.waiting import await_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -185,6 +188,42 @@ def test_quotas_count_calls_and_their_time_for_each_client() -> None:
         assert len(free) == 0
 
 
+def test_a_call_that_is_given_up_while_the_cluster_is_asked_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asyncio.Event()
+
+    class Actor:
+        """Counts at once, as the actor of a cluster does, and answers the first time never."""
+
+        def __init__(self, kind: Any, name: str, *limits: Any, concurrency: int) -> None:
+            self._count = kind(*limits)
+            self.enter, self.leave = SimpleNamespace(remote=self._enter), SimpleNamespace(remote=self._count.leave)
+
+        async def _answer(self, answer: str) -> str:
+            if not asked.is_set():
+                asked.set()
+                await asyncio.Event().wait()
+            return answer
+
+        def _enter(self, client: str, call: str) -> Any:
+            return self._answer(self._count.enter(client, call))
+
+    async def main() -> None:
+        quotas = ClusterQuotas(ServeSettings(max_calls=1, wait_seconds=5.0))
+
+        async def call() -> None:
+            async with quotas.acall("alice"):
+                pass
+
+        given_up = asyncio.create_task(call())
+        await asked.wait()
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await call()
+
+    monkeypatch.setattr("moonbox.cluster.membership.actor", Actor)
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
 def test_a_rate_is_counted_for_each_address() -> None:
     rate = RequestRate(per_minute=3, max_addresses=2, clock=lambda: 0.0)
     assert [rate.wait("a") > 0 for _ in range(4)] == [False, False, False, True]
@@ -206,10 +245,10 @@ def test_resources_that_clients_follow_are_bounded() -> None:
     alice = [_follower("alice", f"session-{number}") for number in range(4)]
     for number in range(200):
         notifier.subscribe(alice[number % 4], f"file:///{number}")
-    with pytest.raises(TooMany, match=r"^a client can follow at most 200 resources$"):
+    with pytest.raises(MCPError, match=r"^a client can follow at most 200 resources$"):
         notifier.subscribe(alice[0], "file:///more")
     notifier.subscribe(_follower("bob", "his"), "file:///more")
-    with pytest.raises(TooMany, match=r"^the address of a resource can have at most 2000 characters, not 2008$"):
+    with pytest.raises(MCPError, match=r"^the address of a resource can have at most 2000 characters, not 2008$"):
         notifier.subscribe(_follower("bob", "his"), "file:///" + "x" * 2000)
     assert len(list(notifier.subscribed())) == 201
     notifier.remove(alice[0].id)
@@ -222,17 +261,114 @@ def test_resources_that_clients_follow_are_bounded() -> None:
     assert list(notifier.subscribed()) == []
 
 
+async def _listen(passthrough: Passthrough, *uris: str) -> None:
+    session = SimpleNamespace(client_capabilities=None)
+    context: Any = SimpleNamespace(
+        request=None, meta=None, protocol_version=CURRENT, session=session, request_id=1, method=""
+    )
+    params: Any = SimpleNamespace(notifications=SimpleNamespace(resource_subscriptions=list(uris)))
+    await passthrough.listen(context, params)
+
+
+def test_streams_of_changes_are_bounded_for_each_client() -> None:
+    """One client cannot take the streams of all, nor follow more resources by streams than by sessions."""
+
+    class Servers:
+        async def subscribe(self, uris: Any) -> Any:
+            return {}
+
+    async def main() -> None:
+        servers: Any = Servers()
+        resources: Any = None
+        notifier = ChangeNotifier(Toolbox(), str)
+
+        async def never() -> None:
+            await asyncio.Event().wait()
+
+        passthrough = Passthrough(servers, resources, notifier, ServeSettings(), never)
+        tasks = [asyncio.create_task(_listen(passthrough, f"file:///{number}")) for number in range(100)]
+        await await_until(lambda: len(list(notifier.subscribed())) == 100)
+        with pytest.raises(MCPError, match=r"^a client can have at most 100 streams of changes$"):
+            await _listen(passthrough, "file:///more")
+        tasks.pop().cancel()
+        await await_until(lambda: len(list(notifier.subscribed())) == 99)
+        with pytest.raises(MCPError, match=r"^a client can follow at most 200 resources$"):
+            await _listen(passthrough, *(f"file:///more/{number}" for number in range(102)))
+        with pytest.raises(MCPError, match=r"^the address of a resource can have at most 2000 characters, not 2008$"):
+            await _listen(passthrough, "file:///" + "x" * 2000)
+        notifier.subscribe(_follower("bob", "his"), "file:///his")
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert list(notifier.subscribed()) == ["file:///his"]
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+class Refusing:
+    """A session with a server of the earlier protocol that knows only some resources."""
+
+    protocol_version = EARLIER
+    server_capabilities = types.ServerCapabilities(resources=types.ResourcesCapability(subscribe=True))
+
+    def __init__(self) -> None:
+        self.followed: set[str] = set()
+
+    async def send_request(self, request: Any, _: Any) -> None:
+        uri = str(request.params.uri)
+        if "unknown" in uri:
+            raise MCPError(types.INVALID_PARAMS, f"no {uri}")
+        (self.followed.add if request.method == "resources/subscribe" else self.followed.discard)(uri)
+
+
+def test_a_resource_that_a_server_refuses_to_tell_of_keeps_nobody_from_others() -> None:
+    async def main() -> None:
+        transport: Any = None
+        connection = Connection(transport, transport)
+        session: Any = Refusing()
+        connection.session = session
+
+        class Servers:
+            async def subscribe(self, uris: Any) -> Any:
+                return await connection.subscribe(set(uris))
+
+        async def nothing() -> None:
+            """There is no server to wait for."""
+
+        async def follow(owner: str, uri: str) -> None:
+            meta = SimpleNamespace(client_capabilities=None)
+            context: Any = SimpleNamespace(
+                request=None, meta=None, protocol_version=EARLIER, session=meta, request_id=owner
+            )
+            await passthrough.subscribe(context, types.SubscribeRequestParams(uri=uri))
+
+        servers: Any = Servers()
+        resources: Any = None
+        passthrough = Passthrough(servers, resources, ChangeNotifier(Toolbox(), str), ServeSettings(), nothing)
+        for _ in range(2):  # refused is refused, however often it is tried
+            with pytest.raises(MCPError, match="no file:///unknown"):
+                await follow("alice", "file:///unknown")
+        await follow("bob", "file:///known")
+        assert session.followed == {"file:///known"}
+        session.followed.clear()
+        again = Connection(transport, transport)  # after a restart of the server, which has lost a resource
+        again.session = session
+        refused = await again.subscribe({"file:///unknown", *(f"file:///{number}" for number in range(9))})
+        assert (list(refused), len(session.followed)) == (["file:///unknown"], 9)
+        assert list(await again.subscribe({"file:///unknown", "file:///1"})) == ["file:///unknown"]
+        assert session.followed == {"file:///1"}
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
 def test_a_client_that_leaves_while_it_begins_to_listen_is_forgotten() -> None:
     """Its connection ends while the servers are still starting: its list is not kept."""
     wanted: list[list[str]] = []
 
     class Servers:
-        async def subscribe(self, uris: Any) -> None:
+        async def subscribe(self, uris: Any) -> Any:
             wanted.append(sorted(uris))
-
-    async def listen(passthrough: Passthrough, uri: str) -> None:
-        params: Any = SimpleNamespace(notifications=SimpleNamespace(resource_subscriptions=[uri]))
-        await passthrough.listen(None, params)  # type: ignore[arg-type]  # it does not get that far
+            return {}
 
     async def main() -> None:
         waiting = asyncio.Event()
@@ -244,7 +380,7 @@ def test_a_client_that_leaves_while_it_begins_to_listen_is_forgotten() -> None:
         servers: Any = Servers()
         resources: Any = None
         passthrough = Passthrough(servers, resources, ChangeNotifier(Toolbox(), str), ServeSettings(), never)
-        task = asyncio.create_task(listen(passthrough, "file:///left"))
+        task = asyncio.create_task(_listen(passthrough, "file:///left"))
         await waiting.wait()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

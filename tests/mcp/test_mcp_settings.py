@@ -129,6 +129,9 @@ def test_each_client_has_its_own_root(text: str, names: list[str], tmp_path: Pat
         ),
         ('{"mcpServers": {"a": {"type": "carrier-pigeon", "url": "x"}}}', "unknown type 'carrier-pigeon'"),
         ('{"mcpServers": {"a": {}}}', "set either command or url"),
+        ('{"mcpServers": {"a": {"command": "x", "env": ["A=1"]}}}', "[mcp.servers.a] env must be a table, not"),
+        ('{"mcpServers": {"a": {"url": "https://x", "headers": "A"}}}', "[mcp.servers.a] headers must be a table"),
+        ('{"mcpServers": {"a": {"command": ["x", "y"], "args": 5}}}', "[mcp.servers.a] args must be an array, not 5"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_named(text: str, message: str, tmp_path: Path) -> None:

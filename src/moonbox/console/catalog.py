@@ -117,15 +117,10 @@ def _stats(service: Service) -> dict[str, ToolStats]:
 
 def _result_fields(tool: Tool) -> list[str]:
     """The names of the result's fields, also those of the rows of a list."""
-    schema: Any = tool.returns
-    definitions = (schema or {}).get("$defs", {})
+    document = Document(tool.returns or {})
+    schema = document.root
     for _ in range(4):
-        if not isinstance(schema, dict):
-            return []
-        if "$ref" in schema:
-            schema = definitions.get(str(schema["$ref"]).rpartition("/")[2])
-        elif "items" in schema:
-            schema = schema["items"]
-        else:
-            return [name for name in schema.get("properties", {}) if isinstance(name, str)][:50]
-    return []
+        if not isinstance(rows := document.said(schema, "items"), dict):
+            break
+        schema = rows
+    return list(document.properties(schema))[:50]

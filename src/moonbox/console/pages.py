@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -334,7 +335,9 @@ def _passage(snippet: str) -> list[tuple[bool, str]]:
 
 def _safe_url(url: str | None) -> str | None:
     """A link that leads to a page: documents come from anywhere, and so do their addresses."""
-    return url if url is not None and urlsplit(url).scheme in ("http", "https") else None
+    with contextlib.suppress(ValueError):
+        return url if url is not None and urlsplit(url).scheme in ("http", "https") else None
+    return None
 
 
 _FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {

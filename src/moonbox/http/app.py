@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from moonbox._version import __version__
@@ -25,6 +25,7 @@ from moonbox.http.guard import Access, Guard
 from moonbox.http.openapi import api_operations, document, routes_of, server_operations, workbench_operations
 from moonbox.http.playground import run_report
 from moonbox.http.requests import (
+    JsonAnswer,
     Refused,
     choice,
     failure,
@@ -167,10 +168,10 @@ class _Api:
         self._logins: set[asyncio.Future[Any]] = set()
 
     async def health(self, _: Request) -> Response:
-        return JSONResponse({"status": "ok", "version": __version__, "tools": len(self._service.sandbox.toolbox)})
+        return JsonAnswer({"status": "ok", "version": __version__, "tools": len(self._service.sandbox.toolbox)})
 
     async def list_tools(self, _: Request) -> Response:
-        return JSONResponse({"tools": self._service.tools()})
+        return JsonAnswer({"tools": self._service.tools()})
 
     async def call_tool(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -181,7 +182,7 @@ class _Api:
             run = await self._service.call(name, arguments)
         if run.error is not None:
             return of_tool(run.error, run.id)
-        return JSONResponse({"result": to_jsonable(run.value), "run": run.id})
+        return JsonAnswer({"result": to_jsonable(run.value), "run": run.id})
 
     async def run(self, request: Request) -> Response:
         body = await json_object(request)
@@ -193,7 +194,7 @@ class _Api:
         if run.error is not None:
             return of_script(run.error, run.id)
         values = [to_jsonable(value) for value in run.values]
-        return JSONResponse(
+        return JsonAnswer(
             {"result": values[0] if values else None, "values": values, "output": run.output, "run": run.id}
         )
 
@@ -201,7 +202,7 @@ class _Api:
         words = text(request, "q")
         if words is None:
             raise Refused(400, "invalid", "q must not be empty")
-        return JSONResponse({"tools": self._service.search(words, number(request, "limit", 10, 50))})
+        return JsonAnswer({"tools": self._service.search(words, number(request, "limit", 10, 50))})
 
     async def list_runs(self, request: Request) -> Response:
         limit, offset = number(request, "limit", 50, _MAX_LISTED_RUNS), number(request, "offset", 0, 10**9)
@@ -215,7 +216,7 @@ class _Api:
         before = text(request, "before")
         if offset and before is None:
             runs = await asyncio.to_thread(self._service.readable.list, limit, offset, **where)
-            return JSONResponse({"runs": [run.to_dict() for run in runs]})
+            return JsonAnswer({"runs": [run.to_dict() for run in runs]})
         try:
             page = await asyncio.to_thread(self._service.page, limit, before, RunFilter(**where))
         except UsageError:
@@ -226,24 +227,22 @@ class _Api:
             rows = await asyncio.to_thread(lambda: [{**row, **self._service.details(row["id"])} for row in rows])
             if where["text"] is None and not where["labels"]:  # which would read every record
                 total = await asyncio.to_thread(self._service.readable.count, RunFilter(**where))
-        return JSONResponse(
-            {"runs": rows, "next": page.next, "searched_back_to": page.searched_back_to, "total": total}
-        )
+        return JsonAnswer({"runs": rows, "next": page.next, "searched_back_to": page.searched_back_to, "total": total})
 
     async def get_run(self, request: Request) -> Response:
         run = await self._find(request.path_params["id"])
-        return JSONResponse(run.to_dict())
+        return JsonAnswer(run.to_dict())
 
     async def get_report(self, request: Request) -> Response:
         run = await self._find(request.path_params["id"])
-        return JSONResponse(await asyncio.to_thread(run_report, run))
+        return JsonAnswer(await asyncio.to_thread(run_report, run))
 
     async def get_call(self, request: Request) -> Response:
         run = await self._find(request.path_params["id"])
         index = request.path_params["index"]
         for call in run.calls:
             if call.index == index:
-                return JSONResponse(call.to_dict())
+                return JsonAnswer(call.to_dict())
         raise Refused(404, "unknown_call", "unknown call")
 
     async def compare(self, request: Request) -> Response:
@@ -251,16 +250,16 @@ class _Api:
         if first is None or second is None:
             raise Refused(400, "invalid", "a and b must be ids of runs")
         comparison = await asyncio.to_thread(compare, await self._find(first), await self._find(second))
-        return JSONResponse(comparison.to_dict())
+        return JsonAnswer(comparison.to_dict())
 
     async def list_servers(self, _: Request) -> Response:
-        return JSONResponse({"servers": [status.to_dict() for status in self._service.servers.statuses()]})
+        return JsonAnswer({"servers": [status.to_dict() for status in self._service.servers.statuses()]})
 
     async def retry_server(self, request: Request) -> Response:
         await json_object(request)
         with refusing(404, "unavailable", ToolError, UsageError):
             self._service.servers.retry(request.path_params["name"])
-        return JSONResponse({"ok": True}, 202)
+        return JsonAnswer({"ok": True}, 202)
 
     async def log_in(self, request: Request) -> Response:
         """Begin a login; the answer has the address that a person must open on the machine of this server."""
@@ -276,7 +275,7 @@ class _Api:
         address = asyncio.wrap_future(shown)
         await asyncio.wait({task, address}, timeout=_SHOWN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         with refusing(404, "unavailable", ToolError, UsageError):
-            return JSONResponse({"address": address.result() if address.done() else task.done() and task.result()}, 202)
+            return JsonAnswer({"address": address.result() if address.done() else task.done() and task.result()}, 202)
 
     async def _find(self, id: str) -> Run:
         """A run as every client may see it: tracebacks of tools are on the console's page alone."""
@@ -295,7 +294,7 @@ class _Api:
         service = self._service
         has_workbench = service.workbench is not None
         servers = has_workbench and service.servers is not None
-        return JSONResponse(document(service.tools(), workbench=has_workbench, servers=servers))
+        return JsonAnswer(document(service.tools(), workbench=has_workbench, servers=servers))
 
 
 async def _refused(_: Request, problem: Exception) -> Response:

@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,6 +108,16 @@ class Refused(Exception):
         super().__init__(message)
 
 
+class JsonAnswer(Response):
+    """A value as JSON. Half a surrogate pair, which a script may contain, is escaped: UTF-8 has none."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
+
+
 @contextlib.contextmanager
 def refusing(status: int, code: str, *errors: type[Exception]) -> Iterator[None]:
     """Answer a request with this status and code where one of these errors is raised."""
@@ -117,18 +127,16 @@ def refusing(status: int, code: str, *errors: type[Exception]) -> Iterator[None]
         raise Refused(status, code, str(problem)) from None
 
 
-def failure(
-    status: int, code: str, message: str, *, headers: dict[str, str] | None = None, **more: Any
-) -> JSONResponse:
-    return JSONResponse({"error": {"code": code, "message": message, **more}}, status, headers)
+def failure(status: int, code: str, message: str, *, headers: dict[str, str] | None = None, **more: Any) -> JsonAnswer:
+    return JsonAnswer({"error": {"code": code, "message": message, **more}}, status, headers)
 
 
-def of_tool(error: ScriptError, run: str) -> JSONResponse:
+def of_tool(error: ScriptError, run: str) -> JsonAnswer:
     code = error.code or error.kind
     return failure(CODE_STATUS.get(code, 502), code, error.message, retryable=error.retryable, run=run)
 
 
-def of_script(error: ScriptError, run: str) -> JSONResponse:
+def of_script(error: ScriptError, run: str) -> JsonAnswer:
     code = f"limit_{error.limit}" if error.limit else error.kind
     status = CODE_STATUS.get(code, KIND_STATUS[error.kind])
     more: dict[str, Any] = {"line": error.line, "hint": error.hint, "traceback": error.traceback}

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import SinkAround
@@ -22,7 +22,7 @@ from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, TrailWatch, event_stream
 from moonbox.http.playground import Playground, SessionBusy, media_of, watch_call, watch_output
-from moonbox.http.requests import Refused, json_object, number, refusing, text
+from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
 from moonbox.journal.questions import Questions
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.media import MediaStore
@@ -231,10 +231,10 @@ class WorkbenchApi:
         language = body.get("language", self._bench.playground.languages[0])
         with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session = await self._bench.playground.open(str(language))
-        return JSONResponse(session.to_dict(), 201)
+        return JsonAnswer(session.to_dict(), 201)
 
     async def get_session(self, request: Request) -> Response:
-        return JSONResponse(self._session(request).to_dict())
+        return JsonAnswer(self._session(request).to_dict())
 
     async def close_session(self, request: Request) -> Response:
         await self._bench.playground.close(self._session(request).id)
@@ -247,7 +247,7 @@ class WorkbenchApi:
             raise Refused(400, "invalid", 'send {"source_code": "<script>", "step": false, "limits": {}}')
         with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session.start(source, step=bool(body.get("step", False)), limits=limits)
-        return JSONResponse(session.to_dict(), 202)
+        return JsonAnswer(session.to_dict(), 202)
 
     async def resume(self, request: Request) -> Response:
         session, body = self._session(request), await json_object(request)
@@ -256,18 +256,18 @@ class WorkbenchApi:
             raise Refused(400, "invalid", "answers must be a list of objects")
         with refusing(400, "invalid", UsageError), refusing(409, "conflict", SessionBusy, TooManySessions):
             session.resume(answers)
-        return JSONResponse(session.to_dict(), 202)
+        return JsonAnswer(session.to_dict(), 202)
 
     async def stop(self, request: Request) -> Response:
         await json_object(request)
         session = self._session(request)
         await session.stop()
-        return JSONResponse(session.to_dict())
+        return JsonAnswer(session.to_dict())
 
     async def globals(self, request: Request) -> Response:
         session = self._session(request)
         with refusing(503, "unavailable", MoonboxError):
-            return JSONResponse({"globals": await asyncio.to_thread(session.globals)})
+            return JsonAnswer({"globals": await asyncio.to_thread(session.globals)})
 
     async def check(self, request: Request) -> Response:
         body = await json_object(request)
@@ -278,12 +278,12 @@ class WorkbenchApi:
         known = session if isinstance(session, str) else None
         with refusing(503, "unavailable", MoonboxError):
             findings = await self._bench.playground.check(source, language, known)
-        return JSONResponse({"findings": findings})
+        return JsonAnswer({"findings": findings})
 
     async def list_approvals(self, _: Request) -> Response:
         bench = self._bench
         pending = [bench.question(question) for question in await asyncio.to_thread(bench.approvals.pending)]
-        return JSONResponse(
+        return JsonAnswer(
             {"pending": pending, "answered": [bench.answered(each) for each in bench.approvals.answered()]}
         )
 
@@ -304,7 +304,7 @@ class WorkbenchApi:
             raise Refused(404, "unknown_approval", str(problem)) from None
         except (TypeError, ValueError):
             raise Refused(400, "invalid", "arguments contain an invalid $bytes, $float or $pairs") from None
-        return JSONResponse({"ok": True})
+        return JsonAnswer({"ok": True})
 
     async def search_knowledge(self, request: Request) -> Response:
         base = self._knowledge()
@@ -313,11 +313,11 @@ class WorkbenchApi:
         limit = number(request, "limit", 12, 50)
         with refusing(400, "invalid", MoonboxError):
             hits = await asyncio.to_thread(base.search, query, mode, max(1, limit), source)
-        return JSONResponse({"hits": [hit.to_dict() for hit in hits], "mode": hits.mode, "notes": hits.notes})
+        return JsonAnswer({"hits": [hit.to_dict() for hit in hits], "mode": hits.mode, "notes": hits.notes})
 
     async def list_sources(self, _: Request) -> Response:
         sources = await asyncio.to_thread(self._knowledge().sources)
-        return JSONResponse({"sources": [source.to_dict() for source in sources]})
+        return JsonAnswer({"sources": [source.to_dict() for source in sources]})
 
     async def get_medium(self, request: Request) -> Response:
         medium = self._bench.find_medium(f"moonbox://media/{request.path_params['id']}")
@@ -339,7 +339,7 @@ class WorkbenchApi:
     async def doctor(self, _: Request) -> Response:
         if self._bench.diagnose is None:
             raise Refused(404, "not_found", "there is no diagnosis here")
-        return JSONResponse(await asyncio.to_thread(self._bench.diagnose))
+        return JsonAnswer(await asyncio.to_thread(self._bench.diagnose))
 
     def _session(self, request: Request) -> Session:
         session = self._bench.playground.get(request.path_params["id"])

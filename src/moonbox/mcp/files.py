@@ -94,7 +94,7 @@ def _check_change(
             table.pop(name, None)
         table.update({name: dict(item) for name, item in added.items()})
         same = _without_empty(tomllib.loads(after)) == _without_empty(wanted)
-    except (tomllib.TOMLDecodeError, AttributeError):
+    except (tomllib.TOMLDecodeError, AttributeError, TypeError):
         same = False
     if not same:
         raise ConfigError(f"{path} cannot be changed safely; {by_hand}")

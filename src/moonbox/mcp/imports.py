@@ -173,7 +173,7 @@ def _translated(table: dict[str, Any]) -> dict[str, Any]:
     if isinstance(command, Mapping):  # Zed's older form
         args, env, command = command.get("args", []), command.get("env") or {}, command.get("path")
     if isinstance(command, list) and command:  # program and arguments in one list
-        command, args = command[0], [*command[1:], *args]
+        command, args = command[0], [*command[1:], *args] if isinstance(args, list) else args
     url = table.get("httpUrl") or table.get("serverUrl") or table.get("url")
     kind = str(table.get("type") or table.get("transport") or "").lower()
     if kind and kind not in _TRANSPORTS:
@@ -184,15 +184,20 @@ def _translated(table: dict[str, Any]) -> dict[str, Any]:
         if args:
             settings["args"] = args
         if env:
-            settings["env"] = {str(key): str(value) for key, value in env.items()}
+            settings["env"] = _texts(env)
         if table.get("cwd"):
             settings["cwd"] = table["cwd"]
     elif url:
         headers = table.get("headers") or table.get("http_headers") or {}
         settings["url"] = url
         if headers:
-            settings["headers"] = {str(key): str(value) for key, value in headers.items()}
+            settings["headers"] = _texts(headers)
     return settings
+
+
+def _texts(table: Any) -> Any:
+    """The table with texts as values; anything else is refused where all settings are checked."""
+    return {str(key): str(value) for key, value in table.items()} if isinstance(table, Mapping) else table
 
 
 @dataclass(frozen=True, slots=True)

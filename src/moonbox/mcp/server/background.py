@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.calls import Calls
+    from moonbox.mcp.server.tools import ToolViews
     from moonbox.sandbox.recorded import PendingCall
 
     Request = ServerRequestContext[Any, Any]
@@ -134,11 +135,11 @@ def not_in_background(run_id: str) -> str:
 
 
 class TaskCalls:
-    """Middleware and handlers. `begin` starts a call; `supports` says whether a tool may be called as a task."""
+    """Middleware and handlers. `begin` starts a call."""
 
-    def __init__(self, begin: Begin, supports: Callable[[Client, str], bool], calls: Calls) -> None:
+    def __init__(self, begin: Begin, views: ToolViews, calls: Calls) -> None:
         self._begin = begin
-        self._supports = supports
+        self._views = views
         self._calls = calls
 
     def register(self, app: Server[Any]) -> None:
@@ -158,7 +159,7 @@ class TaskCalls:
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     def _start(self, client: Client, call: types.CallToolRequestParams) -> Call:
-        if not self._supports(client, call.name):
+        if not self._views.supports_tasks(client, call.name):
             raise MCPError(types.METHOD_NOT_FOUND, f"the tool '{call.name}' cannot be called as a task")
         if not self._calls.has_room(client):
             raise MCPError(types.INVALID_PARAMS, f"this client already has {MOST_KEPT} tasks; try again later")
@@ -173,7 +174,8 @@ class TaskCalls:
 
     async def _find(self, context: Request, task_id: str) -> Call:
         _check_version(context)
-        call = await self._calls.find_kept(task_id, Client.of(context))
+        client = Client.of(context)
+        call = await self._calls.find_kept(task_id, client, self._views.of(client).wait_tool)
         if call is None:
             raise MCPError(types.INVALID_PARAMS, "unknown task; it may have expired")
         return call

@@ -142,7 +142,12 @@ class Calls:
         if not call.in_background and self.has_room(client):
             call.enter_background()
             if self._handles is not None:
-                await asyncio.to_thread(self._handles.keep, call.id, call.owner)
+                try:
+                    await asyncio.to_thread(self._handles.keep, call.id, call.owner)
+                except BaseException:  # the client will not know its id
+                    self._forget(call)
+                    call.task.cancel()
+                    raise
                 call.has_handle = True
         return call.in_background
 
@@ -181,6 +186,9 @@ class Calls:
         except msgspec.ValidationError as problem:
             return error_result(f"invalid arguments: {str(problem)[:_LONGEST_PROBLEM]}")
         call = self._kept(asked.run_id, client)
+        if call is not None and call.cut_off and asked.in_flight is not None:
+            self._forget(call)  # it was refused for want of this decision
+            call = None
         if call is None and asked.cancel and await self.give_up(asked.run_id, client):
             return stopped(asked.run_id, structured=self._settings.structured)
         call = call or await self.find_kept(asked.run_id, client, wait_tool, asked.in_flight)
@@ -193,6 +201,7 @@ class Calls:
             await self.give_up(call.id, client)
             return stopped(call.id, call.reported.begun, structured=self._settings.structured)
         call.take_answers(None)
+        call.wait_tool, call.answered_within = wait_tool, self._settings.answer_within
         return await self.resume(call, client, asked.seconds)
 
     async def _drop_handle(self, id: str, client: Client) -> bool:
@@ -210,17 +219,22 @@ class Calls:
 
     async def until_free(self, id: str) -> None:
         """Wait while another front end runs the script. Raises UsageError where the journal does not have it."""
-        assert self._journal is not None
-        while (await asyncio.to_thread(self._journal.whereabouts, id))[1:] == (False, True):
+        while await self.runs_elsewhere(id):
             await asyncio.sleep(_LOOK_SECONDS)
 
+    async def runs_elsewhere(self, id: str) -> bool:
+        """Whether the script has not ended, and a living process has its Repl."""
+        assert self._journal is not None
+        _, ended, in_use = await asyncio.to_thread(self._journal.whereabouts, id)
+        return in_use and not ended
+
     async def stop_given_up(self) -> None:
-        """Stop the scripts whose handle another front end has dropped: their clients have cancelled them there."""
-        running = {call.id: call for call in self._calls.values() if call.has_handle and not call.task.done()}
-        if self._handles is not None and running:
-            for id in await asyncio.to_thread(self._handles.dropped, list(running)):
-                running[id].task.cancel()
-                self._forget(running[id])
+        """Stop the scripts whose handle another front end has dropped: it has given the result, or cancelled them."""
+        calls = {call.id: call for call in self._calls.values() if call.has_handle and not call.cancelled}
+        if self._handles is not None and calls:
+            for id in await asyncio.to_thread(self._handles.dropped, list(calls)):
+                calls[id].task.cancel()
+                self._forget(calls[id])
 
     def suspended(self) -> list[str]:
         """The scripts in the background that have not ended and can continue after a restart, which tasks cannot."""
@@ -272,7 +286,8 @@ class Calls:
         return call.updated + self._settings.idle_seconds if call.task.done() else float("inf")
 
     def stop(self, call: Call) -> None:
-        """Stop a call; that one in the background was stopped is remembered."""
+        """Stop a call, once; that one in the background was stopped is remembered."""
+        call.paused_at = None
         call.task.cancel()
         if not call.in_background:
             self._forget(call)

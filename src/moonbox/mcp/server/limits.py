@@ -230,19 +230,17 @@ class ClusterQuotas:
         """As `Quotas.acall`; waits while the client has too many calls under way on all front ends together."""
         call = secrets.token_hex(8)
         deadline = time.monotonic() + self._settings.wait_seconds
-        while answer := await self._ask(client, call):
-            if answer != "wait":
-                raise TooMany(answer)
-            if time.monotonic() > deadline:
-                allowed = counted(self._settings.max_calls, "call")
-                raise TooMany(f"this client may run {allowed} at a time on this cluster; try again later")
-            await asyncio.sleep(_LOOK_SECONDS)
-        beating = asyncio.create_task(self._beat(client, call))
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._actor.leave.remote, call)  # also where the answer of the actor did not arrive
+            while answer := await self._ask(client, call):
+                if answer != "wait":
+                    raise TooMany(answer)
+                if time.monotonic() > deadline:
+                    allowed = counted(self._settings.max_calls, "call")
+                    raise TooMany(f"this client may run {allowed} at a time on this cluster; try again later")
+                await asyncio.sleep(_LOOK_SECONDS)
+            stack.callback(asyncio.create_task(self._beat(client, call)).cancel)
             yield
-        finally:
-            beating.cancel()
-            self._actor.leave.remote(call)
 
     async def _ask(self, client: str, call: str) -> str:
         try:

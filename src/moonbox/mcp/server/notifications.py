@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
+from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
-from moonbox.mcp.server.limits import TooMany
 from moonbox.sandbox.background import Progress, progress_words
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 
     from mcp.server.session import ServerSession
     from mcp.shared.subscriptions import ServerEvent
@@ -33,7 +35,9 @@ _MAX_RELAYED = 500
 """Notifications of one call that wait to be sent."""
 _MAX_SESSIONS = 500
 _MAX_SUBSCRIPTIONS = 200
-"""Resources that one client can follow, in all of its sessions."""
+"""Resources that one client can follow, in all of its sessions and streams."""
+_MAX_STREAMS = 100
+"""Of one client; the SDK bounds those of all clients together."""
 _MAX_ADDRESS = 2000
 
 
@@ -49,6 +53,7 @@ class ChangeNotifier:
         self._changed = asyncio.Event()
         self._offers_changed = False
         self._subscriptions: dict[str, dict[str, Client]] = {}
+        self._streams: dict[object, tuple[str, list[str]]] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
     def add(self, client: Client) -> None:
@@ -65,15 +70,35 @@ class ChangeNotifier:
         for uri in list(self._subscriptions):
             self.unsubscribe(client, uri)
 
-    # Resources that clients of the earlier protocol follow
+    # Resources that clients follow
 
     def subscribe(self, client: Client, uri: str) -> None:
-        if len(uri) > _MAX_ADDRESS:
-            raise TooMany(f"the address of a resource can have at most {_MAX_ADDRESS} characters, not {len(uri)}")
-        followed = [one.share for followers in self._subscriptions.values() for one in followers.values()]
-        if followed.count(client.share) >= _MAX_SUBSCRIPTIONS:
-            raise TooMany(f"a client can follow at most {_MAX_SUBSCRIPTIONS} resources")
+        """A client of the earlier protocol follows a resource."""
+        self._check_room(client, [uri])
         self._subscriptions.setdefault(uri, {})[client.id] = client
+
+    @contextlib.contextmanager
+    def stream(self, client: Client, uris: list[str]) -> Iterator[None]:
+        """A client of the current protocol has a stream of changes open, and follows these resources on it."""
+        if sum(share == client.share for share, _ in self._streams.values()) >= _MAX_STREAMS:
+            raise MCPError(types.INVALID_PARAMS, f"a client can have at most {_MAX_STREAMS} streams of changes")
+        self._check_room(client, uris)
+        key = object()
+        self._streams[key] = client.share, uris
+        try:
+            yield
+        finally:
+            del self._streams[key]
+
+    def _check_room(self, client: Client, uris: list[str]) -> None:
+        longest = max(map(len, uris), default=0)
+        if longest > _MAX_ADDRESS:
+            message = f"the address of a resource can have at most {_MAX_ADDRESS} characters, not {longest}"
+            raise MCPError(types.INVALID_PARAMS, message)
+        followed = [one.share for followers in self._subscriptions.values() for one in followers.values()]
+        followed += [share for share, others in self._streams.values() for _ in others]
+        if followed.count(client.share) + len(uris) > _MAX_SUBSCRIPTIONS:
+            raise MCPError(types.INVALID_PARAMS, f"a client can follow at most {_MAX_SUBSCRIPTIONS} resources")
 
     def unsubscribe(self, client: str, uri: str) -> None:
         followers = self._subscriptions.get(uri, {})
@@ -83,7 +108,7 @@ class ChangeNotifier:
 
     def subscribed(self) -> Iterable[str]:
         """The addresses that clients follow."""
-        return list(self._subscriptions)
+        return {*self._subscriptions, *(uri for _, uris in self._streams.values() for uri in uris)}
 
     def resource_updated(self, uri: str) -> None:
         """Notify the clients that follow this resource."""

@@ -17,7 +17,6 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.errors import AuditError, ToolError, UsageError
 from moonbox.mcp.caller import CALLER
 from moonbox.mcp.server.call import Call
-from moonbox.mcp.server.limits import TooMany
 from moonbox.mcp.server.sessions import LOG_LEVELS, Client
 from moonbox.media import PREFIX as MEDIA
 from moonbox.wording import counted
@@ -64,7 +63,6 @@ class Passthrough:
         self._settings = settings
         self._wait = wait
         self._levels: dict[str, str] = {}
-        self._listening: dict[object, list[str]] = {}
         upstreams.on_offers_changed = notifier.offers_changed
         upstreams.on_resource_updated = notifier.resource_updated
 
@@ -141,12 +139,14 @@ class Passthrough:
     # Subscriptions
 
     async def subscribe(self, context: Request, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        try:
-            self._notifier.subscribe(Client.of(context), str(params.uri))
-        except TooMany as problem:
-            raise MCPError(types.INVALID_PARAMS, str(problem)) from None
+        client, uri = Client.of(context), str(params.uri)
+        self._notifier.subscribe(client, uri)
         await self._wait()
-        await self._update_subscriptions()
+        try:
+            await self._update_subscriptions(uri)
+        except MCPError:
+            self._notifier.unsubscribe(client.id, uri)
+            raise
         return types.EmptyResult()
 
     async def unsubscribe(self, context: Request, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
@@ -158,24 +158,26 @@ class Passthrough:
         self, context: Request, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """A stream of changes, as the current protocol has it."""
-        uris, key = list(params.notifications.resource_subscriptions or ())[:PAGE], object()
+        uris = list(params.notifications.resource_subscriptions or ())
         try:
-            if uris:
-                self._listening[key] = uris
-                await self._wait()
-                await self._update_subscriptions()
-            return await self._notifier.listen(context, params)
+            with self._notifier.stream(Client.of(context), uris):
+                if uris:
+                    await self._wait()
+                    await self._update_subscriptions(*uris)
+                return await self._notifier.listen(context, params)
         finally:
-            if self._listening.pop(key, None) is not None:
+            if uris:
                 await self._update_subscriptions()
 
-    async def _update_subscriptions(self) -> None:
-        uris = {*self._notifier.subscribed(), *(uri for uris in self._listening.values() for uri in uris)}
+    async def _update_subscriptions(self, *own: str) -> None:
+        """Tell the servers what clients follow; MCPError where one refuses something of this client's own."""
         try:
-            await self._upstreams.subscribe(uris)
+            refused = await self._upstreams.subscribe(self._notifier.subscribed())
         except ToolError as problem:
             cause = problem.__cause__
             raise cause if isinstance(cause, MCPError) else MCPError(types.INTERNAL_ERROR, problem.message) from None
+        for uri in refused.keys() & own:
+            raise refused[uri]
 
     # Logging
 

@@ -105,7 +105,7 @@ class MoonboxServer:
         security = RequestStateSecurity.ephemeral(ttl=self.settings.answer_seconds)
         # Replaces the SDK's tracing: moonbox records its own spans, with scripts, calls and limits.
         boundary = RequestStateBoundary(security, default_audience=NAME)
-        tasks = TaskCalls(self._begin_task, self._views.supports_tasks, self._calls)
+        tasks = TaskCalls(self._begin_task, self._views, self._calls)
         tasks.register(self.app)
         self.app.middleware[:] = [boundary, self.upstreams, tasks]
 

@@ -13,7 +13,7 @@ from mcp.shared.inbound import x_mcp_header_map
 from moonbox.codemode.definitions import Definition, from_tool, portable_value, provider_names
 from moonbox.codemode.mode import Reply
 from moonbox.codemode.sessions import TooManySessions
-from moonbox.errors import InDoubt, MoonboxError
+from moonbox.errors import InDoubt, MoonboxError, UsageError
 from moonbox.mcp.server.background import free_name, in_doubt, wait_tool
 from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
@@ -255,14 +255,23 @@ class ToolRunner:
     async def recover(self, call: Call, client: Client, in_flight: str | None) -> types.CallToolResult:
         """Continue a script that was cut off; the result of one that has ended, or does so on another front end."""
         try:
-            await self._calls.until_free(call.id)
-            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
-                reply = await self._mode.aresume(call.id, in_flight, options={"on_progress": call.reported.advance})
-        except MoonboxError as problem:
+            reply = await self._resume(call, client, in_flight)
+        except (TooMany, MoonboxError) as problem:
             call.cut_off = True
             return error_result(in_doubt(call, problem.pending) if isinstance(problem, InDoubt) else str(problem))
         self._record(client, reply)
         return self._script_result(reply, Conversation(""))
+
+    async def _resume(self, call: Call, client: Client, in_flight: str | None) -> Reply:
+        while True:
+            await self._calls.until_free(call.id)
+            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+                try:
+                    return await self._mode.aresume(call.id, in_flight, options={"on_progress": call.reported.advance})
+                except UsageError:
+                    if not await self._calls.runs_elsewhere(call.id):
+                        raise
+                    # Another front end was faster.
 
     def _script_result(self, reply: Reply, conversation: Conversation) -> types.CallToolResult:
         max_chars = self._mode.settings.max_chars

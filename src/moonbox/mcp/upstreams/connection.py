@@ -19,6 +19,7 @@ from pydantic import BaseModel, TypeAdapter
 from moonbox._version import __version__
 from moonbox.errors import ToolError
 from moonbox.mcp.upstreams.callbacks import sdk_callbacks
+from moonbox.mcp.upstreams.errors import is_lost
 from moonbox.mcp.upstreams.offers import all_pages, list_offers
 from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.protocols import negotiate, protocols_for
@@ -199,21 +200,31 @@ class Connection:
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         return await self.session.send_request(types.CompleteRequest(params=params), types.CompleteResult)
 
-    async def subscribe(self, uris: set[str]) -> None:
-        """Be told about changes of exactly these resources."""
-        before, self._subscribed = self._subscribed, set(uris)
+    async def subscribe(self, uris: set[str]) -> dict[str, MCPError]:
+        """Be told about changes of exactly these resources; why the server refused to tell of some."""
+        refused: dict[str, MCPError] = {}
         if self.protocol in MODERN_PROTOCOL_VERSIONS:
+            self._subscribed = set(uris)
             if self._listening is not None:  # otherwise the connection is being closed
                 self._listen_anew()
-            return
+            return refused
         capabilities = self.session.server_capabilities
         if capabilities is None or capabilities.resources is None or not capabilities.resources.subscribe:
-            return
-        for uri in uris ^ before:
+            return refused
+        for uri in uris ^ self._subscribed:
             request: types.ClientRequest = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
             if uri in uris:
                 request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
-            await self.session.send_request(request, types.EmptyResult)
+            try:
+                await self.session.send_request(request, types.EmptyResult)
+            except MCPError as problem:
+                if is_lost(problem):
+                    raise
+                if uri in uris:
+                    refused[uri] = problem
+                    continue
+            self._subscribed ^= {uri}
+        return refused
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         capabilities = self.session.server_capabilities

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     import mcp_types as types
+    from mcp import MCPError
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.connection import Connection
@@ -270,16 +271,19 @@ class Upstreams:
         own = params.model_copy(update={"ref": params.ref.model_copy(update=update)})
         return await self._at_home(upstream.request("a completion", lambda connection: connection.complete(own)))
 
-    async def subscribe(self, uris: Iterable[str]) -> None:
-        """Be told about changes of exactly these resources, by their public addresses."""
-        wanted: dict[str, set[str]] = {name: set() for name in self._upstreams}
+    async def subscribe(self, uris: Iterable[str]) -> dict[str, MCPError]:
+        """Be told about changes of exactly these resources, by their public addresses; why servers refused some."""
+        refused: dict[str, MCPError] = {}
+        wanted: dict[str, dict[str, str]] = {name: {} for name in self._upstreams}
         for uri in uris:
             with contextlib.suppress(ToolError):  # no server has it
                 upstream, inner = self.directory.find("resources", uri)
-                wanted[upstream.settings.name].add(inner)
+                wanted[upstream.settings.name][inner] = uri
         for name, own in wanted.items():
-            if own != self._upstreams[name].subscribed:
-                await self._at_home(self._upstreams[name].subscribe(own))
+            if own.keys() != self._upstreams[name].subscribed:
+                problems = await self._at_home(self._upstreams[name].subscribe(set(own)))
+                refused |= {own[inner]: problem for inner, problem in problems.items()}
+        return refused
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Ask all servers for log messages of this level and above."""

@@ -28,6 +28,8 @@ from moonbox.tools.hints import Hints
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from mcp import MCPError
+
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.caller import Caller
     from moonbox.mcp.upstreams.login import LoginStore
@@ -219,7 +221,8 @@ class Upstream:
                 if self.log_level is not None:
                     await connection.set_log_level(self.log_level)
                 if self.subscribed:
-                    await connection.subscribe(self.subscribed)
+                    for refusal in (await connection.subscribe(self.subscribed)).values():
+                        raise refusal
         except Exception as problem:  # noqa: BLE001 - a server that refuses these is of use without them
             log.warning("the MCP server '%s' refused a setting: %s", self.settings.name, errors.describe(problem))
 
@@ -334,15 +337,18 @@ class Upstream:
         """Ask it for something that changes nothing; ToolError says why that failed."""
         return await self._perform(lambda connection, _: work(connection), what, self.settings.timeout, harmless=True)
 
-    async def subscribe(self, uris: set[str]) -> None:
-        """Be told about changes of exactly these resources, also after a restart."""
+    async def subscribe(self, uris: set[str]) -> dict[str, MCPError]:
+        """Be told about changes of exactly these resources, also after a restart; why the server refused some."""
+        refused: dict[str, MCPError] = {}
         before, self.subscribed = self.subscribed, set(uris)
         try:
             if self._connection is not None or uris:
-                await self.request("a subscription", lambda connection: connection.subscribe(self.subscribed))
-        except ToolError:
+                refused = await self.request("a subscription", lambda connection: connection.subscribe(uris))
+        except BaseException:  # also where a client leaves meanwhile: the next one tries again
             self.subscribed = before
             raise
+        self.subscribed -= refused.keys()
+        return refused
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Ask for log messages of this level, also after a restart."""
