@@ -45,9 +45,11 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
 def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
     facts = base.facts
     name, kinds = node.name, facts.kinds
+    if name in walk.outline.fields:
+        return None  # what the script itself puts there may be anything
     if name in facts.properties:
         return base.part(facts.properties[name])
-    if kinds is None or name in walk.outline.fields:
+    if kinds is None:
         return None
     if kinds == v.OBJECT:
         if facts.listed:  # a tool may return more than it declares, an object of a subclass for example

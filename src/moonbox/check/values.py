@@ -120,7 +120,7 @@ class Facts(NamedTuple):
     """What a schema says of its value's outermost level."""
 
     kinds: Kinds
-    """Without null."""
+    """Without null; None where nothing else is known."""
     properties: Mapping[str, Schema]
     listed: bool
     """It names its fields and does not speak of others."""
@@ -155,7 +155,7 @@ class Facts(NamedTuple):
                 lists += 1
                 items = _items(branch)
         return cls(
-            kinds=None if kinds is None else kinds - {"null"},
+            kinds=None if kinds is None else kinds - {"null"} or None,
             properties=properties,
             listed=listed and objects > 0,
             closed=listed and closed and objects > 0,
