@@ -163,6 +163,13 @@ def test_what_works_is_not_refused(source: str, repl: Repl) -> None:
     assert repl.run(source).error is None
 
 
+def test_a_script_with_misused_names_is_told_so_by_the_engine(repl: Repl) -> None:
+    source = "def f(a):\n    return a\ndef g():\n    f(1)\n    global f\ng()"
+    assert [found.message for found in repl.check(source)] == ["name 'f' is used prior to global declaration"]
+    run = repl.run(source)
+    assert run.error is not None and (run.error.kind, run.error.line) == ("syntax", 5)
+
+
 HOSTILE = [
     "(" * 5000 + ")" * 5000,
     "-" * 20000 + "1",
