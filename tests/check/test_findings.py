@@ -111,5 +111,14 @@ def test_tables_that_are_lists_in_a_run_may_fit(ids: str) -> None:
     assert Checker(LANGUAGES["lua"]).check(f"return tools.f{{ids = {ids}}}", view, frozenset({"list"})) == ()
 
 
+def test_a_global_of_an_earlier_script_may_keep_its_value(find: Find) -> None:
+    source = "if not rows then rows = tools.search{query = 'x'} end return #rows"
+    assert find(source, names=["rows"]) == ()
+    assert [item.severity for item in find(source)] == ["error"]
+    assert [item.severity for item in find("rows = tools.search{query = 'x'} return #rows", names=["rows"])] == [
+        "error"
+    ]
+
+
 def test_what_the_host_added_is_known(find: Find) -> None:
     assert find("return rows", names=["rows"]) == ()

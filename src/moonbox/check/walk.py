@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_FINDINGS = 20
 _MOST_TESTED = 1_000
+_OUTERMOST = 2  # scopes that are open outside of all blocks
 _SCALARS = {str: "string", bool: "boolean", int: "number", float: "number"}
 
 
@@ -145,7 +146,8 @@ class Walk(v.Scopes):
         for index, target in enumerate(node.targets):
             value = values[index] if index < len(values) else None
             if type(target) is p.Name:
-                self.assign(target, value)
+                is_certain = len(self.scopes) == _OUTERMOST or target.name not in self.names
+                self.assign(target, value if is_certain else None)  # else an earlier script's value may stay
                 self._join(target.name, node.values[index] if index < len(node.values) else None)
             elif type(target) is p.Field:
                 self.value(target.value)
