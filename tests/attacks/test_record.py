@@ -173,13 +173,16 @@ def test_what_has_no_name_is_hidden_whole_and_what_has_one_stays_readable() -> N
     assert run.calls[0].arguments == {"user": "bob", "password": "[redacted]", 3: "[redacted]"}
 
 
-def test_what_an_earlier_answer_held_is_hidden_in_the_intent_of_a_later_call(tmp_path: Path) -> None:
+def test_what_an_earlier_answer_or_a_label_held_is_hidden_in_the_intents_of_calls(tmp_path: Path) -> None:
     path = tmp_path / "trail.jsonl"
     with Sandbox(tools=[login, note], audit=path, redact=["token"]) as box:
-        box.run("local t = tools.login('bob', 'x').token return tools.note('got ' .. t)")
+        source = "local t = tools.login('bob', 'x').token return tools.note('got ' .. t)"
+        box.run(source, labels={"token": "label-of-bob", "of": "the token is label-of-bob"})
     text = path.read_text()
+    assert '"run_started"' in text
     assert '"call_started"' in text
     assert "token-of-bob" not in text
+    assert "label-of-bob" not in text
 
 
 @pytest.mark.parametrize("isolation", ["process", "inline"])

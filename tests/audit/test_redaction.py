@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from moonbox.audit.records import Call, CallError, Observation, Run
 from moonbox.audit.redaction import Redactor
 from moonbox.errors import Frame, ScriptError, UsageError
+from moonbox.findings import Finding
 from moonbox.values import pack
 from tests.long import times
 
@@ -67,7 +68,12 @@ def test_a_run_is_searched_everywhere() -> None:
                 "other",
                 {secret: 1},
                 "error",
-                error=CallError("bad", f"got {secret}", data={"was": [secret]}, detail=f"Traceback: {secret}"),
+                error=CallError(
+                    f"bad_{secret}", f"got {secret}", data={"was": [secret]}, detail=f"Traceback: {secret}"
+                ),
+                approval_by=secret,
+                approval_reason=secret,
+                spent={"account": secret},
             ),
         ),
         error=ScriptError(
@@ -75,9 +81,13 @@ def test_a_run_is_searched_everywhere() -> None:
             f"got {secret}",
             hint=f"not {secret}",
             traceback=f"1 | {secret}",
+            code=secret,
+            tool=secret,
             data={"password": secret, "x": secret},
-            frames=(Frame(1, "main", f"x = {secret}"),),
+            frames=(Frame(1, secret, f"x = {secret}"),),
         ),
+        notes=(Finding("note", f"no {secret}", 1, hint=f"not {secret}", tool=secret),),
+        labels={"for": secret},
         observations=(Observation("time", 1.0),),
     )
     kept = Redactor(["password"]).redact(run)
@@ -90,6 +100,12 @@ def test_a_run_is_searched_everywhere() -> None:
     assert kept.error.message == "got [redacted]"
     assert secret in run.to_json(), "the run itself is as it was"
     assert run.redacted(Redactor(["password"])) == kept
+
+
+def test_the_name_of_a_called_tool_stays_where_a_hidden_argument_repeats_it() -> None:
+    run = Run("a", "", calls=(Call(1, "delete_all", {"password": "delete_all"}),))
+    (call,) = Redactor(["password"]).redact(run).calls
+    assert (call.tool, call.arguments) == ("delete_all", {"password": GONE})
 
 
 def test_secrets_are_hidden_whatever_their_field() -> None:

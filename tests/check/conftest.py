@@ -83,7 +83,8 @@ def shop() -> Toolbox:
         call=lambda _: {},
         returns={"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": True},
     )
-    box = Toolbox([get_expenses, search, wipe, unknown, open_result, closed_result, pet])
+    nothing = Tool.from_schema(name="nothing", call=lambda _: None, returns={"type": "null"})
+    box = Toolbox([get_expenses, search, wipe, unknown, open_result, closed_result, pet, nothing])
     box.learned.learn("anything", {"id": 1, "rows": [{"name": "x"}]})
     return box
 

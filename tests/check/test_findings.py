@@ -103,5 +103,22 @@ def test_arguments_that_may_fit(source: str, find: Find) -> None:
     assert find(source, names=["id", "name", "list"]) == ()
 
 
+@pytest.mark.parametrize("ids", ["{1, 2, nil}", "{[1] = 1, [2] = 2}", "{table.unpack(list)}"])
+def test_tables_that_are_lists_in_a_run_may_fit(ids: str) -> None:
+    numbers = {"type": "array", "items": {"type": "integer"}}
+    parameters = {"type": "object", "properties": {"ids": numbers}}
+    view = ToolView(Toolbox([Tool.from_schema(name="f", parameters=parameters, call=lambda _: 1)]), LANGUAGES["lua"])
+    assert Checker(LANGUAGES["lua"]).check(f"return tools.f{{ids = {ids}}}", view, frozenset({"list"})) == ()
+
+
+def test_a_global_of_an_earlier_script_may_keep_its_value(find: Find) -> None:
+    source = "if not rows then rows = tools.search{query = 'x'} end return #rows"
+    assert find(source, names=["rows"]) == ()
+    assert [item.severity for item in find(source)] == ["error"]
+    assert [item.severity for item in find("rows = tools.search{query = 'x'} return #rows", names=["rows"])] == [
+        "error"
+    ]
+
+
 def test_what_the_host_added_is_known(find: Find) -> None:
     assert find("return rows", names=["rows"]) == ()

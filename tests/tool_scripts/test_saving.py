@@ -179,9 +179,17 @@ def test_a_saved_script_takes_no_name_and_no_place_of_others(
     assert not (folder / "saved").exists()
 
 
+@pytest.mark.parametrize("source", ["#tools.orders{}", "tools.orders{}[1].total", "tools.orders()"])
+def test_a_script_that_is_an_expression_returns_its_value(opened: Callable[..., Assembly], source: str) -> None:
+    project = opened()
+    run = project.sandbox.run(source)
+    save_run(library(project), run, name="value")
+    assert project.sandbox.run("return tools.value()").value == run.value
+
+
 @pytest.mark.parametrize(
     "source",
-    ["end tool = {uses = {'refund'}} function tool.execute() return 1", "return 1 --[[", "return {...}"],
+    ["end tool = {uses = {'refund'}} function tool.execute() return 1", "return 1 --[[", "return {...}", "1 --[["],
 )
 def test_a_script_cannot_leave_the_function_around_it(opened: Callable[..., Assembly], source: str) -> None:
     project = opened()

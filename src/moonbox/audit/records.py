@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -27,6 +27,7 @@ CallStatus = Literal["ok", "error", "denied", "timeout", "cancelled", "in_flight
 CALL_STATUSES: tuple[str, ...] = get_args(CallStatus)
 RunState = Literal["ok", "failed", "running", "interrupted", "unfinished"]
 RUN_STATES: tuple[str, ...] = get_args(RunState)
+_Record = TypeVar("_Record", bound=Struct)
 
 # The order in JSON, in every host.
 _CALL_KEYS = (
@@ -327,34 +328,35 @@ _CUT_OFF = {
 }
 
 
-def changed_call(call: Call, change: Callable[[Any], Any]) -> Call:
-    """The call with a change, such as a redaction, applied to everything in it that a script or tool chose."""
-    error = call.error
-    if error is not None:
-        texts = {"message": change(error.message), "detail": change(error.detail)}
-        error = replace(error, data=change(error.data), **texts)
-    names = ("arguments", "original_arguments", "approval_reason")
-    chosen = {name: change(getattr(call, name)) for name in names}
-    return replace(call, packed=repacked(call, change), error=error, **chosen)
-
-
 def changed(run: Run, change: Callable[[Any], Any]) -> Run:
-    """The same for a run."""
+    """The run with a change, such as a redaction, applied to everything in it that a script or tool chose."""
     error = run.error
     if error is not None:
-        names = ("message", "traceback", "hint", "data")
-        frames = tuple(replace(frame, source=change(frame.source)) for frame in error.frames)
+        names = ("message", "traceback", "hint", "code", "tool", "data")
+        frames = tuple(_with(frame, ("function", "source"), change) for frame in error.frames)
         error = error.with_(frames=frames, **{name: change(getattr(error, name)) for name in names})
     return replace(
         run,
         source=change(run.source),
         output=change(run.output),
         values=tuple(map(change, run.values)),
-        calls=tuple(changed_call(call, change) for call in run.calls),
+        calls=tuple(_changed_call(call, change) for call in run.calls),
         error=error,
         labels=change(run.labels),
-        notes=tuple(replace(note, message=change(note.message), hint=change(note.hint)) for note in run.notes),
+        notes=tuple(_with(note, ("message", "hint", "tool"), change) for note in run.notes),
     )
+
+
+def _changed_call(call: Call, change: Callable[[Any], Any]) -> Call:
+    """The same for a call. The name of its tool stays: an argument that is hidden must not hide what was called."""
+    error = call.error and _with(call.error, ("code", "message", "data", "detail"), change)
+    names = ("arguments", "original_arguments", "approval_by", "approval_reason", "spent")
+    return _with(replace(call, packed=repacked(call, change), error=error), names, change)
+
+
+def _with(record: _Record, names: Iterable[str], change: Callable[[Any], Any]) -> _Record:
+    """The record with a change applied to the fields of these names."""
+    return replace(record, **{name: change(getattr(record, name)) for name in names})
 
 
 def _limits(data: Any) -> Limits | None:

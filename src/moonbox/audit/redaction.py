@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from moonbox.audit.literals import LiteralRedaction, folded
-from moonbox.audit.records import changed, changed_call, repacked
+from moonbox.audit.records import changed, repacked
 from moonbox.errors import UsageError
 from moonbox.values import json_in, mapped
 
@@ -47,15 +47,7 @@ class Redactor:
 
     def redact(self, run: Run) -> Run:
         """A copy of the run in which nothing hidden is left."""
-        work = self.in_steps()
-        calls = [work.fields_of_call(call) for call in run.calls]
-        values = [work.fields(value, ("value",)) for value in run.values]
-        error = run.error and run.error.with_(data=work.fields(run.error.data, _path(run.error.tool or "error")))
-        labels = work.fields(run.labels, ("labels",))
-        kept = replace(run, calls=tuple(calls), values=tuple(values), error=error, labels=labels)
-        scrubber = work.scrubber()
-        source = scrubber.text(run.source, is_source=True)
-        return replace(changed(replace(kept, source=""), scrubber.value), source=source)
+        return self.in_steps().run(run)
 
     def hides(self, name: str) -> bool:
         """Whether a field of that name may be hidden, wherever it is."""
@@ -68,7 +60,7 @@ class Redactor:
         return work.scrubber().value(kept)
 
     def in_steps(self) -> Redaction:
-        """Redacts the calls of a run one by one, while it happens."""
+        """Redacts a run step by step, while it happens."""
         return Redaction(self._patterns, self._secrets, self._replacement)
 
 
@@ -88,10 +80,16 @@ class Redaction:
         self._candidates: dict[str, list[tuple[re.Pattern[str], ...]]] = {}
         self._scrubber: tuple[int, _Scrubber] | None = None
 
-    def call(self, call: Call) -> Call:
-        """A call that begins or has ended, without what must be hidden."""
-        call = self.fields_of_call(call)
-        return changed_call(call, self.scrubber().value)
+    def run(self, run: Run) -> Run:
+        """The run, or what is known of it so far, without what must be hidden."""
+        calls = [self.fields_of_call(call) for call in run.calls]
+        values = [self.fields(value, ("value",)) for value in run.values]
+        error = run.error and run.error.with_(data=self.fields(run.error.data, _path(run.error.tool or "error")))
+        labels = self.fields(run.labels, ("labels",))
+        kept = replace(run, source="", calls=tuple(calls), values=tuple(values), error=error, labels=labels)
+        scrubber = self.scrubber()
+        source = scrubber.text(run.source, is_source=True)
+        return replace(changed(kept, scrubber.value), source=source)
 
     def scrubber(self) -> _Scrubber:
         """What hides the secrets and everything that was found so far."""

@@ -28,7 +28,7 @@ def call(walk: Walk, node: p.Call) -> v.Value:
         arguments = [walk.value(each) if is_shown else slips.used(walk, each) for each in node.arguments]
         slips.library_call(walk, function.name, node, arguments)
         if function.name == "table.insert" and len(arguments) == 2:
-            walk.fill(node.arguments[0], v.NUMBERS, arguments[1])
+            walk.fill(node.arguments[0], v.NUMBERS, arguments[1], appends=True)
         elif function.name in ("table.move", "rawset", "setmetatable", "array"):
             for argument in node.arguments:
                 walk.hand_over(argument)
@@ -120,8 +120,10 @@ def method(walk: Walk, node: p.Method) -> v.Value:
         return _over_list(walk, base, node.name, handler, node.arguments)
     values = [walk.value(argument) for argument in node.arguments]
     name = node.name
+    if name == "type_of" and walk.words.only_truth_values:
+        walk.probe(node.value)
     if name == "push" and len(values) == 1 and walk.words.methods:
-        walk.fill(node.value, v.NUMBERS, values[0])
+        walk.fill(node.value, v.NUMBERS, values[0], appends=True)
     if isinstance(base, v.ToolSpace):
         member = walk.view.member(base, name)
         path = f"{base.path}.{name}" if base.path else name
@@ -171,7 +173,7 @@ def _no_method(walk: Walk, base: v.Value, node: p.Method, kind: str) -> None:
             return
         close = nearest(node.name, walk.words.string_methods if kind == "a string" else functions)
         hint = did_you_mean([f"'{name}'" for name in close])
-    walk.about(base, node.key, f"{kind} has no method '{node.name}'", hint)
+    walk.about(base, node.value, node.key, f"{kind} has no method '{node.name}'", hint)
 
 
 def _over_list(walk: Walk, base: v.Value, name: str, handler: str, arguments: tuple[p.Expression, ...]) -> v.Value:
@@ -293,10 +295,11 @@ def _sort(walk: Walk, node: p.Call) -> v.Value:
 
 
 def _probe(walk: Walk, node: p.Call) -> v.Value:
-    """type and tostring: asking what a value is."""
+    """type: asking what a value is."""
     walk.lenient += 1
     for argument in node.arguments:
         walk.value(argument)
+        walk.probe(argument)
     walk.lenient -= 1
     return v.Scalar("string")
 
@@ -321,6 +324,7 @@ _LIBRARY: dict[str, Callable[[Walk, p.Call], v.Value]] = {
     **{f"list.{name}": partial(_list_function, name=name) for name in _LIST_FUNCTIONS},
     "table.sort": _sort,
     "type": _probe,
+    "type_of": _probe,
 }
 _RETURNS = {
     **dict.fromkeys(("tostring", "json.encode", "json.stringify", "table.concat", "os.date"), "string"),

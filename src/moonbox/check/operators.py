@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "^", "**"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
+_JUNCTIONS = {"or": "==", "||": "==", "and": "~=", "&&": "!="}
+"""With the comparison that asks for one of several values there."""
 _EQUALITY = frozenset({"==", "~=", "!="})
 _NUMERAL = r"\s*[-+]?(?:0[xX][0-9a-fA-F.]+|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*"
 _TYPES = frozenset({"nil", "boolean", "number", "string", "table", "function", "thread", "userdata"})
@@ -25,18 +27,15 @@ _TYPES = frozenset({"nil", "boolean", "number", "string", "table", "function", "
 def operation(walk: Walk, node: p.Operation) -> v.Value:
     """What an operator makes of two values."""
     operator = node.operator
-    if operator in ("and", "&&", "or", "||") or (operator in _EQUALITY and _is_nothing(node.right)):
-        walk.test(node.left)
-    if operator in ("or", "||"):
-        return _either(walk, node)
+    if operator in _JUNCTIONS:
+        return _junction(walk, node)
     if operator in _EQUALITY and _is_nothing(node.right):
+        walk.test(node.left)
         walk.lenient += 1  # the script asks whether it is there
         walk.value(node.left)
         walk.lenient -= 1
         return v.Scalar("boolean")
     left, right = walk.value(node.left), walk.value(node.right)
-    if operator in ("and", "&&"):
-        return None
     if operator in _EQUALITY and walk.language.runtime is None:
         _explicit_null(walk, node)
     if operator in _EQUALITY:
@@ -56,21 +55,30 @@ def operation(walk: Walk, node: p.Operation) -> v.Value:
     return v.Scalar("number") if operator in _ARITHMETIC and converts_text else None
 
 
-def _either(walk: Walk, node: p.Operation) -> v.Value:
-    """`a or b`: a field that is only tried, beside another way to the same value, need not exist."""
-    alternatives = [node.left, node.right]
-    while isinstance(first := alternatives[0], p.Operation) and first.operator == node.operator:
-        alternatives[:1] = [first.left, first.right]
-    bases = [p.root(alternative) for alternative in alternatives]
+def _junction(walk: Walk, node: p.Operation) -> v.Value:
+    """`a or b`, `a and b`: what is only tried, beside another way to the same value, need not be there."""
+    parts = [node.left, node.right]
+    while isinstance(first := parts[0], p.Operation) and first.operator == node.operator:
+        parts[:1] = [first.left, first.right]
+    bases = [_tried(part, node.operator) for part in parts]
     values = []
-    for index, alternative in enumerate(alternatives):
-        tries = bool(bases[index]) and bases.count(bases[index]) > 1
+    for part, base in zip(parts, bases, strict=True):
+        tries = bool(base) and bases.count(base) > 1
+        walk.test(part if part is not parts[-1] else None)
         walk.lenient += tries
-        values.append(walk.value(alternative))
+        values.append(walk.value(part))
         walk.lenient -= tries
-    last = alternatives[-1]
-    plain = type(last) is p.Constant or (type(last) is p.Record and not last.entries)
-    return values[0] if len(values) == 2 and plain and isinstance(values[0], v.Data) else None
+    plain = type(parts[-1]) is p.Constant or (type(parts[-1]) is p.Record and not parts[-1].entries)
+    is_default = node.operator in ("or", "||") and len(values) == 2 and plain
+    return values[0] if is_default and isinstance(values[0], v.Data) else None
+
+
+def _tried(part: p.Expression, junction: str) -> str:
+    """The variable that a part of `a or b` reads, or that a part of either compares; "" for anything else."""
+    if type(part) is p.Operation and part.operator == _JUNCTIONS[junction]:
+        compared = part.left
+        return p.root(compared.arguments[0] if type(compared) is p.Call and compared.arguments else compared)
+    return p.root(part) if junction in ("or", "||") else ""
 
 
 def _explicit_null(walk: Walk, node: p.Operation) -> None:
@@ -153,6 +161,7 @@ def _equality(walk: Walk, node: p.Operation, left: v.Value, right: v.Value) -> N
 def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, constant: Any) -> None:
     facts = value.facts
     kinds = facts.kinds
+    walk.lenient += not constant  # "", 0 and false: the script asks whether it is there
     fate = "always false" if node.operator == "==" else "always true"
     if facts.options and not any(type(option) is type(constant) and option == constant for option in facts.options):
         texts = [option for option in facts.options if isinstance(option, str)]
@@ -160,13 +169,11 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, 
         listed = ", ".join(_quoted(option) for option in facts.options[:20])
         hint = f"did you mean {_quoted(close[0])}? it is one of: {listed}" if close else f"it is one of: {listed}"
         walk.about_result(value, side, node.at, f"is never {_quoted(constant)}: the comparison is {fate}", hint)
-        return
-    kind = kind_of(constant)
-    if not kinds or kind in kinds or (kind in v.NUMBERS and kinds & v.NUMBERS):
-        return
-    wanted = " or ".join(sorted(kinds))
-    problem = f"is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}"
-    walk.about_result(value, side, node.at, problem)
+    elif kinds and kind_of(constant) not in kinds and not (kind_of(constant) in v.NUMBERS and kinds & v.NUMBERS):
+        wanted = " or ".join(sorted(kinds))
+        problem = f"is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}"
+        walk.about_result(value, side, node.at, problem)
+    walk.lenient -= not constant
 
 
 def _is_type_call(walk: Walk, node: p.Expression) -> bool:

@@ -45,9 +45,11 @@ def field(walk: Walk, node: p.Field, *, arguments: tuple[p.Expression, ...] | No
 def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
     facts = base.facts
     name, kinds = node.name, facts.kinds
+    if name in walk.outline.fields:
+        return None  # what the script itself puts there may be anything
     if name in facts.properties:
         return base.part(facts.properties[name])
-    if kinds is None or name in walk.outline.fields:
+    if kinds is None:
         return None
     if kinds == v.OBJECT:
         if facts.listed:  # a tool may return more than it declares, an object of a subclass for example
@@ -126,10 +128,10 @@ def item(walk: Walk, node: p.Item) -> v.Value:
             return None
         if facts.kinds != v.LIST:
             return None
-    if isinstance(base, v.Data | v.Results) and index is not None and first == 1 and index <= 0:
+    if v.is_list(base) and index is not None and first == 1 and index <= 0:
         text = walk.text(node.value)
         fact = walk.words.fact("first_element" if index == 0 else "last_element", value=text)
-        walk.about(base, node.at, f"{fact.message}: {text}[{index}] is nil", fact.hint)
+        walk.about(base, node.value, node.at, f"{fact.message}: {text}[{index}] is nil", fact.hint)
         return None
     return v.element(base, None if index is None else index - first)
 
@@ -197,7 +199,7 @@ def _check_loop(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) 
         function = "pairs" if kinds == v.OBJECT else "ipairs"
         names = ", ".join(node.names if len(node.names) > 1 else ("_", *node.names))
         fact = walk.words.fact("loop", names=names, function=function, value=walk.text(source))
-        walk.about(value, source.at, fact.message, fact.hint)
+        walk.about(value, source, source.at, fact.message, fact.hint)
 
 
 def _pairs(walk: Walk, node: p.Each, name: str, argument: p.Expression) -> tuple[v.Value, ...]:

@@ -74,7 +74,7 @@ def condition(walk: Walk, node: p.Expression | p.Statement, value: v.Value) -> N
         if kinds and "boolean" not in kinds and isinstance(node, QUOTABLE):
             text = walk.text(node)
             empty = "> 0" if kinds <= v.NUMBERS else "!= ()"
-            walk.about(value, node.at, f"'{text}' is not a truth value", f"write: {text} {empty}")
+            walk.about(value, node, node.at, f"'{text}' is not a truth value", f"write: {text} {empty}")
     elif type(node) is p.Length:
         text = walk.text(node.value)
         walk.note(node.at, f"0 is true in Lua: #{text} always is", f"write: #{text} > 0")
@@ -125,7 +125,10 @@ def count_from_zero(walk: Walk, node: p.Count) -> None:
             p.Operation(operator="-", left=p.Length(value=p.Name(name=name) as counted)),
         ) if walk.language.first_index == 1 and _reads_at(node.body, name, node.name):
             message = f"{FACTS['first_element']}: this loop reads {name}[0], which is nil, and not {name}[#{name}]"
-            report = walk.error if isinstance(walk.quiet(counted), v.Data | v.Results) else walk.note
+            value = walk.quiet(counted)
+            if isinstance(value, v.Results) and not value.is_list:
+                return
+            report = walk.error if isinstance(value, v.Data | v.Results) else walk.note
             report(node.at, message, f"write: for {node.name} = 1, #{name} do")
 
 
@@ -172,7 +175,7 @@ def library_call(walk: Walk, name: str, node: p.Call, arguments: list[v.Value]) 
     match name:
         case "json.decode" | "json.parse" if isinstance(first, v.Results) or (kinds and kinds <= v.TABLES):
             what = reads.described(walk, data, at) if data is not None else f"'{walk.text(at)}'"
-            walk.about(first, at.at, walk.words.fact("decoded", what=what, function=name).message)
+            walk.about(first, at, at.at, walk.words.fact("decoded", what=what, function=name).message)
         case _ if name in _LIST_FUNCTIONS and data is not None and kinds == v.OBJECT:
             walk.about_result(data, at, at.at, "is an object, not a list", reads.lists_within(walk, data))
         case "table.concat" if data is not None and (v.kinds_of(v.element(data)) or v.TEXT) <= v.TABLES:
@@ -190,7 +193,7 @@ def _number_from_text(walk: Walk, node: p.Call, at: p.Expression) -> None:
     """`tonumber(s:gsub(…))`, and `tonumber(text)` of numbers that were joined."""
     is_method = type(at) is p.Method and at.name == "gsub"
     is_gsub = is_method or (type(at) is p.Call and _dotted(walk, at.function) == "string.gsub")
-    if is_gsub and len(node.arguments) == 1:
+    if is_gsub and len(node.arguments) == 1 and not node.exact:  # parentheses leave only the first value
         problem = "gsub returns two values, and tonumber takes the second as a base"
         walk.error(at.at, problem, f"write: tonumber(({walk.text(at)}))")
     variable = walk.lookup(at.name) if type(at) is p.Name else None

@@ -125,7 +125,10 @@ def literal(value: Expression, depth: int = 0) -> Any:
     if type(value) is not Record or depth > _DEEPEST:
         return ...
     if value.is_list and value.exact:
-        return [literal(item, depth + 1) for _, item in value.entries]
+        items = [literal(item, depth + 1) for _, item in value.entries]
+        while items and items[-1] is None:  # which a list of Lua does not count
+            items.pop()
+        return items
     table: dict[Any, Any] = {}
     position = 0
     for name, item in value.entries:
@@ -133,7 +136,7 @@ def literal(value: Expression, depth: int = 0) -> Any:
         if name != "":
             table[position if name is None else name] = literal(item, depth + 1)
     if not value.exact:
-        if position or not value.entries:
+        if position or not table:  # keys that only the run knows may be those of a list
             return ...
         table[...] = ...
     return {name: item for name, item in table.items() if item is not None or type(name) is not str}

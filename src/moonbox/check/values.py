@@ -95,6 +95,8 @@ class Results(NamedTuple):
 
     values: tuple[Value, ...]
     each: Value
+    is_list: bool = True
+    """False where it is filled under numbers that only the run knows, 0 perhaps among them."""
 
 
 class Mapped(NamedTuple):
@@ -118,7 +120,7 @@ class Facts(NamedTuple):
     """What a schema says of its value's outermost level."""
 
     kinds: Kinds
-    """Without null."""
+    """Without null; None where nothing else is known."""
     properties: Mapping[str, Schema]
     listed: bool
     """It names its fields and does not speak of others."""
@@ -153,7 +155,7 @@ class Facts(NamedTuple):
                 lists += 1
                 items = _items(branch)
         return cls(
-            kinds=None if kinds is None else kinds - {"null"},
+            kinds=None if kinds is None else kinds - {"null"} or None,
             properties=properties,
             listed=listed and objects > 0,
             closed=listed and closed and objects > 0,
@@ -175,6 +177,24 @@ def kinds_of(value: Value) -> Kinds:
         case Made(record) if record.entries:
             return LIST if record.is_list else OBJECT if record.exact else None
     return None
+
+
+def is_list(value: Value) -> bool:
+    """Whether its elements are in a row: of what a tool returned, or of a table that is not filled in another way."""
+    return isinstance(value, Data) or (isinstance(value, Results) and value.is_list)
+
+
+def is_empty(node: p.Expression | None) -> bool:
+    """Whether it is written as nothing or as an empty table."""
+    return (type(node) is p.Constant and node.value is None) or (type(node) is p.Record and not node.entries)
+
+
+def is_next(target: p.Item) -> bool:
+    """`t[#t + 1]`."""
+    match target.key:
+        case p.Operation(operator="+", left=p.Length(value=counted), right=p.Constant(value=1)):
+            return p.path(counted) == p.path(target.value) != []
+    return False
 
 
 def element(value: Value, index: int | None = None) -> Value:
@@ -238,13 +258,15 @@ _OPENING = (
 class Variable:
     """A local variable, or a global that the script assigns to."""
 
-    __slots__ = ("at", "depth", "is_joined", "is_read", "replaces", "starts_at", "value")
+    __slots__ = ("at", "depth", "is_empty", "is_joined", "is_read", "replaces", "starts_at", "value")
 
     def __init__(self, value: Value, at: int, depth: int, replaces: bool = False) -> None:
         self.value, self.at, self.depth = value, at, depth
         self.replaces = replaces
         """It hides the one that its value is computed from."""
         self.is_read = False
+        self.is_empty = False
+        """It is declared without a value, or with an empty one: its only assignment says what it is."""
         self.is_joined = False
         """Text is added to its end."""
         self.starts_at: Any = None
@@ -280,7 +302,7 @@ class Scopes:
         variable = self.lookup(target.name)
         if variable is None:
             self._globals[target.name] = Variable(value if once else None, target.at, self.loops)
-        elif once and variable.value is None:
+        elif once and variable.is_empty and variable.value is None:
             variable.value = value
 
     def is_replaced(self, name: str, value: p.Expression) -> bool:
@@ -288,14 +310,16 @@ class Scopes:
         outer = self.lookup(name) if self.loops and name not in self.scopes[-1] else None
         return outer is not None and outer.depth < self.loops and type(value) is p.Operation and _mentions(value, name)
 
-    def fill(self, target: p.Expression, keys: Kinds, value: Value) -> None:
+    def fill(self, target: p.Expression, keys: Kinds, value: Value, *, appends: bool) -> None:
         """A table gets an element. Where that happens in one place only, its elements are known from there on."""
         variable = self.lookup(target.name) if type(target) is p.Name else None
         if variable is None or not isinstance(variable.value, Made) or variable.value.record.entries:
             return
         if self.outline.filled.get(target.name) == 1:  # type: ignore[union-attr]  # a Name
             numbered = keys is not None and keys <= NUMBERS
-            variable.value = Results((), value) if numbered else Mapped(value) if keys == TEXT else variable.value
+            variable.value = (
+                Results((), value, appends) if numbered else Mapped(value) if keys == TEXT else variable.value
+            )
 
     def hand_over(self, node: p.Expression) -> None:
         """A table is given to a function, which may do anything to it."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_FINDINGS = 20
 _MOST_TESTED = 1_000
+_OUTERMOST = 2  # scopes that are open outside of all blocks
 _SCALARS = {str: "string", bool: "boolean", int: "number", float: "number"}
 
 
@@ -51,6 +52,7 @@ class Walk(v.Scopes):
         """Above 0 where an error is caught, or a field only tried: what is found there is a note."""
         self.quietly = False
         self._tested: set[str] = set()
+        self._probed: set[str] = set()
         self._returned: list[list[v.Value]] = []
         self._within: list[str] = []
         """The script's own functions, by name, that are being checked."""
@@ -75,14 +77,15 @@ class Walk(v.Scopes):
         """Something that is likely a mistake."""
         self._report("note", at, message, hint)
 
-    def about(self, data: v.Value, at: int, message: str, hint: str | None = None) -> None:
-        """Something about a tool's result: certain where the tool has promised the result's schema."""
+    def about(self, data: v.Value, node: p.Node, at: int, message: str, hint: str | None = None) -> None:
+        """Something about the value that `node` reads: certain where the tool has promised the result's schema."""
         is_learned = isinstance(data, v.Data) and data.learned
-        (self.note if is_learned else self.error)(at, message, hint)
+        is_certain = not is_learned and self.text(node) not in self._probed  # type: ignore[arg-type]  # an expression
+        (self.error if is_certain else self.note)(at, message, hint)
 
     def about_result(self, data: v.Data, node: p.Expression, at: int, what: str, hint: str | None = None) -> None:
         """Something about the part of a tool's result that `node` reads."""
-        self.about(data, at, f"{reads.described(self, data, node)} {what}", hint)
+        self.about(data, node, at, f"{reads.described(self, data, node)} {what}", hint)
 
     def fact(self, at: int, which: str, /, *, certain: bool = True, **texts: str) -> None:
         """One of the facts that the explanations of errors know too."""
@@ -134,20 +137,27 @@ class Walk(v.Scopes):
             replaces = len(node.names) == 1 and bool(node.values) and self.is_replaced(name, node.values[0])
             self.declare(name, values[index] if index < len(values) else None, node.at, replaces=replaces)
             first = node.values[index] if index < len(node.values) else None
-            self.scopes[-1][name].starts_at = first.value if type(first) is p.Constant else None
+            variable = self.scopes[-1][name]
+            variable.starts_at = first.value if type(first) is p.Constant else None
+            variable.is_empty = not node.values or v.is_empty(first)
 
     def _assign(self, node: p.Assign) -> None:
         values = [slips.used(self, value) for value in node.values]
         for index, target in enumerate(node.targets):
             value = values[index] if index < len(values) else None
             if type(target) is p.Name:
-                self.assign(target, value)
+                is_certain = len(self.scopes) == _OUTERMOST or target.name not in self.names
+                self.assign(target, value if is_certain else None)  # else an earlier script's value may stay
                 self._join(target.name, node.values[index] if index < len(node.values) else None)
             elif type(target) is p.Field:
                 self.value(target.value)
             elif type(target) is p.Item:
                 self.value(target.value)
-                self.fill(target.value, v.kinds_of(self.value(target.key)), value)
+                keys = v.kinds_of(self.value(target.key))
+                if type(target.key) is p.Constant:
+                    self.hand_over(target.value)  # an element that need not be like the others
+                else:
+                    self.fill(target.value, keys, value, appends=v.is_next(target))
 
     def _join(self, name: str, value: p.Expression | None) -> None:
         """`text = text .. more`."""
@@ -300,6 +310,11 @@ class Walk(v.Scopes):
         """The script asks whether a global or a tool exists: it may use it from here on."""
         if isinstance(node, p.Name | p.Field) and len(self._tested) < _MOST_TESTED:
             self._tested.add(".".join(p.path(node)))
+
+    def probe(self, node: p.Expression) -> None:
+        """The script asks for the type of a value: from here on it may be another than the tool has promised."""
+        if len(self._probed) < _MOST_TESTED and (text := self.text(node)) != "…":
+            self._probed.add(text)
 
     def is_tested(self, node: p.Expression) -> bool:
         path = p.path(node)

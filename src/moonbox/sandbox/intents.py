@@ -65,7 +65,7 @@ class Intents:
         """Look for what must be hidden in an answer that a caller gave: a later call may repeat it."""
         if self._redaction is not None and entry.index not in self._ended:
             with self._lock:
-                self._redaction.call(entry.to_call())
+                self._redaction.fields_of_call(entry.to_call())
 
     def _write(self, write: Callable[[str, Call], None], call: Call, head: Run) -> None:
         if self._before_write is not None:
@@ -74,7 +74,8 @@ class Intents:
                 return
             call, head = changed.calls[0], replace(changed, calls=())
         if self._redaction is not None:
-            call, head = self._redaction.call(call), replace(head, source=_NO_SOURCE)
+            head = self._redaction.run(replace(head, calls=(call,), source=""))
+            call, head = head.calls[0], replace(head, calls=(), source=_NO_SOURCE)
         if not self._announced:
             self._sink.start_run(head)
             self._announced = True

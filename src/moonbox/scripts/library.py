@@ -18,6 +18,7 @@ from moonbox.audit.chain import digest
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.languages.explanations import without_line
+from moonbox.languages.registry import language
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
@@ -130,7 +131,7 @@ class ScriptLibrary:
     def compiles(self, source: str) -> bool:
         """Whether a script has correct syntax. It is not run."""
         with self._sandbox.repl(limits=_LOAD_LIMITS, check=False, before_write=lambda _: None) as repl:
-            return repl.run(f"do return end {source}").error is None
+            return any(repl.run(unrun + source).error is None for unrun in language().unrun)
 
     def close(self) -> None:
         self._closing.close()

@@ -136,6 +136,23 @@ FINE = [
     "import asyncio\nawait asyncio.gather(text(id=1), text(id=2))",
     "from operator import itemgetter\nsorted(rows(id=1), key=itemgetter('id'))",
     "def f(x):\n    return x.anything\ntext(id=1)",
+    # types that are not certain
+    "d = {'t': text(id=1)}\nd.get('t').upper()",
+    "import re\nre.match('', text(id=1)).group(0)",
+    "best = None\nfor r in rows(id=1):\n    best = r['id']\nbest + 1",
+    "total = None\ndef add():\n    global total\n    total = 1\nadd()\ntext(id=1)\ntotal + 1",
+    "pair = ['a', 1]\ntext(id=1)\npair[0].upper() + str(pair[1] + 1)",
+    "from collections import defaultdict\nd = defaultdict(lambda: {'n': 0, 'ids': []})\nd[text(id=1)]['n'] += 1",
+    "grid = [[0] * 2]\nfor i in range(1):\n    grid[i][0] = text(id=1)\ngrid[0][0].upper()",
+    "d = {'x': 0}\ndef change():\n    d['x'] = text(id=1)\nchange()\nd['x'].upper()",
+    "class A:\n    pass\na = A()\na.x = text(id=1)\na.x",
+    "class A:\n    def __init__(self):\n        self.x = None\na = A()\na.x = text(id=1)\na.x.upper()",
+    "def call(f=None):\n    return f(1)\ncall(lambda n: n + len(text(id=1)))",
+    "x = text(id=1)\nx.items() if hasattr(x, 'items') else x",
+    "r = rows(id=1)[0]\nr['rank'] = 1\nr['rank'] + 1",
+    "r = rows(id=1)[0]\nr['more'] if 'more' in r else 0",
+    "[r[key] for r in rows(id=1) for key in r]",
+    "dict(rows(id=1)[0], more=1)['more'] + 1",
 ]
 
 
@@ -144,6 +161,13 @@ def test_what_works_is_not_refused(source: str, repl: Repl) -> None:
     notes = ["note"] if "except ImportError" in source else []  # what a script catches is no error
     assert [found.severity for found in repl.check(source)] == notes
     assert repl.run(source).error is None
+
+
+def test_a_script_with_misused_names_is_told_so_by_the_engine(repl: Repl) -> None:
+    source = "def f(a):\n    return a\ndef g():\n    f(1)\n    global f\ng()"
+    assert [found.message for found in repl.check(source)] == ["name 'f' is used prior to global declaration"]
+    run = repl.run(source)
+    assert run.error is not None and (run.error.kind, run.error.line) == ("syntax", 5)
 
 
 HOSTILE = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
+import symtable
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -84,12 +85,13 @@ def look(
 class _Look(ast.NodeVisitor):
     def __init__(self, tree: ast.Module, source: str, view: Any, names: Collection[str], open_names: bool) -> None:
         self.findings: dict[tuple[int, str], Finding] = {}
-        self.bound = _bound(source)
+        found = [symbol for _, symbol in symbols(source)]
+        self.bound = set(map(symtable.Symbol.get_name, filter(_is_bound, found)))
         self.is_dynamic = any(isinstance(node, ast.Name) and node.id in ("exec", "eval") for node in ast.walk(tree))
         self._view = view
         self._lines = source.splitlines()
         self._known = {*_builtins(), *_OURS.split(), *names}
-        self._open = open_names or self.is_dynamic
+        self._open = open_names or self.is_dynamic or not found  # none where Monty will refuse the script
         self._guarded = _guarded(tree)
         self._caught = 0
 
@@ -274,13 +276,11 @@ def _guarded(tree: ast.Module) -> set[ast.AST]:
     return found
 
 
-def _bound(source: str) -> set[str]:
-    """Every name that the script sets somewhere. `import tools` changes nothing."""
-    return {
-        symbol.get_name()
-        for _, symbol in symbols(source)
-        if symbol.is_assigned()
+def _is_bound(symbol: symtable.Symbol) -> bool:
+    """Whether the script sets the name somewhere. `import tools` changes nothing."""
+    return (
+        symbol.is_assigned()
         or symbol.is_parameter()
         or symbol.is_declared_global()
         or (symbol.is_imported() and symbol.get_name() != "tools")
-    }
+    )

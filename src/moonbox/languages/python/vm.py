@@ -15,6 +15,7 @@ from moonbox.languages.python.answers import Calls, Stopped
 from moonbox.languages.python.encode import Encoder, Refused, TooLarge
 from moonbox.languages.python.rewriting import Rewritten, defined, rewrite
 from moonbox.languages.python.session import Session
+from moonbox.languages.python.typed import certain_findings
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -36,9 +37,6 @@ _TIME = "TimeoutError: feed time limit exceeded"
 _KEY = "KeyError: "
 CHECKED = "checked"
 """What a script is called that is checked and not run."""
-_CERTAIN = frozenset(
-    {"unresolved-attribute", "unsupported-operator", "not-iterable", "call-non-callable", "invalid-key"}
-)
 _NEVER_SET = "_never_set"
 
 
@@ -226,7 +224,8 @@ class MontyVM:
                 step = step.resume_auto()
             self._session.abandon(step)
         except monty.MontyTypingError as problem:
-            found = [each for each in json.loads(problem.display()) if each["code"] in _CERTAIN]
+            text, stubs = f"\n{script.text}", self._environment.get("stubs", {})
+            found = certain_findings(json.loads(problem.display()), text, stubs.values())
             places = [(each["location"]["row"] - 1, each["location"]["column"], each["message"]) for each in found]
             certain = [place for place in places if place[0] not in script.caught]
             if certain:

@@ -219,13 +219,13 @@ _FIRST_VALUES = {"perform arithmetic on": "0", "concatenate": '""', "index": "{}
 
 
 def _is_assigned(failure: RuntimeFailure, name: str) -> bool:
-    """Whether it gets a value elsewhere that does not need its own: `n = n + 1` gives it none."""
+    """Whether it gets a value elsewhere that does not need its own: neither `n = n + 1` nor `n.x = 1` gives it one."""
 
     def reads(value: p.Node) -> bool:
         return any(type(node) is p.Name and node.name == name for node in p.inside(value))
 
-    assignments = failure.listing.all(p.Assign)
-    return any(any(map(reads, node.targets)) and not any(map(reads, node.values)) for node in assignments)
+    assignments = (node for node in failure.listing.all(p.Assign) if [name] in map(p.path, node.targets))
+    return any(not any(map(reads, node.values)) for node in assignments)
 
 
 def _zero_based(value: ScriptValue) -> str | None:

@@ -109,14 +109,18 @@ def _unclosed(listing: Listing, failure: Failure) -> Advice | None:
 
 
 def _misplaced(listing: Listing, failure: Failure) -> Advice | None:
-    """An `end` too many, and statements behind a `return`."""
+    """An `end` too many, one too few before this line, and statements behind a `return`."""
     token, before = failure.token, failure.before
     if failure.text == "<eof> expected" and token.text == "end":
         return Advice("this end closes nothing: remove it, or look for a block that was closed too early")
     behind = failure.after_return and before.last_line != token.line and token.text != "end"
-    if behind and token.kind in ("name", "keyword"):
-        return Advice("return must be the last statement of its block: nothing may follow it")
-    return None
+    if not behind or token.kind not in ("name", "keyword"):
+        return None
+    for block in failure.blocks[-1:]:
+        first = listing.tokens[listing.span(block.line).start]
+        if block.text != "repeat" and token.column <= first.column:
+            return Advice(f"the {block.text} of line {block.line} is not closed before this line: add end")
+    return Advice("return must be the last statement of its block: nothing may follow it")
 
 
 def _missing_return(listing: Listing, failure: Failure) -> Advice | None:
