@@ -118,6 +118,8 @@ def test_failures_that_stay(site: Site, embedder: Make) -> None:
         (b"<html>", "did not respond in OpenAI's format: <html>"),
         (b"[]", "did not respond in OpenAI's format: []"),
         (b'{"data": [{"index": 0}]}', "did not respond in OpenAI's format"),
+        (b'{"data": [{"index": 0, "embedding": [1' + b"0" * 400 + b"]}]}", "did not respond in OpenAI's format"),
+        (b"[" * 100_000, "did not respond in OpenAI's format"),
         (b'{"data": []}', "returned 0 vectors for 2 texts"),
         (
             b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}',

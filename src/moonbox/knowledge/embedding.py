@@ -222,7 +222,7 @@ def _vectors(response: Response, wanted: int, address: str) -> list[list[float]]
         rows = sorted(json.loads(response.body)["data"], key=lambda row: row["index"])
         vectors = [[float(number) for number in row["embedding"]] for row in rows]
         positions = [row["index"] for row in rows]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise EmbeddingError(f"{address} did not respond in OpenAI's format: {_excerpt(response)}") from None
     if positions != list(range(wanted)):
         raise EmbeddingError(f"{address} returned {len(vectors)} vectors for {wanted} texts")
