@@ -164,6 +164,8 @@ def test_what_cannot_be_used_is_reported_operation_by_operation() -> None:
     ("text", "message"),
     [
         ("{", "is neither JSON nor YAML"),
+        ("a: " + "[" * 200_000, "is neither JSON nor YAML: it is nested too deeply"),
+        ("- " * 200_000, "is neither JSON nor YAML: it is nested too deeply"),
         ("[1]", "is not an OpenAPI specification"),
         ('{"swagger": "2.0"}', "only OpenAPI 3.0 and 3.1 are supported; the specification has swagger 2.0"),
         ('{"openapi": "3.0.1", "paths": {}}', None),

@@ -65,15 +65,13 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
         who = " and let a model add to them, with approval" if tools.get("model_saves") else ""
         yield f"let the scripts in {saved} call the tools of the project{who}"
     for name, script in _table(tools.get("script")).items():
-        table = _table(script)
-        granted = [
-            f"{key} {table[key]}" for key in ("http", "env", "secrets", "read", "write", "tools") if table.get(key)
-        ]
-        if granted:
-            yield f"give the tool script {name}: {', '.join(granted)}"
+        if granted := _granted(_table(script)):
+            yield f"give the tool script {name}: {granted}"
     knowledge = _table(data.get("knowledge"))
     for name, source in _table(knowledge.get("sources")).items():
         yield f"read the source {name} ({_table(source).get('connector', 'unknown')})"
+        if granted := _granted(_table(source)):
+            yield f"give the script of the source {name}: {granted}"
     embeddings = _table(knowledge.get("embeddings"))
     if embeddings and embeddings.get("provider") != "local":
         yield f"send texts of the knowledge base to {embeddings.get('url', 'an embedding service')}"
@@ -97,6 +95,11 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield f"let pages of {', '.join(origins)} use the server"
     if _table(data.get("sandbox")).get("isolation") == "inline":
         yield "run scripts without isolation"
+
+
+def _granted(script: Mapping[str, Any]) -> str:
+    keys = ("http", "env", "secrets", "read", "write", "tools")
+    return ", ".join(f"{key} {script[key]}" for key in keys if script.get(key))
 
 
 def _may_leave(folder: Path, path: str) -> bool:
