@@ -47,7 +47,7 @@ def sent(site: Site) -> list[dict[str, Any]]:
 
 
 def test_the_wire_format(site: Site, monkeypatch: pytest.MonkeyPatch, embedder: Make) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-secret")
+    monkeypatch.setenv("MY_KEY", "sk-secret\n")
     made, _ = embedder(key_env="MY_KEY", dimensions=16, query_prefix="query: ", document_prefix="text: ")
     assert isinstance(made, Embedder)
     assert made.name == "meaning@16 after 'text: '"

@@ -122,7 +122,7 @@ class OpenAIEmbedder:
     def _headers(self) -> tuple[tuple[str, bytes], ...]:
         headers = [("user-agent", b"moonbox"), ("content-type", b"application/json"), ("accept", b"application/json")]
         if self.options.key_env is not None:
-            key = os.environ.get(self.options.key_env)
+            key = os.environ.get(self.options.key_env, "").strip()  # one that a file filled may end with a line break
             if not key:
                 raise ConfigError(f"the environment variable {self.options.key_env} (embeddings.key_env) is not set")
             headers.append(("authorization", f"Bearer {key}".encode()))
