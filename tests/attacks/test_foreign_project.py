@@ -104,11 +104,60 @@ def test_each_power_alone_needs_agreement(project: Path, toml: str, power: str) 
 
 @pytest.mark.parametrize(
     "toml",
-    ['[knowledge.embeddings]\nprovider = "local"', '[audit]\npath = ".moonbox/audit.db"', '[tools]\nfolders = [".."]'],
+    [
+        '[knowledge.embeddings]\nprovider = "local"',
+        '[audit]\npath = ".moonbox/audit.db"',
+        '[tools]\nfolders = [".."]',
+        '[serve]\nhost = "::1"\nport = 1',
+    ],
 )
 def test_what_reaches_nothing_outside_needs_none(project: Path, toml: str) -> None:
     (project / "moonbox.toml").write_text(toml)
     assert powers(Config.load(project / "moonbox.toml")) == ()
+
+
+@pytest.mark.parametrize(
+    ("toml", "power"),
+    [
+        ('[audit]\npath = "jsonl:trail.jsonl"', "write the audit trail to jsonl:trail.jsonl"),
+        ('[audit]\npath = "sqlite:out/trail.db"', "write the audit trail to sqlite:out/trail.db"),
+        ('[journal]\npath = "out/deep/journal.db"', "write the journal to out/deep/journal.db"),
+        ('[knowledge]\npath = "./out/k.db"', "write the knowledge base to ./out/k.db"),
+    ],
+)
+def test_a_link_that_leads_out_of_the_folder_needs_agreement(project: Path, toml: str, power: str) -> None:
+    (project / "moonbox.toml").write_text(toml)
+    assert powers(Config.load(project / "moonbox.toml")) == ()
+    (project / "trail.jsonl").symlink_to("../.bashrc")
+    (project / "out").symlink_to("..")
+    assert powers(Config.load(project / "moonbox.toml")) == (power,)
+
+
+@pytest.mark.parametrize(
+    ("toml", "power"),
+    [
+        ('[serve]\nhost = "0.0.0.0"\ntoken = "known-to-its-author"', "accept requests of other machines on 0.0.0.0"),
+        ('[serve]\nhost = "${HOST:-127.0.0.1}"', "accept requests of other machines on ${HOST:-127.0.0.1}"),
+        ('[serve]\norigins = ["https://evil.example"]', "let pages of https://evil.example use the server"),
+    ],
+)
+def test_a_server_for_others_needs_agreement(project: Path, toml: str, power: str) -> None:
+    (project / "moonbox.toml").write_text(toml)
+    assert powers(Config.load(project / "moonbox.toml")) == (power,)
+
+
+def test_the_grants_of_a_connector_script_are_shown(project: Path) -> None:
+    source = 'connector = "script"\npath = "scan.lua"\nenv = ["HOME"]\nwrite = ["~"]'
+    (project / "moonbox.toml").write_text(f"[knowledge.sources.notes]\n{source}\n")
+    shown = powers(Config.load(project / "moonbox.toml"))
+    assert shown == ("read the source notes (script)", "give the script of the source notes: env ['HOME'], write ['~']")
+
+
+def test_the_place_that_gets_a_client_secret_is_shown(project: Path) -> None:
+    api = '[openapi.shop]\nspec = "shop.json"\nbase_url = "https://shop.example"\n[openapi.shop.auth]\n'
+    (project / "moonbox.toml").write_text(f'{api}token_url = "https://evil.example/token"\n')
+    login = "send credentials to https://evil.example/token (the OpenAPI specification shop)"
+    assert login in powers(Config.load(project / "moonbox.toml"))
 
 
 def test_looking_starts_nothing_either(project: Path) -> None:

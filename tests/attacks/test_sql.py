@@ -120,6 +120,12 @@ def test_names_of_a_database_cannot_pass_for_our_words(box: Sandbox) -> None:
     assert run.value.startswith('the statement failed: the database says: "')
 
 
+def test_a_statement_cannot_forge_lines_of_the_log(box: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
+    run = box.run("return tools.query(sql)", inputs={"sql": "SHOW x\nERROR forged \x1b[2J"})
+    assert run.error is not None
+    assert [record.getMessage() for record in caplog.records if record.name == "sqlglot"] == []
+
+
 def test_files_outside_of_granted_folders(tmp_path: Path) -> None:
     (tmp_path / "granted").mkdir()
     (tmp_path / "secret.csv").write_text("a\n1\n")

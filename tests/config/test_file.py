@@ -54,6 +54,8 @@ def test_no_file_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("[serv]", "moonbox.toml: unknown section 'serv'; did you mean 'serve'?"),
         ("[zzz]", f"moonbox.toml: unknown section 'zzz'; known sections: {', '.join(SECTIONS)}"),
         ("[serve", "moonbox.toml is not valid TOML: "),
+        (f"[serve]\nport = {'1' * 5000}", "moonbox.toml is not valid TOML: "),
+        (f"[serve]\nport = {'[' * 100_000}", "moonbox.toml is not valid TOML: "),
         ("serve = 1", "moonbox.toml: [serve] must be a table, not 1"),
         ("[serve]\nprot = 1", "moonbox.toml: [serve] unknown key 'prot'; did you mean 'port'?"),
         (

@@ -47,7 +47,7 @@ def sent(site: Site) -> list[dict[str, Any]]:
 
 
 def test_the_wire_format(site: Site, monkeypatch: pytest.MonkeyPatch, embedder: Make) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-secret")
+    monkeypatch.setenv("MY_KEY", "sk-secret\n")
     made, _ = embedder(key_env="MY_KEY", dimensions=16, query_prefix="query: ", document_prefix="text: ")
     assert isinstance(made, Embedder)
     assert made.name == "meaning@16 after 'text: '"
@@ -118,6 +118,8 @@ def test_failures_that_stay(site: Site, embedder: Make) -> None:
         (b"<html>", "did not respond in OpenAI's format: <html>"),
         (b"[]", "did not respond in OpenAI's format: []"),
         (b'{"data": [{"index": 0}]}', "did not respond in OpenAI's format"),
+        (b'{"data": [{"index": 0, "embedding": [1' + b"0" * 400 + b"]}]}", "did not respond in OpenAI's format"),
+        (b"[" * 100_000, "did not respond in OpenAI's format"),
         (b'{"data": []}', "returned 0 vectors for 2 texts"),
         (
             b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}',

@@ -95,6 +95,9 @@ def test_kinds() -> None:
         ("---\nnot closed\n", "", "---\nnot closed\n", None),
         ("+++\nnot toml\n+++\ntext", "", "+++\nnot toml\n+++\ntext", None),
         ("---\nnested:\n  title: no\nx: &anchor\n---\ntext", "", "text", None),
+        ("---\ntitle:  \ndate: \t\nx: y\n---\ntext", "", "text", {"x": "y"}),
+        (f"+++\nx = {'1' * 5000}\n+++\n", "", f"+++\nx = {'1' * 5000}\n+++\n", None),
+        (f"+++\nx = 0x{'f' * 5000}\n+++\n", "", f"+++\nx = 0x{'f' * 5000}\n+++\n", None),
     ],
 )
 def test_markdown(text: str, title: str, body: str, metadata: dict[str, str] | None) -> None:

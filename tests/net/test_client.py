@@ -178,6 +178,24 @@ def test_lookups_that_hang_do_not_pile_up() -> None:
     assert len(asked) <= 16, "the others waited for a place and found none"
 
 
+def test_waiting_for_a_place_counts_towards_the_time_of_a_lookup() -> None:
+    first, never = threading.Event(), threading.Event()
+
+    def resolve(host: str, _: int) -> list[str]:
+        first.wait(30.0) if host == "first.example" else never.wait(0.6)
+        return ["93.184.216.34"]
+
+    lookup = NameLookup(resolve, most_at_once=1)
+    with pytest.raises(NetError):
+        lookup.addresses("first.example", 80, 0.0)  # keeps its place
+    freeing = threading.Timer(0.7, first.set)
+    freeing.start()
+    with pytest.raises(NetError) as caught:
+        lookup.addresses("second.example", 80, 1.0)
+    assert caught.value.code == "timeout"
+    freeing.join()
+
+
 def test_a_lookup_whose_thread_cannot_start_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_thread(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

@@ -75,13 +75,22 @@ def test_parameters_are_written_in_their_styles(echo: Server, parameter: Any, va
     assert call(tools, f"return tools.a{{v = {value}}}.path").unwrap() == written
 
 
-@pytest.mark.parametrize("value", ["..", ".", ""])
-def test_a_parameter_cannot_leave_its_path(echo: Server, value: str) -> None:
-    parameters = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
-    tools = one_tool(echo, path="/x/{id}/a", operation={"parameters": parameters})
-    assert (code_of(tools, f"return tools.a{{id = '{value}'}}"), echo.requests) == ("invalid", [])
+@pytest.mark.parametrize("path", ["/x/{id}/a", "/x/{id}"])
+@pytest.mark.parametrize("value", ["'..'", "'.'", "''", "{}", "json.null"])
+def test_a_parameter_cannot_leave_its_path(echo: Server, path: str, value: str) -> None:
+    parameters = [{"name": "id", "in": "path", "required": True, "schema": {}}]
+    tools = one_tool(echo, path=path, operation={"parameters": parameters})
+    assert (code_of(tools, f"return tools.a{{id = {value}}}"), echo.requests) == ("invalid", [])
     call(tools, "return tools.a{id = '../a?x=1#'}")
-    assert echo.requests[0].path == "/x/..%2Fa%3Fx%3D1%23/a"
+    assert echo.requests[0].path == path.replace("{id}", "..%2Fa%3Fx%3D1%23")
+
+
+def test_text_that_is_not_utf8_is_written_as_it_is(serve: Callable[..., Server]) -> None:
+    server = serve({"/a/%FF": lambda request: Answer.json(request.headers["x-v"].encode("latin-1").hex())})
+    parameters = [{"name": "id", "in": "path", "required": True}, {"name": "q", "in": "query"}]
+    tools = one_tool(server, path="/a/{id}", operation={"parameters": [*parameters, {"name": "x-v", "in": "header"}]})
+    assert call(tools, 'return tools.a{id = "\\xff", q = "\\xfe", ["x-v"] = "\\xfd"}').unwrap() == "fd"
+    assert server.requests[0].path == "/a/%FF?q=%FE"
 
 
 def test_a_header_cannot_bring_another(echo: Server) -> None:
@@ -155,6 +164,8 @@ def test_what_cannot_be_used_is_reported_operation_by_operation() -> None:
     ("text", "message"),
     [
         ("{", "is neither JSON nor YAML"),
+        ("a: " + "[" * 200_000, "is neither JSON nor YAML: it is nested too deeply"),
+        ("- " * 200_000, "is neither JSON nor YAML: it is nested too deeply"),
         ("[1]", "is not an OpenAPI specification"),
         ('{"swagger": "2.0"}', "only OpenAPI 3.0 and 3.1 are supported; the specification has swagger 2.0"),
         ('{"openapi": "3.0.1", "paths": {}}', None),
@@ -274,6 +285,12 @@ def test_a_service_that_is_busy_for_a_moment(serve: Callable[..., Server]) -> No
     server: Server = serve({"/a": lambda _: answers.pop()})
     assert call(one_tool(server, "post")).value == 1
     assert len(server.requests) == 3
+
+
+def test_a_busy_service_is_not_asked_without_a_pause(serve: Callable[..., Server]) -> None:
+    server = serve({"/a": lambda _: Answer(429, b"", {"retry-after": "0"})})
+    assert code_of(one_tool(server, max_wait=1)) == "rate_limited"
+    assert 1 < len(server.requests) < 20
 
 
 def test_a_response_that_is_too_large(serve: Callable[..., Server]) -> None:

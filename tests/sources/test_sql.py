@@ -136,6 +136,7 @@ def test_duckdb_reads_files_of_granted_folders(tmp_path: Path, suffix: str) -> N
         ("sqlite:///none.db", {"folders": ["x"]}, "only DuckDB reads files"),
         ("sqlite:///none.db", {"max_rows": 0}, "max_rows must be more than 0"),
         ("postgresql://me:hush-hush@127.0.0.1:1/x", {}, "the database cannot be used"),
+        ("postgresql://me:hush-hush@[::1/x", {}, "the url of a database must be"),
     ],
 )
 def test_bad_settings(url: str, options: dict[str, Any], message: str) -> None:

@@ -103,6 +103,15 @@ def test_a_link_to_a_protected_file_is_not_appended_to(project: Any, tmp_path: P
     assert (tmp_path / "payer.lua").read_text() == PAYER
 
 
+@pytest.mark.parametrize("target", ["scripts/more.lua", "scripts/new.lua", "sub/moonbox.toml", "home/new"])
+def test_a_link_to_a_protected_place_is_not_appended_to(project: Any, tmp_path: Path, target: str) -> None:
+    (tmp_path / "harmless.txt").symlink_to(target)
+    before = _contents(tmp_path)
+    with pytest.raises(ToolError):
+        project.scripts.toolbox.resolve("writer").call({"action": "append", "path": "harmless.txt"})
+    assert _contents(tmp_path) == before
+
+
 def test_everything_else_is_written_as_granted(project: Any, tmp_path: Path) -> None:
     writer = project.scripts.toolbox.resolve("writer")
     for action, path in (("write", "out.txt"), ("append", "sub/log.txt"), ("mkdir", "deep/er"), ("write", "deep/x.py")):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.config import Config
-from moonbox.errors import UsageError
+from moonbox.errors import ConfigError, UsageError
 from moonbox.project.assembly import assemble
 from moonbox.project.trust import powers
 from moonbox.scripts.authoring import examples_of
@@ -259,3 +259,10 @@ def test_a_strange_project_needs_trust(folder: Path) -> None:
     done = moonbox(folder, "run", "-e", "tools.sly()", trusted="")
     assert done.returncode == 2
     assert "let the scripts in saved" in done.stderr
+
+
+@pytest.mark.parametrize("item", ["null", "[]", "{}", '{"error": null}', '{"result": 1, "error": "x"}'])
+def test_an_example_expects_a_result_or_an_error(tmp_path: Path, item: str) -> None:
+    (tmp_path / "x.examples.json").write_text(f"[{item}]")
+    with pytest.raises(ConfigError, match=r"x\.examples\.json\[0\]: give either result or error"):
+        examples_of(tmp_path / "x.lua")

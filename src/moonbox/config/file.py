@@ -71,7 +71,7 @@ class Config(Struct, frozen=True):
         name = _display_name(path) or FILE_NAME
         try:
             data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as problem:
+        except (ValueError, RecursionError) as problem:  # also for an integer of too many digits
             raise ConfigError(f"{name} is not valid TOML: {problem}") from None
         for key in data:
             if key not in SECTIONS:

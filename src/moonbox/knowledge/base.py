@@ -193,12 +193,12 @@ class KnowledgeBase:
         """The numbers of the sources; one that was never synchronised has none."""
         if source is None:
             return None
-        names = [source] if isinstance(source, str) else list(source)
+        names = dict.fromkeys([source] if isinstance(source, str) else source)
         with self._database.reading() as db:
             numbers = dict(_numbers(db))
         for name in names:
             if name not in self._sources and name not in numbers:
-                raise UsageError(unknown("source", name, {*self._sources, *numbers}))
+                raise UsageError(unknown("source", name, sorted({*self._sources, *numbers})))
         return [numbers[name] for name in names if name in numbers]
 
 

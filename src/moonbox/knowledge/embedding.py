@@ -122,7 +122,7 @@ class OpenAIEmbedder:
     def _headers(self) -> tuple[tuple[str, bytes], ...]:
         headers = [("user-agent", b"moonbox"), ("content-type", b"application/json"), ("accept", b"application/json")]
         if self.options.key_env is not None:
-            key = os.environ.get(self.options.key_env)
+            key = os.environ.get(self.options.key_env, "").strip()  # one that a file filled may end with a line break
             if not key:
                 raise ConfigError(f"the environment variable {self.options.key_env} (embeddings.key_env) is not set")
             headers.append(("authorization", f"Bearer {key}".encode()))
@@ -222,7 +222,7 @@ def _vectors(response: Response, wanted: int, address: str) -> list[list[float]]
         rows = sorted(json.loads(response.body)["data"], key=lambda row: row["index"])
         vectors = [[float(number) for number in row["embedding"]] for row in rows]
         positions = [row["index"] for row in rows]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise EmbeddingError(f"{address} did not respond in OpenAI's format: {_excerpt(response)}") from None
     if positions != list(range(wanted)):
         raise EmbeddingError(f"{address} returned {len(vectors)} vectors for {wanted} texts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -116,8 +117,8 @@ class NameLookup:
             finally:
                 self._free.release()
 
-        timeout = max(timeout, 0.0)
-        if not self._free.acquire(timeout=timeout):
+        ends = time.monotonic() + timeout
+        if not self._free.acquire(timeout=max(timeout, 0.0)):
             raise NetError("too many name lookups are waiting for an answer", code="timeout", retryable=True)
         try:
             threading.Thread(target=work, name="moonbox-resolve", daemon=True).start()
@@ -126,7 +127,7 @@ class NameLookup:
             message = f"the name {host} cannot be resolved: {problem}"
             raise NetError(message, code="unavailable", retryable=True) from None
         try:
-            return answer.result(timeout)
+            return answer.result(max(ends - time.monotonic(), 0.0))
         except TimeoutError:
             raise NetError(f"resolving the name {host} took too long", code="timeout", retryable=True) from None
         except Exception as problem:

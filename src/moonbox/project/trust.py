@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ConfigError
 from moonbox.mcp import files
+from moonbox.net.addresses import is_loopback
 from moonbox.tools.results import scrub
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _SECTIONS = ("audit", "cluster", "knowledge", "mcp", "openapi", "sandbox", "serv
 
 def powers(config: Config) -> tuple[str, ...]:
     """What the configuration would do that a person must have agreed to, one line each; empty for a harmless one."""
-    return tuple(_powers(config.written))
+    return tuple(_powers(config.written, config.folder))
 
 
 def trust_hash(config: Config) -> str:
@@ -41,7 +42,7 @@ def trust_hash(config: Config) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _powers(data: Mapping[str, Any]) -> Iterator[str]:
+def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     for name, server in _table(_table(data.get("mcp")).get("servers")).items():
         table = _table(server)
         if "command" in table:
@@ -52,6 +53,8 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
     for name, api in _table(data.get("openapi")).items():
         place = _table(api).get("base_url") or f"the server that {_table(api).get('spec')} names"
         yield f"send requests to {place} (the OpenAPI specification {name})"
+        if token_url := _table(_table(api).get("auth")).get("token_url"):
+            yield f"send credentials to {token_url} (the OpenAPI specification {name})"
     for name, database in _table(data.get("sql")).items():
         deed = "read and change" if _table(database).get("execute") else "read"
         yield f"{deed} the database {scrub(str(_table(database).get('url')))} (the SQL source {name})"
@@ -62,15 +65,13 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
         who = " and let a model add to them, with approval" if tools.get("model_saves") else ""
         yield f"let the scripts in {saved} call the tools of the project{who}"
     for name, script in _table(tools.get("script")).items():
-        table = _table(script)
-        granted = [
-            f"{key} {table[key]}" for key in ("http", "env", "secrets", "read", "write", "tools") if table.get(key)
-        ]
-        if granted:
-            yield f"give the tool script {name}: {', '.join(granted)}"
+        if granted := _granted(_table(script)):
+            yield f"give the tool script {name}: {granted}"
     knowledge = _table(data.get("knowledge"))
     for name, source in _table(knowledge.get("sources")).items():
         yield f"read the source {name} ({_table(source).get('connector', 'unknown')})"
+        if granted := _granted(_table(source)):
+            yield f"give the script of the source {name}: {granted}"
     embeddings = _table(knowledge.get("embeddings"))
     if embeddings and embeddings.get("provider") != "local":
         yield f"send texts of the knowledge base to {embeddings.get('url', 'an embedding service')}"
@@ -81,20 +82,32 @@ def _powers(data: Mapping[str, Any]) -> Iterator[str]:
         ("journal", _table(data.get("journal")).get("path")),
         ("knowledge base", knowledge.get("path")),
     ):
-        if isinstance(path, str) and _may_leave_folder(path):
+        if isinstance(path, str) and _may_leave(folder, path):
             yield f"write the {what} to {path}"
     if cluster := _table(data.get("cluster")).get("address"):
         yield f"run scripts, with the data that they get, on the cluster {cluster}"
     if isinstance(url := _table(data.get("journal")).get("url"), str):
         yield f"write scripts, arguments and results to the database {url.rpartition('@')[2]}"
+    serve = _table(data.get("serve"))
+    if not is_loopback(host := str(serve.get("host", "localhost"))):
+        yield f"accept requests of other machines on {host}"
+    if origins := _texts(serve.get("origins")):
+        yield f"let pages of {', '.join(origins)} use the server"
     if _table(data.get("sandbox")).get("isolation") == "inline":
         yield "run scripts without isolation"
 
 
-def _may_leave_folder(path: str) -> bool:
-    """Whether a path, as it is written, may be outside of the project's folder."""
+def _granted(script: Mapping[str, Any]) -> str:
+    keys = ("http", "env", "secrets", "read", "write", "tools")
+    return ", ".join(f"{key} {script[key]}" for key in keys if script.get(key))
+
+
+def _may_leave(folder: Path, path: str) -> bool:
+    """Whether a path may be outside of the project's folder: as it is written, or because a link leads there."""
     place = path.removeprefix("sqlite:").removeprefix("jsonl:")
-    return place.startswith(("/", "~")) or "${" in place or ".." in Path(place).parts
+    if place.startswith(("/", "~")) or "${" in place or "\0" in place or ".." in Path(place).parts:
+        return True
+    return not Path(os.path.realpath(folder / place)).is_relative_to(folder)
 
 
 def _texts(value: Any) -> list[str]:

@@ -173,7 +173,7 @@ def _example(item: Any, where: str) -> Example:
         calls = None if given["calls"] is None else [checked(_CALL, call, "") for call in given["calls"]]
     except Wrong as wrong:
         raise ConfigError(f"{where}: {wrong.message.lstrip()}") from None
-    if ("result" in item) == ("error" in item):
+    if (isinstance(item, dict) and "result" in item) == (given["error"] is not None):
         raise ConfigError(f"{where}: give either result or error")
     recorded = None if calls is None else tuple(map(from_jsonable, calls))
     title = str(given["name"] or short(given["params"], 60))

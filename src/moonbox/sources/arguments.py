@@ -77,20 +77,22 @@ class Arguments:
 
     def write(self, given: Mapping[str, Any]) -> Written:
         """Raises ArgumentError for what cannot be written."""
-        path, headers = self._path, dict[str, bytes]()
+        path, headers, is_empty = self._path, dict[str, bytes](), False
         query: list[str] = []
         cookies: list[str] = []
         for item in self._parameters:
             value = given.get(item.argument)
-            if value is None:
+            if item.place == "path":
+                text = "" if value is None else _simple(item, value, _quoted)
+                is_empty = is_empty or not text  # the path would then name something else, such as all items
+                path = path.replace("{" + item.name + "}", text)
+            elif value is None:
                 continue
-            if item.place in ("query", "cookie"):
+            elif item.place in ("query", "cookie"):
                 (query if item.place == "query" else cookies).extend(_pairs(item, value))
-            elif item.place == "path":
-                path = path.replace("{" + item.name + "}", _simple(item, value, lambda text: quote(text, safe="")))
             else:
                 headers[item.name.lower()] = header_value(item.name, _simple(item, value, str))
-        if {".", ".."} & set(path.split("/")) or "//" in path:
+        if is_empty or {".", ".."} & set(path.split("/")) or "//" in path:
             raise ArgumentError("a parameter of the path must not be empty, '.' or '..'")
         if cookies:
             headers["cookie"] = "; ".join(cookies).encode()
@@ -172,7 +174,7 @@ class Arguments:
 
 
 def header_value(name: str, text: str) -> bytes:
-    data = text.strip(" \t").encode("utf-8", "surrogatepass")
+    data = text.strip(" \t").encode("utf-8", "surrogateescape")
     if re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", data):
         raise ArgumentError(f"the value of {name} contains a line break or another control character")
     return data
@@ -199,7 +201,7 @@ def _pairs(item: _Parameter, value: Any) -> list[str]:
     elif isinstance(value, dict):
         flat = [one for pair in value.items() for one in pair]
         parts = [(str(key), [part]) for key, part in value.items()] if explode else [(item.name, flat)]
-    texts = [(quote(name, safe="[]"), [quote(_text(part), safe="") for part in part_list]) for name, part_list in parts]
+    texts = [(_quoted(name, safe="[]"), [_quoted(_text(part)) for part in part_list]) for name, part_list in parts]
     if explode:
         return [f"{name}={text}" for name, part_texts in texts for text in part_texts]
     return [f"{name}={_DELIMITERS.get(item.style, ',').join(part_texts)}" for name, part_texts in texts]
@@ -218,6 +220,10 @@ def _multipart(value: Mapping[str, Any], files: Collection[str], headers: dict[s
             head = f'--{boundary}\r\ncontent-disposition: form-data; name="{label}"{more}\r\n\r\n'
             pieces.append(head.encode("utf-8", "replace") + data + b"\r\n")
     return b"".join([*pieces, f"--{boundary}--\r\n".encode()])
+
+
+def _quoted(text: str, safe: str = "") -> str:
+    return quote(text, safe=safe, errors="surrogateescape")
 
 
 def _text(value: Any) -> str:

@@ -199,11 +199,11 @@ def latest(until: float) -> float:
 
 
 def _retry_after(response: Response, tries: int) -> float:
-    """Seconds, as the service says or else longer with each try."""
+    """Seconds, as the service says or else longer with each try; never none, or this would be a loop of requests."""
     said = response.headers.get("retry-after", "").strip()
     try:
         moment = None if said.isdecimal() else parsedate_to_datetime(said).timestamp()
-        return float(said[:9]) if moment is None else max(0.0, moment - time.time())
+        return max(_LOOK, float(said[:9]) if moment is None else moment - time.time())
     except (ValueError, TypeError, OverflowError):
         return 0.5 * 2.0 ** min(tries, 6)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024 * 1024
 _METHODS = ("get", "head", "post", "put", "patch", "delete")
 _MOST_OPERATIONS = 5_000
-_DEEPEST = 60
+_DEEPEST, _DEEPEST_YAML = 60, 500
 _BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _INSIDE = frozenset({"items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames"})
@@ -46,8 +46,13 @@ def _yaml_as_json(data: bytes) -> str:
         import yaml
     except ImportError:
         raise MissingExtra("pyyaml", "openapi", "a specification in YAML") from None
+    loader, depth = getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0  # the one in C is ten times faster
     try:
-        value = yaml.load(data, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the one in C is ten times faster
+        for event in yaml.parse(data, loader):  # without recursion, of which the one in C takes all there is
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST_YAML:
+                raise ValueError("it is nested too deeply")
+        value = yaml.load(data, loader)
     except yaml.YAMLError as problem:
         raise ValueError(str(problem)) from None
     pieces, room = [], 10 * len(data) + 100_000
@@ -121,8 +126,9 @@ class Specification:
         for token in unquote(reference[2:]).split("/"):
             token = token.replace("~1", "/").replace("~0", "~")
             if isinstance(node, list):
-                node = {str(index): item for index, item in enumerate(node)}
-            node = fields(node).get(token)
+                node = node[int(token)] if re.fullmatch("[0-9]{1,9}", token) and int(token) < len(node) else None
+            else:
+                node = fields(node).get(token)
             if node is None:
                 raise ToolDefinitionError(f"the reference '{one_line(reference, 120)}' leads nowhere")
         return node

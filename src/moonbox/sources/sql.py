@@ -30,6 +30,10 @@ from moonbox.wording import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+_WRONG_URL = (
+    "the url of a database must be sqlite:///file, duckdb:///file, duckdb:// or postgresql://…; "
+    "an absolute path has one slash more"
+)
 _MOST_TABLES, _MOST_COLUMNS, _MOST_LISTED = 200, 100, 5000
 _EXACT = (str, bytes, float, bool, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
@@ -64,7 +68,10 @@ class _Source:
         self.settings = settings
         self._folders = [str((folder / name).expanduser().resolve()) for name in settings.folders]
         self.database = open_database(settings.url, folder, self._folders)
-        self._redact = SecretRedactor({"password": urlsplit(settings.url).password or ""})
+        try:
+            self._redact = SecretRedactor({"password": urlsplit(settings.url).password or ""})
+        except ValueError:
+            raise UsageError(_WRONG_URL) from None
 
     def query(self, sql: str, params: list[Any] | dict[str, Any] | None = None) -> list[dict[str, Any]]:
         return self._run(self._checked(sql, params))[0]
@@ -154,10 +161,7 @@ def open_database(url: str, folder: Path, folders: Sequence[str]) -> _Sqlite | _
         return _Sqlite(path)
     if kind == "duckdb" and (path is not None or not rest):
         return _DuckDB(path, folders)
-    raise UsageError(
-        "the url of a database must be sqlite:///file, duckdb:///file, duckdb:// or postgresql://…; "
-        "an absolute path has one slash more"
-    )
+    raise UsageError(_WRONG_URL)
 
 
 class _Sqlite:

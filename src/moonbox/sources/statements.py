@@ -6,6 +6,7 @@ What runs is the text that the parser writes from what it has read, so that a da
 from __future__ import annotations
 
 import functools
+import logging
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,6 +51,7 @@ def check(
         from sqlglot.errors import ErrorLevel, SqlglotError
     except ImportError:
         raise MissingExtra("sqlglot", "sql", "tools of a database") from None
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its warnings quote what a script wrote, as it is
     if len(sql) > _LONGEST or "\0" in sql:
         raise ArgumentError(f"the statement must have at most {_LONGEST:,} characters, and no zero byte")
     explain = re.match(r"\s*explain\s+(?:query\s+plan\s+)?", sql, re.IGNORECASE)

@@ -153,9 +153,9 @@ def _front_matter(text: str) -> tuple[dict[str, str], str]:
     if match["fence"] == "+++":
         try:
             table = tomllib.loads(match["front"])
-        except (tomllib.TOMLDecodeError, RecursionError):
+            pairs = {key: str(value) for key, value in table.items() if not isinstance(value, dict | list)}
+        except (ValueError, RecursionError):  # also for an integer of too many digits
             return {}, text
-        pairs = {key: str(value) for key, value in table.items() if not isinstance(value, dict | list)}
     else:
         pairs = {key: _scalar(value) for key, value in _PAIR.findall(match["front"])}
     return {key.lower(): value for key, value in pairs.items() if value}, text[match.end() :]
@@ -165,7 +165,7 @@ def _scalar(value: str) -> str:
     value = value.strip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
-    return "" if value[0] in "&*!|>%@`" else value.partition(" #")[0].strip()
+    return "" if not value or value[0] in "&*!|>%@`" else value.partition(" #")[0].strip()
 
 
 # A title of reStructuredText: a line over a line of one repeated mark, which may stand above it as well.

@@ -151,7 +151,8 @@ class _Writing:
         self._spend(path, len(data))
         with self._parent(path) as parent:
             self._protected.check(parent, path.name, path.text)
-        with self._folders.regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666) as fd:
+            create = os.O_CREAT if _look(path.name, parent) is None else 0  # not what a link leads to
+        with self._folders.regular(path, os.O_WRONLY | os.O_APPEND | create, 0o666) as fd:
             self._protected.check_open(fd, path.text)  # a link may have led elsewhere in the folder
             info = os.fstat(fd)
             if info.st_nlink > 1:
@@ -250,9 +251,11 @@ class Protected:
 
     def check(self, folder: int, name: str, text: str) -> None:
         """Raises Denied for an entry that is protected; `text` is the path as the script wrote it."""
+        self._check(_path_of(folder), name, text)
+
+    def _check(self, real: Path, name: str, text: str) -> None:
         if name.casefold() in CONFIG_NAMES:
             raise _refusal(text, "it is a configuration of moonbox")
-        real = _path_of(folder)
         target = real / name
         if target.suffix.lower() in _IMPORTABLE and (_is_import_folder(real) or str(target) in _loaded()):
             raise _refusal(text, "Python would import it")
@@ -264,16 +267,10 @@ class Protected:
 
     def check_open(self, fd: int, text: str) -> None:
         """Raises Denied for a file that is open for writing and is protected, by whatever name it was opened."""
-        opened = os.fstat(fd)
-        for path in self._spellings():
-            try:
-                if os.path.samestat(opened, path.stat()):
-                    raise _refusal(text, "moonbox itself uses it")
-            except OSError:
-                continue
-        real = _path_of(fd)
-        if real.name.casefold() in CONFIG_NAMES:
-            raise _refusal(text, "it is a configuration of moonbox")
+        opened, real = os.fstat(fd), _path_of(fd)
+        if (opened.st_dev, opened.st_ino) in map(_identity, self._spellings()):
+            raise _refusal(text, "moonbox itself uses it")
+        self._check(real.parent, real.name, text)
 
     def _spellings(self) -> Iterator[Path]:
         """Each path as it is written, with the links above it followed, and with all links followed."""
