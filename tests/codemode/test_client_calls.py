@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 from moonbox import Answer, CodeMode, Paused, Sandbox, Tool, tool
+from moonbox.audit.sinks import MemorySink
 from moonbox.errors import ToolDefinitionError, UsageError
 
 PICK = Tool.from_schema(
@@ -188,3 +190,61 @@ def test_only_the_model_calls_a_direct_one() -> None:
     with Sandbox([PICK.with_(policy="direct")], isolation="inline") as box, CodeMode(box) as mode:
         assert "scripts cannot call 'pick'" in mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"))
         assert paused(mode.handle("pick", {"of": ["a"]})).resume(["a"]) == "a"
+
+
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("call", [("lua_repl", code("return tools.pick{of = {'a'}}")), ("pick", {"of": ["a"]})])
+def test_a_cancelled_task_gives_up_what_it_asked_the_client(call: tuple[str, dict[str, Any]]) -> None:
+    asked = asyncio.Event()
+
+    async def never(_: Any) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        trail = MemorySink()
+        with Sandbox([PICK], audit=trail) as box:
+            mode = CodeMode(box, client_calls=never, keep_visible=["pick"])
+            task = asyncio.create_task(mode.areply(*call, conversation="a"))
+            await asked.wait()
+            await cancelled(task)
+            assert await mode.ahandle("lua_repl", code("return 1"), conversation="a") == "1"
+            assert sorted(run.ok for run in trail.runs()) == [False, True]
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_task_gives_up_a_script_that_has_not_asked_yet() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    @tool
+    def hold() -> None:
+        """Hold the script."""
+        entered.set()
+        leave.wait()
+
+    async def main() -> None:
+        with CodeMode([PICK, hold]) as mode:
+            source = code("tools.hold{} return tools.pick{of = {'a'}}")
+            task = asyncio.create_task(mode.ahandle("lua_repl", source, conversation="a"))
+            await asyncio.to_thread(entered.wait)
+            await cancelled(task)
+            leave.set()
+            assert await mode.ahandle("lua_repl", code("return 1"), conversation="a") == "1"
+
+    asyncio.run(main())
+
+
+def test_an_interrupt_while_the_client_is_asked_gives_up_the_script() -> None:
+    def interrupt(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with CodeMode([PICK], client_calls=interrupt) as mode:
+        with pytest.raises(KeyboardInterrupt):
+            mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"))
+        assert mode.handle("lua_repl", code("return 1")) == "1"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from moonbox.audit.records import Run
-from moonbox.errors import ClosedError, PoolTimeout, UsageError, WorkerError
+from moonbox.errors import ClosedError, MoonboxError, PoolTimeout, UsageError, WorkerError
 from moonbox.sandbox.decisions import Answer, ToolCall
 from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from moonbox.media import Media
@@ -143,7 +146,9 @@ class ClientCalls:
                 mine = _mine(step)
                 if mine and self._respond is None:
                     return Paused.at(step, mine, place, self).as_reply()
-                step = _resume(step, {call.id: _ask(self._respond, call) for call in mine})
+                with _given_up_on_exit(step):
+                    answers = {call.id: _ask(self._respond, call) for call in mine}
+                step = _resume(step, answers)
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
@@ -151,17 +156,49 @@ class ClientCalls:
     async def adrive(self, start: Callable[[], Run | Step], place: Place) -> Reply:
         """The same, awaited."""
         try:
-            step = await asyncio.to_thread(start)
+            step = await _in_thread(start)
             while not isinstance(step, Run):
                 mine = _mine(step)
                 if mine and self._respond is None:
                     return Paused.at(step, mine, place, self).as_reply()
-                values = await asyncio.gather(*(_aask(self._respond, call) for call in mine))
+                with _given_up_on_exit(step):
+                    values = await asyncio.gather(*(_aask(self._respond, call) for call in mine))
                 answers = {call.id: value for call, value in zip(mine, values, strict=True)}
-                step = await asyncio.to_thread(_resume, step, answers)
+                step = await _in_thread(partial(_resume, step, answers))
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
+
+
+@contextmanager
+def _given_up_on_exit(step: Step) -> Iterator[None]:
+    """Cancel the step where nobody will answer it: its task was cancelled, or the program was interrupted."""
+    try:
+        yield
+    except BaseException:
+        _give_up(step)
+        raise
+
+
+async def _in_thread(make: Callable[[], Run | Step]) -> Run | Step:
+    """What a thread makes. If the task is cancelled meanwhile, a step is given up as soon as it is there."""
+    made: Future[Run | Step] = Future()
+
+    def work() -> Run | Step:
+        made.set_result(make())
+        return made.result()
+
+    try:
+        return await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        made.add_done_callback(lambda _: _give_up(made.result()))
+        raise
+
+
+def _give_up(step: Run | Step) -> None:
+    if not isinstance(step, Run):
+        with suppress(MoonboxError):  # it is closed already
+            step.cancel()
 
 
 def _ask(respond: Respond | None, call: ToolCall) -> Any:
