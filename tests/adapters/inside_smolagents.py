@@ -249,6 +249,26 @@ def test_media_are_described_and_images_shown_with_the_step(shows: bool) -> None
     assert not any(picture().base64 in part["text"] for part in parts if part["type"] == "text")
 
 
+def test_images_are_shown_to_the_agent_that_asked_for_them() -> None:
+    chart = Use("lua_repl", {"source_code": "return tools.chart{}"})
+    with serve(Scripted(chart, final("A chart."))) as wire, Smolagents(media_tools()) as adapter:
+        asking = agent(adapter, wire)  # does not show them
+        assert asking.run("Draw.") == "A chart."
+        with serve(Scripted(SUM, final("20."))) as other:
+            another = agent(adapter, other, step_callbacks=[adapter.show_images])
+            assert another.run("Count.") == "20."
+    assert not any(getattr(step, "observations_images", None) for step in another.memory.steps)
+
+
+def test_an_image_that_cannot_be_read_is_left_out() -> None:
+    drawing = Tool.from_function(lambda: Media(b"<svg/>", "image/svg+xml", "a.svg"), name="chart")
+    turns = [Use("lua_repl", {"source_code": "return tools.chart{}"}), final("A chart.")]
+    with serve(Scripted(*turns)) as wire, Smolagents([drawing]) as adapter:
+        made = agent(adapter, wire, step_callbacks=[adapter.show_images])
+        assert made.run("Draw.") == "A chart."
+    assert "a.svg" in observed(made)[0]
+
+
 def test_the_tools_of_an_agent_behind_code_mode() -> None:
     script = "local ok, problem = pcall(tools.fail, {x = 1}) return {tools.double{x = 21}, problem.message}"
     own = [*map(smolagents_tool, (double, fail, guarded)), FinalAnswerTool()]
