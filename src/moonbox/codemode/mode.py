@@ -16,7 +16,7 @@ from moonbox.codemode.definitions import Definition, Format, in_format
 from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.codemode.shown import Choice, Shown, View
-from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
+from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, UsageError, WorkerError
 from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
 from moonbox.sandbox.sandbox import Sandbox
@@ -72,6 +72,10 @@ class CodeMode:
         **settings: Any,
     ) -> None:
         check_callbacks(count_tokens=count_tokens, client_calls=client_calls)
+        if isinstance(max_conversations, bool) or not isinstance(max_conversations, int) or max_conversations < 1:
+            raise UsageError(f"max_conversations must be a whole number of at least 1, not {max_conversations!r}")
+        if idle_seconds is not None and not (isinstance(idle_seconds, int | float) and idle_seconds > 0):
+            raise UsageError(f"idle_seconds must be a positive number or None, not {idle_seconds!r}")
         self.settings = _settings(settings, "")
         self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
         self.sandbox: Sandbox = self._own_sandbox or sandbox
@@ -356,4 +360,6 @@ class CodeMode:
 
 def _of_conversation(name: str, options: RunOptions) -> RunOptions:
     """The options of a call, with the conversation's name as a label."""
+    if not isinstance(name, str):
+        raise UsageError(f"conversation must be a name, not {name!r}")
     return merged({"labels": {CONVERSATION: label_text(name)}} if name else {}, options)
