@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -190,6 +191,39 @@ def test_only_the_model_calls_a_direct_one() -> None:
     with Sandbox([PICK.with_(policy="direct")], isolation="inline") as box, CodeMode(box) as mode:
         assert "scripts cannot call 'pick'" in mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"))
         assert paused(mode.handle("pick", {"of": ["a"]})).resume(["a"]) == "a"
+
+
+def test_scripts_of_one_conversation_that_come_together_do_not_wait_for_the_client(mode: CodeMode) -> None:
+    busy = "error: an earlier script of this conversation waits for the client's answers; resume it first"
+
+    async def main() -> None:
+        source = code("return tools.double{n = tools.pick{of = {'a'}}}")
+        answers = await asyncio.gather(*(mode.ahandle("lua_repl", source) for _ in range(4)))
+        (waiting,) = [answer for answer in answers if isinstance(answer, Paused)]
+        assert [answer for answer in answers if answer is not waiting] == [busy] * 3
+        assert await waiting.aresume([4]) == "8"
+        assert await mode.ahandle("lua_repl", code("return 1")) == "1"
+
+    asyncio.run(main())
+    with ThreadPoolExecutor(4) as threads:
+        source = code("return tools.double{n = tools.pick{of = {'a'}}}")
+        answers = list(threads.map(lambda _: mode.handle("lua_repl", source), range(4)))
+    (waiting,) = [answer for answer in answers if isinstance(answer, Paused)]
+    assert waiting.resume([4]) == "8"
+
+
+def test_scripts_that_come_together_where_a_function_answers_follow_each_other() -> None:
+    async def answer(call: Any) -> int:
+        await asyncio.sleep(0)
+        return int(call.arguments["of"][0])
+
+    async def main() -> None:
+        with CodeMode([PICK, double], client_calls=answer) as mode:
+            sources = [code(f"return tools.double{{n = tools.pick{{of = {{'{n}'}}}}}}") for n in range(6)]
+            answers = await asyncio.gather(*(mode.ahandle("lua_repl", source) for source in sources))
+            assert answers == ["0", "2", "4", "6", "8", "10"]
+
+    asyncio.run(main())
 
 
 async def cancelled(task: asyncio.Task[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,17 +17,35 @@ from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from moonbox.media import Media
+    from moonbox.sandbox.slots import Turns
     from moonbox.sandbox.stepped import Pause
 
     Step: TypeAlias = "Pause | DirectStep"
     """What waits for answers: a script, or one direct call."""
     Answers = Mapping[int, Any] | Sequence[Any] | Answer
     Respond = Callable[[ToolCall], Any | Awaitable[Any]]
-    Place = Callable[[], AbstractContextManager["Reply | None"]]
-    """Where something that waited may go on: entered around it, and gives the reply where that is not possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A conversation, where a script that waited may go on. Its scripts run one after another."""
+
+    turns: Turns
+    refusal: Callable[[ExitStack], Reply | None]
+    """The reply where it cannot go on there. What it opens is closed with the turn."""
+
+    def enter(self, turn: ExitStack) -> Reply | None:
+        """Wait for a turn, which ends with the stack."""
+        turn.enter_context(self.turns.taken())
+        return self.refusal(turn)
+
+    async def aenter(self, turn: ExitStack) -> Reply | None:
+        """The same, awaited."""
+        await self.turns.aenter()
+        turn.callback(self.turns.leave)
+        return self.refusal(turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +89,11 @@ class Paused(str):
     calls: tuple[ToolCall, ...]
     """The calls to answer: `call.tool`, `call.arguments`, `call.id`."""
     _step: Step
-    _place: Place
+    _place: Place | None
     _owner: ClientCalls
 
     @classmethod
-    def at(cls, step: Step, calls: tuple[ToolCall, ...], place: Place, owner: ClientCalls) -> Paused:
+    def at(cls, step: Step, calls: tuple[ToolCall, ...], place: Place | None, owner: ClientCalls) -> Paused:
         names = ", ".join(dict.fromkeys(call.tool for call in calls))
         paused = cls(f"paused: waiting for the client's answer to {names}")
         paused.calls, paused._step, paused._place, paused._owner = calls, step, place, owner
@@ -99,14 +117,16 @@ class Paused(str):
     def reply(self, answers: Answers) -> Reply:
         """Like `resume`, with the Run and whether it failed."""
         given = self._by_id(answers)
-        with self._place() as refused:
-            return refused or self._owner.drive(lambda: _resume(self._step, given), self._place)
+        with ExitStack() as turn:
+            refused = self._place and self._place.enter(turn)
+            return refused or self._owner.drive(partial(_resume, self._step, given), self._place)
 
     async def areply(self, answers: Answers) -> Reply:
         """The same, awaited."""
         given = self._by_id(answers)
-        with self._place() as refused:
-            return refused or await self._owner.adrive(lambda: _resume(self._step, given), self._place)
+        with ExitStack() as turn:
+            refused = self._place and await self._place.aenter(turn)
+            return refused or await self._owner.adrive(partial(_resume, self._step, given), self._place, turn)
 
     def cancel(self) -> None:
         """Give the script up; the conversation stays usable."""
@@ -138,7 +158,7 @@ class ClientCalls:
         self.answered = respond is not None
         """Whether a function answers the calls; otherwise they pause."""
 
-    def drive(self, start: Callable[[], Run | Step], place: Place) -> Reply:
+    def drive(self, start: Callable[[], Run | Step], place: Place | None) -> Reply:
         """Answer what the client is asked, or pause there; moonbox runs the other calls of a batch itself."""
         try:
             step = start()
@@ -153,10 +173,10 @@ class ClientCalls:
             return self._lost(problem)
         return self._finished(step)
 
-    async def adrive(self, start: Callable[[], Run | Step], place: Place) -> Reply:
-        """The same, awaited."""
+    async def adrive(self, start: Callable[[], Run | Step], place: Place | None, turn: ExitStack) -> Reply:
+        """The same, awaited. A cancellation closes `turn` when nothing of it is under way any more."""
         try:
-            step = await _in_thread(start)
+            step = await _in_thread(start, turn)
             while not isinstance(step, Run):
                 mine = _mine(step)
                 if mine and self._respond is None:
@@ -164,7 +184,7 @@ class ClientCalls:
                 with _given_up_on_exit(step):
                     values = await asyncio.gather(*(_aask(self._respond, call) for call in mine))
                 answers = {call.id: value for call, value in zip(mine, values, strict=True)}
-                step = await _in_thread(partial(_resume, step, answers))
+                step = await _in_thread(partial(_resume, step, answers), turn)
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
@@ -180,18 +200,28 @@ def _given_up_on_exit(step: Step) -> Iterator[None]:
         raise
 
 
-async def _in_thread(make: Callable[[], Run | Step]) -> Run | Step:
-    """What a thread makes. If the task is cancelled meanwhile, a step is given up as soon as it is there."""
+async def _in_thread(make: Callable[[], Run | Step], turn: ExitStack) -> Run | Step:
+    """What a thread makes. If the task is cancelled meanwhile, it is given up as soon as it is there, and the turn."""
     made: Future[Run | Step] = Future()
 
     def work() -> Run | Step:
-        made.set_result(make())
+        try:
+            made.set_result(make())
+        except BaseException as problem:  # noqa: BLE001 - raised below
+            made.set_exception(problem)
         return made.result()
 
     try:
-        return await asyncio.to_thread(work)
+        return await asyncio.shield(asyncio.to_thread(work))
     except asyncio.CancelledError:
-        made.add_done_callback(lambda _: _give_up(made.result()))
+        left = turn.pop_all()
+
+        def give_up(_: object) -> None:
+            with left:
+                if made.exception() is None:
+                    _give_up(made.result())
+
+        made.add_done_callback(give_up)
         raise
 
 
