@@ -365,13 +365,16 @@ def script_tree(run: Run, others: Sequence[Run]) -> Iterator[RenderableType]:
     from rich.text import Text
     from rich.tree import Tree
 
+    children: dict[str, list[Run]] = {}
+    for other in others:
+        children.setdefault(other.parent, []).append(other)
+
     def grow(branch: Tree, id: str) -> Tree:
-        for child in others:
-            if child.parent == id:
-                calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
-                head = f"{visible(child.tool, keep='')}  {child.id[:8]}  "
-                about = Text.assemble(head, _result(RunSummary.of(child)), f"  {seconds(child.usage.wall)}{calls}")
-                grow(branch.add(about), child.id)
+        for child in children.pop(id, ()):  # once: in a file that was tampered with, a run may be its own parent
+            calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
+            head = f"{visible(child.tool, keep='')}  {child.id[:8]}  "
+            about = Text.assemble(head, _result(RunSummary.of(child)), f"  {seconds(child.usage.wall)}{calls}")
+            grow(branch.add(about), child.id)
         return branch
 
     tree = grow(Tree(_heading("tool scripts")), run.id)
