@@ -139,6 +139,14 @@ def test_the_journal_of_a_project_is_used(moonbox: Moonbox, tmp_path: Path) -> N
     assert len(json.loads(moonbox("runs", "--json").stdout)) == 1
 
 
+def test_the_journal_of_the_environment_is_used(moonbox: Moonbox, tmp_path: Path) -> None:
+    journal = {"MOONBOX_JOURNAL": "j.db"}
+    (tmp_path / "six.lua").write_text("return 6")
+    moonbox("run", "-e", "6 * 7", env=journal)
+    moonbox("run", "six.lua", env=journal)
+    assert len(json.loads(moonbox("runs", "--json", env=journal).stdout)) == 2
+
+
 @pytest.mark.parametrize(
     ("config", "power"),
     [

@@ -45,7 +45,7 @@ def _script_alone() -> tuple[str | None, str | None] | None:
 
     These two forms have no options, so they do not need the option parser, which is slow to load.
     """
-    if os.environ.keys() & {"_MOONBOX_COMPLETE", "MOONBOX_AUDIT"}:
+    if os.environ.keys() & {"_MOONBOX_COMPLETE", "MOONBOX_AUDIT", "MOONBOX_JOURNAL"}:
         return None
     match sys.argv[1:]:
         case ["run", "-e" | "--expr", script]:
