@@ -97,6 +97,12 @@ def test_a_direct_call_waits_too(mode: CodeMode) -> None:
         assert paused(shown.handle("pick", {"of": ["a"]})).resume(Answer.error("no")) == (
             "tool error (pick, tool_error): no"
         )
+        with pytest.raises(UsageError, match="this call was answered or cancelled before"):
+            waiting.resume(["b"])
+        given_up = paused(shown.handle("pick", {"of": ["a"]}))
+        given_up.cancel()
+        with pytest.raises(UsageError, match="this call was answered or cancelled before"):
+            given_up.resume(["b"])
 
 
 def test_answers_must_fit(mode: CodeMode) -> None:

@@ -70,13 +70,20 @@ class DirectStep:
     def __init__(self, call: ToolCall, finish: Callable[[Answer], Run]) -> None:
         self.calls = (call,)
         self._finish = finish
+        self._used = False
 
     def resume(self, answers: dict[int, Any], /) -> Run:
         value = answers[self.calls[0].id]
-        return self._finish(value if isinstance(value, Answer) else Answer.value(value))
+        return self._end(value if isinstance(value, Answer) else Answer.value(value))
 
     def cancel(self) -> Run:
-        return self._finish(Answer.error("the client gave the call up", code="cancelled"))
+        return self._end(Answer.error("the client gave the call up", code="cancelled"))
+
+    def _end(self, answer: Answer) -> Run:
+        if self._used:
+            raise UsageError("this call was answered or cancelled before")
+        self._used = True
+        return self._finish(answer)
 
 
 class Paused(str):
