@@ -170,6 +170,22 @@ def test_schemas_in_the_form_of_smolagents() -> None:
     assert "$ref" not in str(parameters)
 
 
+def test_types_that_refer_to_each_other_stay_small() -> None:
+    names = [f"T{number}" for number in range(30)]
+    everything = {name: {"$ref": f"#/$defs/{name}"} for name in names}
+    schema = {
+        "type": "object",
+        "properties": {"one": everything["T0"], "other": {"type": "string"}},
+        "$defs": {name: {"type": "object", "properties": everything} for name in names},
+    }
+    many = Tool.from_schema(name="many", description="", parameters=schema, call=lambda _: 1, policy="direct")
+    with Smolagents([many]) as adapter:
+        inputs = next(made.inputs for made in adapter.tools if made.name == "many")
+    assert list(inputs["one"]["properties"]) == names
+    assert inputs["other"]["type"] == "string"
+    assert len(str(inputs)) < 50_000
+
+
 def test_names_that_are_no_identifiers() -> None:
     tools = [
         Tool.from_schema(name=name, parameters={}, call=lambda given, name=name: name, policy="direct")

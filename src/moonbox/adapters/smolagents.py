@@ -150,16 +150,27 @@ def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
     return inputs
 
 
-def _written_out(node: Any, document: Document, depth: int = 0) -> dict[str, Any]:
-    """The schema with its references replaced by what they lead to: smolagents has no place for definitions."""
-    target = document.deref(node)
-    if not isinstance(target, dict) or depth > _DEEPEST:
-        return {}
+def _written_out(node: Any, document: Document) -> dict[str, Any]:
+    """The schema with its references replaced by what they lead to: smolagents has no place for definitions.
 
-    def write_out(part: Any, role: str) -> Any:
-        return _written_out(part, document, depth + 1) if isinstance(part, dict) else part
+    A type inside itself is written twice. Further inside, and where it is too deep or too much, everything is accepted.
+    """
+    left = _MOST_PARTS
 
-    return with_parts(target, write_out)
+    def write_out(part: Any, above: tuple[str, ...], depth: int) -> Any:
+        nonlocal left
+        left -= 1
+        target = document.deref(part)
+        reference = str(part.get("$ref", ""))
+        if not isinstance(target, dict) or depth > _DEEPEST or left < 0 or (reference and above.count(reference) > 1):
+            return {}
+        within = (*above, reference)
+        return with_parts(
+            target, lambda inner, _: write_out(inner, within, depth + 1) if isinstance(inner, dict) else inner
+        )
+
+    made: dict[str, Any] = write_out(node, (), 0) if isinstance(node, dict) else {}
+    return made
 
 
 def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[str, Any]:
@@ -181,5 +192,7 @@ def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[
 
 
 _DEEPEST = 5
+_MOST_PARTS = 300
+"""Of one parameter's schema: types that refer to each other would fill gigabytes."""
 _MOST_IMAGES = 20
 _EVERY_TYPE = ("array", "boolean", "integer", "null", "number", "object", "string")
