@@ -170,6 +170,22 @@ def test_schemas_in_the_form_of_smolagents() -> None:
     assert "$ref" not in str(parameters)
 
 
+def test_types_that_refer_to_each_other_stay_small() -> None:
+    names = [f"T{number}" for number in range(30)]
+    everything = {name: {"$ref": f"#/$defs/{name}"} for name in names}
+    schema = {
+        "type": "object",
+        "properties": {"one": everything["T0"], "other": {"type": "string"}},
+        "$defs": {name: {"type": "object", "properties": everything} for name in names},
+    }
+    many = Tool.from_schema(name="many", description="", parameters=schema, call=lambda _: 1, policy="direct")
+    with Smolagents([many]) as adapter:
+        inputs = next(made.inputs for made in adapter.tools if made.name == "many")
+    assert list(inputs["one"]["properties"]) == names
+    assert inputs["other"]["type"] == "string"
+    assert len(str(inputs)) < 50_000
+
+
 def test_names_that_are_no_identifiers() -> None:
     tools = [
         Tool.from_schema(name=name, parameters={}, call=lambda given, name=name: name, policy="direct")
@@ -247,6 +263,26 @@ def test_media_are_described_and_images_shown_with_the_step(shows: bool) -> None
     images = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
     assert [url.partition(",")[0] for url in images] == ["data:image/png;base64"] * shows
     assert not any(picture().base64 in part["text"] for part in parts if part["type"] == "text")
+
+
+def test_images_are_shown_to_the_agent_that_asked_for_them() -> None:
+    chart = Use("lua_repl", {"source_code": "return tools.chart{}"})
+    with serve(Scripted(chart, final("A chart."))) as wire, Smolagents(media_tools()) as adapter:
+        asking = agent(adapter, wire)  # does not show them
+        assert asking.run("Draw.") == "A chart."
+        with serve(Scripted(SUM, final("20."))) as other:
+            another = agent(adapter, other, step_callbacks=[adapter.show_images])
+            assert another.run("Count.") == "20."
+    assert not any(getattr(step, "observations_images", None) for step in another.memory.steps)
+
+
+def test_an_image_that_cannot_be_read_is_left_out() -> None:
+    drawing = Tool.from_function(lambda: Media(b"<svg/>", "image/svg+xml", "a.svg"), name="chart")
+    turns = [Use("lua_repl", {"source_code": "return tools.chart{}"}), final("A chart.")]
+    with serve(Scripted(*turns)) as wire, Smolagents([drawing]) as adapter:
+        made = agent(adapter, wire, step_callbacks=[adapter.show_images])
+        assert made.run("Draw.") == "A chart."
+    assert "a.svg" in observed(made)[0]
 
 
 def test_the_tools_of_an_agent_behind_code_mode() -> None:

@@ -128,6 +128,22 @@ def test_an_empty_answer_ends_a_run(mode: CodeMode) -> None:
     assert (done.text, done.finished, done.messages[-1]["role"]) == ("", True, "user")
 
 
+def test_a_signature_comes_whole(mode: CodeMode) -> None:
+    pieces = [
+        {"type": "thinking_delta", "thinking": "So"},
+        {"type": "thinking_delta", "thinking": "."},
+        *({"type": "signature_delta", "signature": signature} for signature in ("first", "last")),
+    ]
+    events: list[Any] = [
+        {"type": "message_start", "message": {"id": "1", "role": "assistant", "content": [], "model": "m"}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        *({"type": "content_block_delta", "index": 0, "delta": piece} for piece in pieces),
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+    ]
+    (block,) = AnthropicMessages(mode).collect(events).content
+    assert block.type == "thinking" and (block.thinking, block.signature) == ("So.", "last")
+
+
 def test_malformed_input_is_answered(mode: CodeMode) -> None:
     events: list[Any] = [
         {"type": "message_start", "message": {"id": "1", "role": "assistant", "content": [], "model": "m"}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,10 @@ class TestGenerateContent(Conformance):
         client,
         error_mark=True,
         has_clients=False,
+        environment=lambda wire: {
+            "GOOGLE_API_KEY": "from-the-environment",
+            "GOOGLE_GEMINI_BASE_URL": wire.url,
+        },
         calls=lambda answer: answer.function_calls,
         result=lambda id, text: types.Part(
             function_response=types.FunctionResponse(id=id, name="lua_repl", response={"output": text})
@@ -104,6 +109,26 @@ def test_a_config_of_ones_own(mode: CodeMode) -> None:
         assert list(seen.tools) == ["lua_repl", "delete_file", "broken", "meet", "mine"]
         assert seen.body["generationConfig"] == {"temperature": 0.5}
     assert configs[0].tools == [own]
+
+
+def test_a_client_of_its_own_is_closed(mode: CodeMode, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    close = genai.client.AsyncClient.aclose
+
+    async def aclose(opened: Any) -> None:
+        closed.append("awaited")
+        await close(opened)
+
+    monkeypatch.setattr(genai.client.AsyncClient, "aclose", aclose)
+    with serve(Scripted(Say("ok"))) as wire:
+        monkeypatch.setenv("GOOGLE_API_KEY", "loopback")
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", wire.url)
+
+        async def main() -> None:
+            assert (await GoogleGenAI(mode).arun("hi", model="loopback")).text == "ok"
+            assert closed == ["awaited"]
+
+        asyncio.run(main())
 
 
 def test_a_malformed_call_is_asked_for_again(mode: CodeMode) -> None:

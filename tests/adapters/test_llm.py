@@ -72,6 +72,14 @@ def test_an_answer_fits_its_schema_after_one_repair() -> None:
     assert failed.error.code == "bad_result"
 
 
+def test_an_answer_that_is_nested_too_deeply_is_repaired_too() -> None:
+    with (
+        serve(Scripted(Say("[" * 50_000), Say('{"sum": 7}'))) as wire,
+        Sandbox([model_tool(settings(wire))]) as box,
+    ):
+        assert answering(box.run(f"return llm('3 + 4?', {SCHEMA}).sum")) == 7
+
+
 @pytest.mark.parametrize(
     "schema", ["{['$ref'] = 'http://127.0.0.1:1/x'}", "{type = 'nonsense'}", "{['$ref'] = 'file:///etc/passwd'}"]
 )

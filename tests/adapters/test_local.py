@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import sys
+import threading
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +21,8 @@ from tests.environments import INSTALL_SECONDS
 from tests.lazy import lazy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import openai
 
     from moonbox import CodeMode
@@ -137,3 +142,35 @@ def test_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == wanted
     with pytest.raises(UsageError, match='style must be "template" or "json", not \'xml\''):
         LlamaCpp(style="xml")  # type: ignore[arg-type]
+
+
+def test_a_cancelled_stream_of_a_model_in_this_process_ends(monkeypatch: pytest.MonkeyPatch, mode: CodeMode) -> None:
+    monkeypatch.setitem(sys.modules, "llama_cpp", ModuleType("llama_cpp"))
+    computing, go_on = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    class Model:
+        """Speaks as a Llama does, and takes its time."""
+
+        chat_handler = "its own"
+
+        def create_chat_completion(self, messages: Any, **_: Any) -> Iterator[Any]:
+            try:
+                computing.set()
+                go_on.wait()
+                yield {"choices": [{"delta": {"content": "Hello."}, "finish_reason": "stop"}]}
+            finally:
+                ended.append(messages[-1]["content"])
+
+    async def main() -> None:
+        agent, options = LlamaCpp(mode), {"client": Model(), "on_text": lambda _: None}
+        task = asyncio.create_task(agent.arun("first", **options))
+        await asyncio.to_thread(computing.wait)
+        task.cancel()
+        asyncio.get_running_loop().call_soon(go_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == ["first"]
+        assert (await agent.arun("second", **options)).text == "Hello."
+
+    asyncio.run(main())

@@ -289,6 +289,13 @@ def test_deltas_of_other_servers(mode: CodeMode, deltas: list[Any], expected: li
     assert {getattr(call, "extra", "sig") for call in calls} == {"sig"}
 
 
+def test_a_message_without_a_name_gets_none(mode: CodeMode) -> None:
+    deltas: list[Any] = [{"name": None, "content": "Hi"}, {"name": "", "content": "."}]
+    agent = OpenAIChat(mode)
+    whole = agent.collect([{"choices": [{"index": 0, "delta": delta}]} for delta in deltas])
+    assert agent.assistant_messages(whole) == [{"role": "assistant", "content": "Hi."}]
+
+
 def test_what_servers_add_to_a_message_goes_back_to_them(mode: CodeMode) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "lua_repl", "arguments": '{"source_code": "1"}'}}
     extra = {"google": {"thought_signature": "c2ln"}}

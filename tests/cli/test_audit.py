@@ -353,6 +353,15 @@ def test_verify_prints_the_hash_and_names_what_does_not_fit(trail: Path) -> None
     assert (report["ok"], report["records"], report["problem"]) == (False, 0, problem)
 
 
+def test_a_run_that_is_its_own_parent_is_shown(moonbox: Moonbox, tmp_path: Path) -> None:
+    trail = open_sink(tmp_path / "a.jsonl")
+    trail.write(replace(RUNS[0], parent=RUNS[0].id, tool="again"))
+    trail.close()
+    done = moonbox("audit", "show", RUNS[0].id, "--db", "a.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("again  aaaa0000") == 1
+
+
 def test_the_tree_of_tool_scripts(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "moonbox.toml").write_text('[tools]\nfolders = ["scripts"]\n')
     (tmp_path / "scripts").mkdir()

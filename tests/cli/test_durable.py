@@ -66,10 +66,45 @@ def test_a_run_is_replayed(moonbox: Moonbox, cut_off: str, tmp_path: Path) -> No
     assert other.stderr == "it called add, which is not in the record\nit did not call add as recorded\n"
 
 
+def test_a_replay_invokes_no_tool_of_a_run_that_was_cut_off(moonbox: Moonbox, cut_off: str, tmp_path: Path) -> None:
+    kit = KIT.replace("@tool", "@tool(hints={'read_only': True})").replace(
+        "return a", "pathlib.Path('made').touch()\n    return a"
+    )
+    (tmp_path / "durable_kit.py").write_text(kit)
+    tools = ("--tools", "durable_kit.py", "--journal", "j.db")
+    done = moonbox("replay", cut_off, *tools)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"error: run '{cut_off}' has not ended; `moonbox resume {cut_off}` continues a run that was cut off\n"
+    )
+    (tmp_path / "other.lua").write_text("return (pcall(tools.add, {a = 1, b = 2}))")
+    assert moonbox("replay", cut_off, "--with", "other.lua", *tools).stdout == "false\n"
+    assert not (tmp_path / "made").exists()
+    assert moonbox("resume", cut_off, *tools).stdout == "3\n"
+    assert (tmp_path / "made").exists()
+
+
+def test_the_other_script_of_a_replay_must_be_one(moonbox: Moonbox, cut_off: str, tmp_path: Path) -> None:
+    (tmp_path / "latin.lua").write_bytes(b"-- \xe9")
+    given = {
+        "latin.lua": "'latin.lua' is not UTF-8 (byte 3 is 0xe9)",
+        "nix.lua": "the file 'nix.lua' does not exist",
+        ".": "'.' is a folder, not a script",
+    }
+    for file, message in given.items():
+        done = moonbox("replay", cut_off, "--with", file, "--journal", "j.db")
+        assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
+
+
 def test_repls_are_listed_and_deleted(moonbox: Moonbox, cut_off: str) -> None:
     (repl,) = json.loads(moonbox("repls", "list", "--journal", "j.db", "--json").stdout)
     assert (repl["language"], repl["runs"], repl["held_by"]) == ("lua", 1, "")
     assert moonbox("repls", "delete", "--journal", "j.db").stderr.startswith("error: name the Repls to delete")
+    asked = moonbox("repls", "delete", repl["id"], "--journal", "j.db")
+    message = "error: no terminal to ask for confirmation; use --yes to delete them\n"
+    assert (asked.returncode, asked.stderr) == (2, message)
+    both = moonbox("repls", "delete", repl["id"], "--label", "a=b", "--yes", "--journal", "j.db")
+    assert both.stderr == "error: name either the Repls to delete or their label, not both\n"
     assert moonbox("repls", "delete", repl["id"], "--yes", "--journal", "j.db").stdout == "deleted 1 Repl\n"
     assert moonbox("repls", "list", "--journal", "j.db").stdout == "no Repls in this journal\n"
 
@@ -102,6 +137,14 @@ def test_the_journal_of_a_project_is_used(moonbox: Moonbox, tmp_path: Path) -> N
     assert "  ok  6 * 7" in moonbox("runs").stdout
     moonbox("run", "-e", "1", "--journal", "other.db")
     assert len(json.loads(moonbox("runs", "--json").stdout)) == 1
+
+
+def test_the_journal_of_the_environment_is_used(moonbox: Moonbox, tmp_path: Path) -> None:
+    journal = {"MOONBOX_JOURNAL": "j.db"}
+    (tmp_path / "six.lua").write_text("return 6")
+    moonbox("run", "-e", "6 * 7", env=journal)
+    moonbox("run", "six.lua", env=journal)
+    assert len(json.loads(moonbox("runs", "--json", env=journal).stdout)) == 2
 
 
 @pytest.mark.parametrize(

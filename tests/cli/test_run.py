@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,12 +19,13 @@ from moonbox.errors import ScriptError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from .conftest import Moonbox
     from .terminal import Terminal
 
     Open = Callable[..., Terminal]
+
+FULL = Path("/dev/full")
 
 
 def test_output_comes_first_and_values_are_plain_in_a_pipe(process: Moonbox) -> None:
@@ -139,6 +141,9 @@ WRONG = {
     "-e 1 --set x": "--set must be NAME=VALUE, not 'x'",
     "-e 1 --set 'a b=1'": "'a b' is not a name that a script can use; use letters, digits and _",
     "-e 1 --input no.json": "the file 'no.json' does not exist",
+    "-e 1 --input folder": "'folder' is a folder, not a file",
+    "-e 1 --input deep.json": "--input: 'deep.json' is not valid JSON: it is nested too deeply",
+    "-e 1 --input not_json_number.json": "--input: 'not_json_number.json' is not valid JSON: NaN is not JSON",
     "-e 1 --input bad.json": "--input: 'bad.json' is not valid JSON: Expecting value: line 1 column 1 (char 0)",
 }
 """What `moonbox run` says about its arguments."""
@@ -152,6 +157,8 @@ def test_wrong_use_is_one_line_and_status_2(moonbox: Moonbox, tmp_path: Path) ->
     (tmp_path / "latin.lua").write_bytes(b"-- \xc3\xe9t\xe9"[:3] + b" \xe9")
     (tmp_path / "compiled.lua").write_bytes(b"\x1bLua\x54")
     (tmp_path / "bad.json").write_text("nope")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "not_json_number.json").write_text('{"a": NaN}')
     for args, message in WRONG.items():
         done = moonbox("run", *shlex.split(args))
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}\n")
@@ -209,6 +216,23 @@ def test_a_reader_that_goes_away_is_no_error(environment: dict[str, str]) -> Non
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(30) == 1
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="the system has no full device")
+@pytest.mark.parametrize("arguments", [("run", "-e", "6 * 7"), ("run", "--json", "-e", "6 * 7"), ("--help",)])
+def test_output_to_a_full_device_is_one_line(environment: dict[str, str], arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "moonbox", *arguments]
+    with FULL.open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False, timeout=60)
+    assert done.stderr == b"error: the output cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("arguments", ["run -e '6 * 7'", "run -", "check -", "--version"])
+def test_closed_streams_are_no_error(environment: dict[str, str], tmp_path: Path, arguments: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m moonbox {arguments} <&- >&- 2>said"
+    assert subprocess.run(command, shell=True, cwd=tmp_path, env=environment, check=False).returncode == 0
+    assert (tmp_path / "said").read_text() == ""
 
 
 def test_ctrl_c_ends_with_130_and_keeps_what_was_printed(environment: dict[str, str], tmp_path: Path) -> None:
@@ -372,6 +396,14 @@ def test_line_ends_and_marks_of_other_systems(moonbox: Moonbox, tmp_path: Path) 
     assert moonbox("run", "bad.lua").stderr.splitlines()[1] == "  2 | return x..y"
 
 
+def test_a_missing_file_in_a_folder_that_cannot_be_listed(moonbox: Moonbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("pathlib.Path.iterdir", refuse)  # the tests may run as root, who can list every folder
+    assert moonbox("run", "nix.lua").stderr == "error: the file 'nix.lua' does not exist\n"
+
+
 def test_inputs_are_globals(moonbox: Moonbox, tmp_path: Path) -> None:
     (tmp_path / "data.json").write_text('{"rows": [1, 2, 3], "factor": 10, "nothing": null}')
     script = "local sum = 0 for _, row in ipairs(rows) do sum = sum + row end return sum * factor, who, nothing"
@@ -379,6 +411,7 @@ def test_inputs_are_globals(moonbox: Moonbox, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "12\nme\nnull\n")
     done = moonbox("run", "-e", "#input", "--input", "-", input="[4, 5]")
     assert (done.returncode, done.stdout) == (0, "2\n")
+    assert moonbox("run", "-e", "#x", "--set", "x=" + "[" * 20_000).stdout == "20000\n", "text, as it is not JSON"
 
 
 def test_a_limit_names_the_option_that_sets_it(moonbox: Moonbox) -> None:

@@ -143,6 +143,15 @@ def test_examples_beside_a_script(moonbox: Moonbox, project: Path) -> None:
     done = moonbox("tool", "test")
     assert done.returncode == 1
     assert 'failed  hello: {"name":"moon"}\n  expected 1, not {"count":1,"text":"Hello, moon!"}\n' in done.stdout
+    told = moonbox("tool", "test", "hello", "--json")
+    (example,) = json.loads(told.stdout)
+    assert (told.returncode, example["tool"], example["example"], example["ok"]) == (
+        1,
+        "hello",
+        '{"name":"moon"}',
+        False,
+    )
+    assert example["problem"].startswith("expected 1, not ")
     examples.write_text('[{"parms": {}}]')
     done = moonbox("tool", "test", "hello")
     assert (done.returncode, done.stderr) == (

@@ -83,7 +83,9 @@ def test_quantities(parse, text: str, value: float | None) -> None:
     assert parse(text) == Quantity(value)
 
 
-@pytest.mark.parametrize(("parse", "text"), [(duration, "soon"), (byte_count, "0.3"), (count, "5s"), (count, "-1")])
+@pytest.mark.parametrize(
+    ("parse", "text"), [(duration, "soon"), (byte_count, "0.3"), (count, "5s"), (count, "-1"), (count, "9" * 400)]
+)
 def test_what_is_no_quantity(parse, text: str) -> None:
     with pytest.raises(UsageError, match=f"'{text}' is not "):
         parse(text)

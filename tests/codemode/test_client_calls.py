@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from moonbox import Answer, CodeMode, Paused, Sandbox, Tool, tool
+from moonbox.audit.sinks import MemorySink
 from moonbox.errors import ToolDefinitionError, UsageError
 
 PICK = Tool.from_schema(
@@ -94,6 +97,12 @@ def test_a_direct_call_waits_too(mode: CodeMode) -> None:
         assert paused(shown.handle("pick", {"of": ["a"]})).resume(Answer.error("no")) == (
             "tool error (pick, tool_error): no"
         )
+        with pytest.raises(UsageError, match="this call was answered or cancelled before"):
+            waiting.resume(["b"])
+        given_up = paused(shown.handle("pick", {"of": ["a"]}))
+        given_up.cancel()
+        with pytest.raises(UsageError, match="this call was answered or cancelled before"):
+            given_up.resume(["b"])
 
 
 def test_answers_must_fit(mode: CodeMode) -> None:
@@ -188,3 +197,94 @@ def test_only_the_model_calls_a_direct_one() -> None:
     with Sandbox([PICK.with_(policy="direct")], isolation="inline") as box, CodeMode(box) as mode:
         assert "scripts cannot call 'pick'" in mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"))
         assert paused(mode.handle("pick", {"of": ["a"]})).resume(["a"]) == "a"
+
+
+def test_scripts_of_one_conversation_that_come_together_do_not_wait_for_the_client(mode: CodeMode) -> None:
+    busy = "error: an earlier script of this conversation waits for the client's answers; resume it first"
+
+    async def main() -> None:
+        source = code("return tools.double{n = tools.pick{of = {'a'}}}")
+        answers = await asyncio.gather(*(mode.ahandle("lua_repl", source) for _ in range(4)))
+        (waiting,) = [answer for answer in answers if isinstance(answer, Paused)]
+        assert [answer for answer in answers if answer is not waiting] == [busy] * 3
+        assert await waiting.aresume([4]) == "8"
+        assert await mode.ahandle("lua_repl", code("return 1")) == "1"
+
+    asyncio.run(main())
+    with ThreadPoolExecutor(4) as threads:
+        source = code("return tools.double{n = tools.pick{of = {'a'}}}")
+        answers = list(threads.map(lambda _: mode.handle("lua_repl", source), range(4)))
+    (waiting,) = [answer for answer in answers if isinstance(answer, Paused)]
+    assert waiting.resume([4]) == "8"
+
+
+def test_scripts_that_come_together_where_a_function_answers_follow_each_other() -> None:
+    async def answer(call: Any) -> int:
+        await asyncio.sleep(0)
+        return int(call.arguments["of"][0])
+
+    async def main() -> None:
+        with CodeMode([PICK, double], client_calls=answer) as mode:
+            sources = [code(f"return tools.double{{n = tools.pick{{of = {{'{n}'}}}}}}") for n in range(6)]
+            answers = await asyncio.gather(*(mode.ahandle("lua_repl", source) for source in sources))
+            assert answers == ["0", "2", "4", "6", "8", "10"]
+
+    asyncio.run(main())
+
+
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("call", [("lua_repl", code("return tools.pick{of = {'a'}}")), ("pick", {"of": ["a"]})])
+def test_a_cancelled_task_gives_up_what_it_asked_the_client(call: tuple[str, dict[str, Any]]) -> None:
+    asked = asyncio.Event()
+
+    async def never(_: Any) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        trail = MemorySink()
+        with Sandbox([PICK], audit=trail) as box:
+            mode = CodeMode(box, client_calls=never, keep_visible=["pick"])
+            task = asyncio.create_task(mode.areply(*call, conversation="a"))
+            await asked.wait()
+            await cancelled(task)
+            assert await mode.ahandle("lua_repl", code("return 1"), conversation="a") == "1"
+            assert sorted(run.ok for run in trail.runs()) == [False, True]
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_task_gives_up_a_script_that_has_not_asked_yet() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    @tool
+    def hold() -> None:
+        """Hold the script."""
+        entered.set()
+        leave.wait()
+
+    async def main() -> None:
+        with CodeMode([PICK, hold]) as mode:
+            source = code("tools.hold{} return tools.pick{of = {'a'}}")
+            task = asyncio.create_task(mode.ahandle("lua_repl", source, conversation="a"))
+            await asyncio.to_thread(entered.wait)
+            await cancelled(task)
+            leave.set()
+            assert await mode.ahandle("lua_repl", code("return 1"), conversation="a") == "1"
+
+    asyncio.run(main())
+
+
+def test_an_interrupt_while_the_client_is_asked_gives_up_the_script() -> None:
+    def interrupt(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with CodeMode([PICK], client_calls=interrupt) as mode:
+        with pytest.raises(KeyboardInterrupt):
+            mode.handle("lua_repl", code("return tools.pick{of = {'a'}}"))
+        assert mode.handle("lua_repl", code("return 1")) == "1"

@@ -19,7 +19,7 @@ from moonbox import CodeMode, Sandbox, Tool, tool
 from moonbox.codemode.catalog import rough_tokens
 from moonbox.config.reader import read
 from moonbox.config.sections import CodeModeSettings
-from moonbox.errors import ClosedError, ConfigError
+from moonbox.errors import ClosedError, ConfigError, UsageError
 
 
 def code(text: str) -> dict[str, str]:
@@ -520,6 +520,28 @@ def test_what_is_refused(given: dict[Any, Any], message: str, box: Sandbox) -> N
     with pytest.raises(ConfigError) as caught:
         CodeMode.from_config(box, given)
     assert str(caught.value) == f"[codemode] {message}"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_conversations": 0}, "max_conversations must be a whole number of at least 1, not 0"),
+        ({"max_conversations": "9"}, "max_conversations must be a whole number of at least 1, not '9'"),
+        ({"idle_seconds": -1}, "idle_seconds must be a positive number or None, not -1"),
+        ({"idle_seconds": float("nan")}, "idle_seconds must be a positive number or None, not nan"),
+        ({"idle_seconds": "60"}, "idle_seconds must be a positive number or None, not '60'"),
+    ],
+)
+def test_wrong_bounds_of_conversations(given: dict[str, Any], message: str, box: Sandbox) -> None:
+    with pytest.raises(UsageError) as caught:
+        CodeMode(box, **given)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", [5, None, b"a"])
+def test_a_conversation_has_a_name(mode: CodeMode, name: Any) -> None:
+    with pytest.raises(UsageError, match="conversation must be a name, not"):
+        mode.handle("lua_repl", {"source_code": "return 1"}, conversation=name)
 
 
 def test_from_toml(box: Sandbox) -> None:

@@ -260,14 +260,15 @@ def test_messages_about_a_setting_hide_it(project: Path) -> None:
     )
 
 
-def test_log_lines_hide_it() -> None:
+@pytest.mark.parametrize("secret", ['a"quoted"token', "a\x01quoted\ttoken"])
+def test_log_lines_hide_it(secret: str) -> None:
     from moonbox.cli.serve import LogFormatter
     from moonbox.secrets import SecretRedactor
 
     for formatter in (LogFormatter("text"), LogFormatter("json")):
-        formatter.hide = SecretRedactor({"API_TOKEN": 'a"quoted"token'})
-        record = logging.LogRecord("x", 20, "f", 1, "it said %s", ('a"quoted"token',), None)
-        record.fields = {"key": 'a"quoted"token'}
+        formatter.hide = SecretRedactor({"API_TOKEN": secret})
+        record = logging.LogRecord("x", 20, "f", 1, "it said %s", (secret,), None)
+        record.fields = {"key": secret}
         line = formatter.format(record)
         assert line.count("[secret API_TOKEN]") == 2
         assert "quoted" not in line

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import CodeMode, Repl, Sandbox, Tool, tool
+from moonbox.errors import UsageError
 from moonbox.languages.registry import LANGUAGES
 
 if TYPE_CHECKING:
@@ -207,3 +208,59 @@ def test_json_in_text_is_described_as_such() -> None:
         )
         mode.show_learned()
         assert mode.description.endswith("- list_types() -> string (JSON: {[string]: string})")
+
+
+def test_a_function_is_described_by_its_own_docstring() -> None:
+    class Counter:
+        """Counts things."""
+
+        def __call__(self) -> int:
+            return 1
+
+        def step(self) -> int:
+            """Take one step.
+
+            It cannot be taken back.
+            """
+            return 1
+
+    def long() -> None: ...
+
+    long.__doc__ = "word " * 2_000
+    functions = {
+        "counter": Counter(),
+        "counter_step": Counter().step,
+        "long": long,
+        "plain": lambda: 1,
+        "made": Counter,
+    }
+    with Sandbox(globals=functions) as box, box.repl() as repl:
+        repl.define("named", Counter().step, doc="named(): the given text is first.")
+        nothing = "docs.counter == nil, docs.plain == nil, docs.made == nil"
+        read = f"return {{docs.counter_step, #docs.long, docs.named, {nothing}}}"
+        step = "Take one step.\n\nIt cannot be taken back."
+        text = "named(): the given text is first."
+        assert repl.run(read).unwrap() == [step, 4_002, text, True, True, True]  # the last character has three bytes
+        assert "- counter_step — Take one step.\n" in CodeMode(box).description
+
+
+def test_an_entry_without_text_is_no_entry(lua: Repl) -> None:
+    lua.document("later", "Soon.")
+    lua.document("blank", "\n Below a blank line.\nMore.")
+    assert lua.run("return docs.search('below a')[1].signature").unwrap() == "Below a blank line."
+    lua.document("later", "")
+    lua.document("blank", " \n")
+    assert lua.run("return docs.later == nil and docs.blank == nil and #docs.search('') > 5").unwrap() is True
+    for name, text in [("x", None), ("x", 5), (5, "x")]:
+        with pytest.raises(UsageError, match="documentation is text under a name"):
+            lua.document(name, text)  # type: ignore[arg-type]  # what the test is about
+    with pytest.raises(UsageError, match="documentation is text under a name: 'x' has int"):
+        lua.define("x", 1, doc=5)  # type: ignore[arg-type]
+
+
+def test_questions_that_are_not_text(lua: Repl, python: Repl) -> None:
+    assert 'docs expects text, for example docs["…"]' in lua.run("return docs[5]").for_model()
+    assert 'docs.describe expects text, for example docs.describe("…")' in lua.run("return docs.describe()").for_model()
+    assert 'docs.get expects text, for example docs.get("…")' in python.run("docs.get('')").for_model()
+    assert lua.run("return #docs.search('json', 4 / 2)").unwrap() == 2
+    assert "a whole number of results" in lua.run("return docs.search('json', 2.5)").for_model()

@@ -151,7 +151,8 @@ class _MessageCollector:
         if kind == "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
         elif key := _PIECES.get(kind):
-            block[key] = (block.get(key) or "") + delta[key]
+            before = "" if key == "signature" else block.get(key) or ""  # a signature comes whole
+            block[key] = before + delta[key]
         return str(delta["text"]) if kind == "text_delta" else ""
 
 

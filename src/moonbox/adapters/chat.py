@@ -138,12 +138,11 @@ def _add(whole: dict[str, Any], delta: dict[str, Any]) -> None:
     """Add a delta to what there is, text to text; a name comes whole, perhaps again and again."""
     for key, value in delta.items():
         before = whole.get(key)
-        if key == "name":
-            whole[key] = value or before or ""
-        elif isinstance(before, str) and isinstance(value, str):
-            whole[key] = before + value
-        elif value is not None:
-            whole[key] = value
+        if value is None or (key == "name" and not value):
+            continue
+        if key != "name" and isinstance(before, str) and isinstance(value, str):
+            value = before + value
+        whole[key] = value
 
 
 def _chat_part(medium: Media) -> dict[str, Any] | None:

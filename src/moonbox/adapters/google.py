@@ -102,10 +102,10 @@ class GoogleGenAI(_Base):
     def default_client(self, *, awaited: bool) -> Any:
         from google import genai
 
-        return genai.Client()
+        return genai.Client().aio if awaited else genai.Client()
 
     def send(self, client: Any, request: dict[str, Any], *, awaited: bool, stream: bool) -> Any:
-        models = client.aio.models if awaited else client.models
+        models = (getattr(client, "aio", client) if awaited else client).models
         return models.generate_content_stream(**request) if stream else models.generate_content(**request)
 
     def collector(self) -> Collector:

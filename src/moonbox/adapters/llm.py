@@ -130,7 +130,7 @@ def _read(text: str, fits: ResultSchema) -> Any:
         bare = bare.partition("\n")[2].rpartition("```")[0]
     try:
         value = json.loads(bare)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ToolError(f"the model's answer is not JSON: {problem}", code="bad_result") from None
     fits.check(value)
     return value

@@ -14,7 +14,7 @@ from moonbox.errors import UsageError
 from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterator
+    from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
 
     from moonbox.adapters.base import ModelCall
     from moonbox.adapters.loop import Collector
@@ -153,7 +153,7 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
         with self._lock:
             return client.create_chat_completion(**request)
 
-    def _stream(self, client: Any, request: dict[str, Any]) -> Iterator[Any]:
+    def _stream(self, client: Any, request: dict[str, Any]) -> Generator[Any]:
         with self._lock:
             yield from client.create_chat_completion(**request, stream=True)
 
@@ -206,14 +206,24 @@ async def _later(value: Any) -> Any:
     return value
 
 
-async def _in_threads(iterator: Iterator[Any]) -> AsyncIterator[Any]:
-    """Each step of a blocking iterator in a thread of its own, so that the event loop goes on."""
+async def _in_threads(iterator: Generator[Any]) -> AsyncIterator[Any]:
+    """Each step of a blocking generator in a thread of its own, so that the event loop goes on."""
     end = object()
+    one_at_a_time = threading.Lock()  # after a cancellation, a step may still be under way
+
+    def step() -> Any:
+        with one_at_a_time:
+            return next(iterator, end)
+
+    def close() -> None:
+        with one_at_a_time:
+            iterator.close()
+
     try:
-        while (item := await asyncio.to_thread(next, iterator, end)) is not end:
+        while (item := await asyncio.to_thread(step)) is not end:
             yield item
     finally:
-        await asyncio.to_thread(iterator.close)  # type: ignore[attr-defined]  # it is a generator
+        await asyncio.to_thread(close)
 
 
 # Calls that a model writes as text, in the ways in which models were trained to write them

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import keyword
@@ -39,7 +40,6 @@ class Smolagents(Adapter):
     def __init__(self, source: Any = (), *, leave_direct: Collection[str] = (), **settings: Any) -> None:
         super().__init__(source, **settings)
         self._agent_tools = AgentTools(self.mode, leave_direct)
-        self._images: deque[Media] = deque(maxlen=_MOST_IMAGES)
 
     @property
     def tools(self) -> list[Tool]:
@@ -62,16 +62,21 @@ class Smolagents(Adapter):
 
     def _tools_of(self, shown: Shown, conversation: str) -> list[Tool]:
         tools: dict[str, Tool] = {}
+        images: deque[Media] = deque(maxlen=_MOST_IMAGES)
         for function in shown.functions():
             name = _identifier(function["name"], tools)
-            tools[name] = MoonboxTool(shown, name, function, conversation, self._images)
+            tools[name] = MoonboxTool(shown, name, function, conversation, images)
         return list(tools.values())
 
-    def show_images(self, step: Any, agent: Any = None) -> None:
+    def show_images(self, step: Any, agent: Any) -> None:
         """A callback for `step_callbacks`: the images of the step's calls become part of its observations."""
         from PIL import Image  # type: ignore[import-not-found]  # comes with smolagents
 
-        images = [Image.open(io.BytesIO(self._images.popleft().data)) for _ in range(len(self._images))]
+        images = []
+        for tool in agent.tools.values():
+            while isinstance(tool, MoonboxTool) and tool.images:
+                with contextlib.suppress(OSError):  # the format, such as SVG, is none that Pillow reads
+                    images.append(Image.open(io.BytesIO(tool.images.popleft().data)))
         if images:
             step.observations_images = [*(getattr(step, "observations_images", None) or ()), *images]
 
@@ -92,7 +97,9 @@ class MoonboxTool(Tool):
         self.name, self.description = name, function["description"]
         self.inputs = _inputs(function["parameters"])
         self.conversation = conversation
-        self._shown, self._called, self._images = shown, function["name"], images
+        self._shown, self._called = shown, function["name"]
+        self.images = images
+        """Those that the agent's calls have returned since its last step."""
         optional = {name: entry["type"] for name, entry in self.inputs.items() if "nullable" in entry}
         self._not_null = {name for name, types in optional.items() if "null" not in types}
         super().__init__()
@@ -102,7 +109,7 @@ class MoonboxTool(Tool):
         given = {key: value for key, value in kwargs.items() if value is not None or key not in self._not_null}
         with self._shown.running() as mode:
             reply = mode.reply(self._called, args[0] if args else given, conversation=self.conversation)
-        self._images.extend(medium for medium in reply.media if medium.kind == "image")
+        self.images.extend(medium for medium in reply.media if medium.kind == "image")
         return reply.text
 
     def __call__(self, *args: Any, sanitize_inputs_outputs: bool = False, **kwargs: Any) -> str:
@@ -143,16 +150,27 @@ def _inputs(schema: dict[str, Any]) -> dict[str, Any]:
     return inputs
 
 
-def _written_out(node: Any, document: Document, depth: int = 0) -> dict[str, Any]:
-    """The schema with its references replaced by what they lead to: smolagents has no place for definitions."""
-    target = document.deref(node)
-    if not isinstance(target, dict) or depth > _DEEPEST:
-        return {}
+def _written_out(node: Any, document: Document) -> dict[str, Any]:
+    """The schema with its references replaced by what they lead to: smolagents has no place for definitions.
 
-    def write_out(part: Any, role: str) -> Any:
-        return _written_out(part, document, depth + 1) if isinstance(part, dict) else part
+    A type inside itself is written twice. Further inside, and where it is too deep or too much, everything is accepted.
+    """
+    left = _MOST_PARTS
 
-    return with_parts(target, write_out)
+    def write_out(part: Any, above: tuple[str, ...], depth: int) -> Any:
+        nonlocal left
+        left -= 1
+        target = document.deref(part)
+        reference = str(part.get("$ref", ""))
+        if not isinstance(target, dict) or depth > _DEEPEST or left < 0 or (reference and above.count(reference) > 1):
+            return {}
+        within = (*above, reference)
+        return with_parts(
+            target, lambda inner, _: write_out(inner, within, depth + 1) if isinstance(inner, dict) else inner
+        )
+
+    made: dict[str, Any] = write_out(node, (), 0) if isinstance(node, dict) else {}
+    return made
 
 
 def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[str, Any]:
@@ -174,5 +192,7 @@ def _without_union(entry: dict[str, Any], kinds: frozenset[str] | None) -> dict[
 
 
 _DEEPEST = 5
+_MOST_PARTS = 300
+"""Of one parameter's schema: types that refer to each other would fill gigabytes."""
 _MOST_IMAGES = 20
 _EVERY_TYPE = ("array", "boolean", "integer", "null", "number", "object", "string")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
 __all__ = ["main"]
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
 
 def main() -> None:
     """Run the command that the arguments name, and exit with its status."""
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # characters that a terminal cannot show must not be errors
@@ -17,12 +21,23 @@ def main() -> None:
     try:
         status = _status()
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The program that reads our output, such as `head`, has closed the pipe. Python would report an error at exit.
+    except OSError as problem:
+        if problem.errno in _NO_ROOM and problem.filename is None:
+            print(f"error: the output cannot be written: {problem.strerror}", file=sys.stderr)
+        elif not isinstance(problem, BrokenPipeError):  # the reader of our output, such as `head`, has closed the pipe
+            raise
+        # Python would try to write the rest at exit, and report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:  # before a command started
         status = 130
     sys.exit(status)  # type: ignore[arg-type]  # the value that SystemExit carried is passed on as it was
+
+
+def _open_missing_streams() -> None:
+    """Open /dev/null for each standard stream that was closed before the start, as by `>&-` in a shell."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
 
 
 def _script_alone() -> tuple[str | None, str | None] | None:
@@ -30,7 +45,7 @@ def _script_alone() -> tuple[str | None, str | None] | None:
 
     These two forms have no options, so they do not need the option parser, which is slow to load.
     """
-    if os.environ.keys() & {"_MOONBOX_COMPLETE", "MOONBOX_AUDIT"}:
+    if os.environ.keys() & {"_MOONBOX_COMPLETE", "MOONBOX_AUDIT", "MOONBOX_JOURNAL"}:
         return None
     match sys.argv[1:]:
         case ["run", "-e" | "--expr", script]:

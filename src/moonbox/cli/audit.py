@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ from moonbox.audit.query import RunSummary, labels_of, moment
 from moonbox.audit.reports import timeline_text, tracebacks
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.cli.options import Json, Labels, argument, option
-from moonbox.cli.output import columns_table, confirmed, console, is_terminal, lexer_of, print_json, when
+from moonbox.cli.output import columns_table, confirm_deletion, console, lexer_of, print_json, when
 from moonbox.compact import short
 from moonbox.errors import UsageError
 from moonbox.wording import counted, seconds, size, visible
@@ -132,7 +131,8 @@ def prune(
         if dry_run or not number:
             typer.echo(f"{counted(number, 'run')} would be deleted: {which}" if dry_run else "nothing to delete")
             return
-        _confirm(f"Delete {counted(number, 'run')} ({which})?")
+        otherwise = "--yes to delete the runs, or --dry-run to count them"
+        confirm_deletion(f"Delete {counted(number, 'run')} ({which})?", otherwise)
     # Measured again: the person has confirmed the border, and no run becomes older while they think.
     age = None if border is None else time.time() - border
     typer.echo(f"{counted(trail.prune(older_than=age, keep=keep), 'run')} deleted")
@@ -182,16 +182,6 @@ def _which(border: float | None, keep: int | None) -> str:
     if keep is not None:
         parts.append(f"all but the latest {keep:,}" if keep else "all")
     return ", and ".join(parts)
-
-
-def _confirm(question: str) -> None:
-    if not (sys.stdin.isatty() and is_terminal(stderr=True)):
-        raise UsageError(
-            "no terminal to ask for confirmation; use --yes to delete the runs, or --dry-run to count them"
-        )
-    if not confirmed(question):
-        typer.echo("nothing was deleted", err=True)
-        raise typer.Exit(1)
 
 
 def _trail(db: Path | None) -> Store:
@@ -375,13 +365,16 @@ def script_tree(run: Run, others: Sequence[Run]) -> Iterator[RenderableType]:
     from rich.text import Text
     from rich.tree import Tree
 
+    children: dict[str, list[Run]] = {}
+    for other in others:
+        children.setdefault(other.parent, []).append(other)
+
     def grow(branch: Tree, id: str) -> Tree:
-        for child in others:
-            if child.parent == id:
-                calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
-                head = f"{visible(child.tool, keep='')}  {child.id[:8]}  "
-                about = Text.assemble(head, _result(RunSummary.of(child)), f"  {seconds(child.usage.wall)}{calls}")
-                grow(branch.add(about), child.id)
+        for child in children.pop(id, ()):  # once: in a file that was tampered with, a run may be its own parent
+            calls = f", {counted(len(child.calls), 'call')}" if child.calls else ""
+            head = f"{visible(child.tool, keep='')}  {child.id[:8]}  "
+            about = Text.assemble(head, _result(RunSummary.of(child)), f"  {seconds(child.usage.wall)}{calls}")
+            grow(branch.add(about), child.id)
         return branch
 
     tree = grow(Tree(_heading("tool scripts")), run.id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.cli.options import ConfigFile, Json, Labels, Place, argument, flag, option, with_run_options
-from moonbox.cli.output import columns_table, confirmed, console, print_json, user_name, when
+from moonbox.cli.output import columns_table, confirm_deletion, console, print_json, user_name, when
 from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
 from moonbox.cli.trust import trusted_config
 from moonbox.errors import Diverged, InDoubt, UsageError
@@ -84,17 +84,20 @@ def replay(
 
     No tool is invoked: every answer comes from the record. What differs from the record is shown.
     """
+    from moonbox.cli.script import script_text
+
+    source = None if other is None else script_text(other)
     differences: tuple[str, ...] = ()
     with _session(options, run) as session:
         try:
-            if other is None:
+            if source is not None:
+                finished, differences = session.sandbox.replay(run, source)
+            elif session.sandbox.journal.whereabouts(run)[1]:
                 finished = session.sandbox.resume(run)
-            else:
-                finished, differences = session.sandbox.replay(run, other.read_text(encoding="utf-8"))
+            else:  # beyond the end of its record, it would call tools
+                raise UsageError(f"run {run!r} has not ended; `moonbox resume {run}` continues a run that was cut off")
         except Diverged as problem:
             raise UsageError(str(problem)) from None
-        except OSError as problem:
-            raise UsageError(f"cannot read {other}: {problem.strerror}") from None
     for line in differences or ("the same as recorded",):
         typer.echo(visible(line), err=True)
     _show(finished, as_json=as_json)
@@ -155,6 +158,8 @@ def delete_repls(
     """Delete Repls with all that the journal knows of them: runs, calls, approvals."""
     from moonbox.audit.query import labels_of, moment
 
+    if ids and label:
+        raise UsageError("name either the Repls to delete or their label, not both")
     if not ids and not label and older_than is None:
         raise UsageError("name the Repls to delete, or all of a label: --label tenant=acme, or --older-than 30d")
     opened = open_place(journal, config)
@@ -162,9 +167,11 @@ def delete_repls(
     if older_than is not None:
         unused = set(opened.unused(moment(older_than, time.time()), interrupted=interrupted))
         chosen = [repl for repl in chosen if repl in unused]
-    if chosen and (yes or confirmed(f"Delete {counted(len(chosen), 'Repl')} for good?")):
+    if chosen:
+        if not yes:
+            confirm_deletion(f"Delete {counted(len(chosen), 'Repl')} for good?", "--yes to delete them")
         typer.echo(f"deleted {counted(opened.delete(chosen), 'Repl')}")
-    elif not chosen:
+    else:
         typer.echo("no Repls match")
     opened.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +17,7 @@ from moonbox.cli.run_options import (
     feature_names,
     json_or_text,
     option_name,
+    read_json,
 )
 from moonbox.errors import UsageError
 
@@ -115,7 +115,7 @@ def _quantity(text: str, units: Mapping[str, float], wanted: str, *, whole: bool
     value = float(number[1]) * factor
     if not whole:
         return Quantity(value)
-    if value != int(value):
+    if not value.is_integer():
         raise UsageError(f"'{text}' is not a {wanted}")
     return Quantity(int(value))
 
@@ -131,7 +131,7 @@ def parse_arguments(given: Sequence[str], tool: Tool, name: str) -> dict[str, An
     """
     if len(given) == 1 and given[0].lstrip().startswith("{"):
         try:
-            return dict(json.loads(given[0]))
+            return dict(read_json(given[0]))
         except ValueError as problem:
             raise UsageError(f"{name} is not valid JSON: {problem}") from None
     properties = tool.parameters.get("properties", {})

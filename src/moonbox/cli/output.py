@@ -73,6 +73,17 @@ def confirmed(question: str) -> bool:
         raise KeyboardInterrupt from None
 
 
+def confirm_deletion(question: str, otherwise: str) -> None:
+    """Ask the person before something is deleted. `otherwise` is what to write where nobody can be asked."""
+    import typer
+
+    if not (sys.stdin.isatty() and is_terminal(stderr=True)):
+        raise UsageError(f"no terminal to ask for confirmation; use {otherwise}")
+    if not confirmed(question):
+        typer.echo("nothing was deleted", err=True)
+        raise typer.Exit(1)
+
+
 def report_error(error: MoonboxError) -> int:
     """Show a MoonboxError as one line. Returns the exit status: 2 for wrong use, 1 otherwise."""
     print_error(str(error))

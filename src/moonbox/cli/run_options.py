@@ -158,9 +158,17 @@ def feature_names() -> list[str]:
 def json_or_text(text: str) -> Any:
     """What a person typed as a value: JSON where it is valid JSON, else the text itself."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return read_json(text)
     except ValueError:
         return text
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value of a JSON text; ValueError if it is not valid JSON."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _refuse_constant(name: str) -> Any:

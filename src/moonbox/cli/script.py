@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from moonbox.cli.output import (
     save_media,
     show_tracebacks,
 )
-from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text
+from moonbox.cli.run_options import START_SECONDS, RunOptions, json_or_text, read_json
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.wording import visible
@@ -173,9 +172,9 @@ def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
         from pathlib import Path
 
         name = "standard input" if file == "-" else f"'{file}'"
-        data = _read_stdin() if file == "-" else _read(Path(file))
+        data = _read_stdin() if file == "-" else _read(Path(file), "file")
         try:
-            given = json.loads(data)
+            given = read_json(data)
         except ValueError as problem:
             raise UsageError(f"--input: {name} is not valid JSON: {problem}") from None
         inputs = given if isinstance(given, dict) else {"input": given}
@@ -205,14 +204,16 @@ def _language(given: str | None, path: Path | None) -> str:
     raise UsageError(f"'{path}' does not end in {suffixes}; name its language with --language")
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, kind: str = "script") -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        near = suggestion(path.name, [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else [])
-        raise UsageError(f"the file '{path}' does not exist{near}") from None
+        others: list[str] = []
+        with contextlib.suppress(OSError):  # there is no such folder, or it cannot be read
+            others = [entry.name for entry in path.parent.iterdir()]
+        raise UsageError(f"the file '{path}' does not exist{suggestion(path.name, others)}") from None
     except IsADirectoryError:
-        raise UsageError(f"'{path}' is a folder, not a script") from None
+        raise UsageError(f"'{path}' is a folder, not a {kind}") from None
     except OSError as problem:
         raise UsageError(f"'{path}' cannot be read: {problem.strerror}") from None
 

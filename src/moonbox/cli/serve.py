@@ -199,12 +199,13 @@ class LogFormatter(logging.Formatter):
         self.hide = SecretRedactor()
 
     def format(self, record: logging.LogRecord) -> str:
-        return str(self.hide(self._json(record) if self._form == "json" else self._text(record)))
+        # Control characters are made visible afterwards: a secret may have some.
+        return visible(str(self.hide(self._json(record) if self._form == "json" else self._text(record))))
 
     def _text(self, record: logging.LogRecord) -> str:
-        """Time, level, message and fields. Control characters are made visible."""
+        """Time, level, message and fields."""
         fields = "".join(f" {key}={_word(value)}" for key, value in _fields(record).items())
-        return visible(super().format(record) + fields)
+        return super().format(record) + fields
 
     def _json(self, record: logging.LogRecord) -> str:
         moment = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")

@@ -140,23 +140,28 @@ def _run_tests(path: Path | None, params: Sequence[str], config: Config, *, as_j
 
     settings = _chosen(path, config)
     once = path is not None and bool(params or not examples_of(settings.scripts[0].path))
-    failed = total = 0
+    tested: list[dict[str, Any]] = []
+    broken = 0
     with _opened(settings, config, START_SECONDS if once else 0.0) as (library, scripts):
         for script in scripts:
             if script.problem is not None:
                 _show_broken(script)
-                failed += 1
+                broken += 1
                 continue
             if once:
                 return _run_once(library, script, params, as_json=as_json)
+            name = script.settings.name
             for example in examples_of(script.settings.path):
-                total += 1
                 problem = run_example(library, script, example)
-                failed += problem is not None
-                mark = "ok" if problem is None else "failed"
-                typer.echo(f"{mark:<7} {script.settings.name}: {example.title}" + (f"\n  {problem}" if problem else ""))
-    if not once:
-        typer.echo(f"{counted(total, 'example')}, {failed} failed")
+                tested.append({"tool": name, "example": example.title, "ok": problem is None, "problem": problem})
+                if not as_json:
+                    mark = "ok" if problem is None else "failed"
+                    typer.echo(f"{mark:<7} {name}: {example.title}" + (f"\n  {problem}" if problem else ""))
+    failed = broken + sum(not each["ok"] for each in tested)
+    if as_json and not once:
+        print_json(tested)
+    elif not once:
+        typer.echo(f"{counted(len(tested), 'example')}, {failed} failed")
     return not failed
 
 

@@ -4,27 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from moonbox.audit.records import Run
-from moonbox.errors import ClosedError, PoolTimeout, UsageError, WorkerError
+from moonbox.errors import ClosedError, MoonboxError, PoolTimeout, UsageError, WorkerError
 from moonbox.sandbox.decisions import Answer, ToolCall
 from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from moonbox.media import Media
+    from moonbox.sandbox.slots import Turns
     from moonbox.sandbox.stepped import Pause
 
     Step: TypeAlias = "Pause | DirectStep"
     """What waits for answers: a script, or one direct call."""
     Answers = Mapping[int, Any] | Sequence[Any] | Answer
     Respond = Callable[[ToolCall], Any | Awaitable[Any]]
-    Place = Callable[[], AbstractContextManager["Reply | None"]]
-    """Where something that waited may go on: entered around it, and gives the reply where that is not possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A conversation, where a script that waited may go on. Its scripts run one after another."""
+
+    turns: Turns
+    refusal: Callable[[ExitStack], Reply | None]
+    """The reply where it cannot go on there. What it opens is closed with the turn."""
+
+    def enter(self, turn: ExitStack) -> Reply | None:
+        """Wait for a turn, which ends with the stack."""
+        turn.enter_context(self.turns.taken())
+        return self.refusal(turn)
+
+    async def aenter(self, turn: ExitStack) -> Reply | None:
+        """The same, awaited."""
+        await self.turns.aenter()
+        turn.callback(self.turns.leave)
+        return self.refusal(turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +70,20 @@ class DirectStep:
     def __init__(self, call: ToolCall, finish: Callable[[Answer], Run]) -> None:
         self.calls = (call,)
         self._finish = finish
+        self._used = False
 
     def resume(self, answers: dict[int, Any], /) -> Run:
         value = answers[self.calls[0].id]
-        return self._finish(value if isinstance(value, Answer) else Answer.value(value))
+        return self._end(value if isinstance(value, Answer) else Answer.value(value))
 
     def cancel(self) -> Run:
-        return self._finish(Answer.error("the client gave the call up", code="cancelled"))
+        return self._end(Answer.error("the client gave the call up", code="cancelled"))
+
+    def _end(self, answer: Answer) -> Run:
+        if self._used:
+            raise UsageError("this call was answered or cancelled before")
+        self._used = True
+        return self._finish(answer)
 
 
 class Paused(str):
@@ -68,11 +96,11 @@ class Paused(str):
     calls: tuple[ToolCall, ...]
     """The calls to answer: `call.tool`, `call.arguments`, `call.id`."""
     _step: Step
-    _place: Place
+    _place: Place | None
     _owner: ClientCalls
 
     @classmethod
-    def at(cls, step: Step, calls: tuple[ToolCall, ...], place: Place, owner: ClientCalls) -> Paused:
+    def at(cls, step: Step, calls: tuple[ToolCall, ...], place: Place | None, owner: ClientCalls) -> Paused:
         names = ", ".join(dict.fromkeys(call.tool for call in calls))
         paused = cls(f"paused: waiting for the client's answer to {names}")
         paused.calls, paused._step, paused._place, paused._owner = calls, step, place, owner
@@ -96,14 +124,16 @@ class Paused(str):
     def reply(self, answers: Answers) -> Reply:
         """Like `resume`, with the Run and whether it failed."""
         given = self._by_id(answers)
-        with self._place() as refused:
-            return refused or self._owner.drive(lambda: _resume(self._step, given), self._place)
+        with ExitStack() as turn:
+            refused = self._place and self._place.enter(turn)
+            return refused or self._owner.drive(partial(_resume, self._step, given), self._place)
 
     async def areply(self, answers: Answers) -> Reply:
         """The same, awaited."""
         given = self._by_id(answers)
-        with self._place() as refused:
-            return refused or await self._owner.adrive(lambda: _resume(self._step, given), self._place)
+        with ExitStack() as turn:
+            refused = self._place and await self._place.aenter(turn)
+            return refused or await self._owner.adrive(partial(_resume, self._step, given), self._place, turn)
 
     def cancel(self) -> None:
         """Give the script up; the conversation stays usable."""
@@ -135,7 +165,7 @@ class ClientCalls:
         self.answered = respond is not None
         """Whether a function answers the calls; otherwise they pause."""
 
-    def drive(self, start: Callable[[], Run | Step], place: Place) -> Reply:
+    def drive(self, start: Callable[[], Run | Step], place: Place | None) -> Reply:
         """Answer what the client is asked, or pause there; moonbox runs the other calls of a batch itself."""
         try:
             step = start()
@@ -143,25 +173,69 @@ class ClientCalls:
                 mine = _mine(step)
                 if mine and self._respond is None:
                     return Paused.at(step, mine, place, self).as_reply()
-                step = _resume(step, {call.id: _ask(self._respond, call) for call in mine})
+                with _given_up_on_exit(step):
+                    answers = {call.id: _ask(self._respond, call) for call in mine}
+                step = _resume(step, answers)
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
 
-    async def adrive(self, start: Callable[[], Run | Step], place: Place) -> Reply:
-        """The same, awaited."""
+    async def adrive(self, start: Callable[[], Run | Step], place: Place | None, turn: ExitStack) -> Reply:
+        """The same, awaited. A cancellation closes `turn` when nothing of it is under way any more."""
         try:
-            step = await asyncio.to_thread(start)
+            step = await _in_thread(start, turn)
             while not isinstance(step, Run):
                 mine = _mine(step)
                 if mine and self._respond is None:
                     return Paused.at(step, mine, place, self).as_reply()
-                values = await asyncio.gather(*(_aask(self._respond, call) for call in mine))
+                with _given_up_on_exit(step):
+                    values = await asyncio.gather(*(_aask(self._respond, call) for call in mine))
                 answers = {call.id: value for call, value in zip(mine, values, strict=True)}
-                step = await asyncio.to_thread(_resume, step, answers)
+                step = await _in_thread(partial(_resume, step, answers), turn)
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
+
+
+@contextmanager
+def _given_up_on_exit(step: Step) -> Iterator[None]:
+    """Cancel the step where nobody will answer it: its task was cancelled, or the program was interrupted."""
+    try:
+        yield
+    except BaseException:
+        _give_up(step)
+        raise
+
+
+async def _in_thread(make: Callable[[], Run | Step], turn: ExitStack) -> Run | Step:
+    """What a thread makes. If the task is cancelled meanwhile, it is given up as soon as it is there, and the turn."""
+    made: Future[Run | Step] = Future()
+
+    def work() -> Run | Step:
+        try:
+            made.set_result(make())
+        except BaseException as problem:  # noqa: BLE001 - raised below
+            made.set_exception(problem)
+        return made.result()
+
+    try:
+        return await asyncio.shield(asyncio.to_thread(work))
+    except asyncio.CancelledError:
+        left = turn.pop_all()
+
+        def give_up(_: object) -> None:
+            with left:
+                if made.exception() is None:
+                    _give_up(made.result())
+
+        made.add_done_callback(give_up)
+        raise
+
+
+def _give_up(step: Run | Step) -> None:
+    if not isinstance(step, Run):
+        with suppress(MoonboxError):  # it is closed already
+            step.cancel()
 
 
 def _ask(respond: Respond | None, call: ToolCall) -> Any:

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 import uuid
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from moonbox.audit.answer import json_reply
 from moonbox.codemode.catalog import Catalog, rough_tokens
-from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Reply
+from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Place, Reply
 from moonbox.codemode.conversation import Conversation
 from moonbox.codemode.definitions import Definition, Format, in_format
 from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.codemode.shown import Choice, Shown, View
-from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, WorkerError
+from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, UsageError, WorkerError
 from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
 from moonbox.sandbox.sandbox import Sandbox
+from moonbox.sandbox.slots import Turns
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from contextlib import AbstractContextManager
     from typing import Unpack
 
     from moonbox.audit.records import Run
-    from moonbox.codemode.client_calls import Place
     from moonbox.config.sections import CodeModeSettings
     from moonbox.sandbox.repl import Repl
     from moonbox.tools.tool import Tool
@@ -72,6 +74,10 @@ class CodeMode:
         **settings: Any,
     ) -> None:
         check_callbacks(count_tokens=count_tokens, client_calls=client_calls)
+        if isinstance(max_conversations, bool) or not isinstance(max_conversations, int) or max_conversations < 1:
+            raise UsageError(f"max_conversations must be a whole number of at least 1, not {max_conversations!r}")
+        if idle_seconds is not None and not (isinstance(idle_seconds, int | float) and idle_seconds > 0):
+            raise UsageError(f"idle_seconds must be a positive number or None, not {idle_seconds!r}")
         self.settings = _settings(settings, "")
         self._own_sandbox = None if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
         self.sandbox: Sandbox = self._own_sandbox or sandbox
@@ -86,6 +92,7 @@ class CodeMode:
             lambda repl: repl.close(), most=max_conversations, idle_seconds=idle_seconds
         )
         """The Repl of each conversation."""
+        self._all_turns: WeakKeyDictionary[Repl, Turns] = WeakKeyDictionary()
         self._client_calls = ClientCalls(client_calls, finished=self._answer, lost=self._lost)
         self._mark = uuid.uuid4().hex
         self._suffix = ""
@@ -203,9 +210,11 @@ class CodeMode:
             if not isinstance(prepared, str):
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
-                    return self._client_calls.drive(lambda: self._direct_step(tool, given, options), nullcontext)
+                    return self._client_calls.drive(lambda: self._direct_step(tool, given, options), None)
                 return self._answer(self.sandbox.call(tool.path, given, toolbox=self._shown.toolbox, **options))
-            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
+            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl, ExitStack() as turn:
+                if self._shown.routes.has_client_tools:
+                    turn.enter_context(self._turns(repl).taken())
                 if repl.paused:
                     return _BUSY
                 if not (self._shown.routes.has_client_tools and asks):
@@ -228,15 +237,21 @@ class CodeMode:
             if not isinstance(prepared, str):
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
-                    return await self._client_calls.adrive(lambda: self._direct_step(tool, given, options), nullcontext)
+                    with ExitStack() as turn:
+                        return await self._client_calls.adrive(
+                            lambda: self._direct_step(tool, given, options), None, turn
+                        )
                 return self._answer(await self.sandbox.acall(tool.path, given, toolbox=self._shown.toolbox, **options))
-            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl:
+            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl, ExitStack() as turn:
+                if self._shown.routes.has_client_tools:
+                    await self._turns(repl).aenter()
+                    turn.callback(self._turns(repl).leave)
                 if repl.paused:
                     return _BUSY
                 if not (self._shown.routes.has_client_tools and asks):
                     return self._answer(await repl.arun(prepared, **options))
                 place = self._place(conversation, repl)
-                return await self._client_calls.adrive(lambda: repl.start(prepared, **options), place)
+                return await self._client_calls.adrive(lambda: repl.start(prepared, **options), place, turn)
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
 
@@ -315,17 +330,19 @@ class CodeMode:
     def _place(self, conversation: str, paused: Repl) -> Place:
         """Where a script that waited goes on: in its conversation, if that still has the same state."""
 
-        @contextmanager
-        def enter() -> Iterator[Reply | None]:
+        def refusal(turn: ExitStack) -> Reply | None:
             if self._ended.is_set():
                 raise ClosedError("this CodeMode is closed")
             if self.sessions.get(conversation + self._suffix) is not paused:
-                yield Reply(_ENDED, True)
-                return
-            with self.sessions.use(conversation + self._suffix, self._new_repl):
-                yield None
+                return Reply(_ENDED, True)
+            turn.enter_context(self.sessions.use(conversation + self._suffix, self._new_repl))
+            return None
 
-        return enter
+        return Place(self._turns(paused), refusal)
+
+    def _turns(self, repl: Repl) -> Turns:
+        """Of the scripts of a conversation that may wait for the client: a Repl refuses others while one waits."""
+        return self._all_turns.setdefault(repl, Turns(os.getpid()))
 
     def _new_repl(self) -> Repl:
         return self.sandbox.repl(toolbox=self._shown.routes.hidden, before_write=self._explain)
@@ -356,4 +373,6 @@ class CodeMode:
 
 def _of_conversation(name: str, options: RunOptions) -> RunOptions:
     """The options of a call, with the conversation's name as a label."""
+    if not isinstance(name, str):
+        raise UsageError(f"conversation must be a name, not {name!r}")
     return merged({"labels": {CONVERSATION: label_text(name)}} if name else {}, options)

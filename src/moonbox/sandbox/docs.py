@@ -62,7 +62,9 @@ class Docs:
         if what == "search" and isinstance(first, str) and not first.strip():
             return self.listing(self._limit(arguments, _MOST_RESULTS))
         if not isinstance(first, str) or not first.strip():
-            raise ArgumentError(f'docs.{what} expects text, for example docs.{what}("…")', code="invalid")
+            in_lua = what == "get" and self._language.name == "lua"
+            name, example = ("docs", 'docs["…"]') if in_lua else (f"docs.{what}", f'docs.{what}("…")')
+            raise ArgumentError(f"{name} expects text, for example {example}", code="invalid")
         if len(first) > _MOST_TEXT:
             raise ArgumentError(
                 f"docs.{what} expects at most {_MOST_TEXT} characters, got {len(first)}", code="invalid"
@@ -77,9 +79,9 @@ class Docs:
 
     def _limit(self, arguments: list[Any], default: int) -> int:
         limit = arguments[1] if len(arguments) > 1 and arguments[1] is not None else default
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        if not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1 or limit != int(limit):
             raise ArgumentError("docs.search: the second argument is a whole number of results", code="invalid")
-        return limit
+        return int(limit)  # 10 / 2 is 5.0
 
     def listing(self, limit: int) -> list[dict[str, Any]]:
         """What there is, tools first, in the order in which they were added."""
@@ -185,4 +187,4 @@ def _found(tools: list[Tool], most: int, notation: Notation) -> list[dict[str, A
 
 
 def _of_entry(name: str, text: str) -> dict[str, Any]:
-    return {"name": name, "signature": text.splitlines()[0], "summary": ""}
+    return {"name": name, "signature": text.strip().splitlines()[0], "summary": ""}

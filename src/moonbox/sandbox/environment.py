@@ -24,6 +24,7 @@ _SHOW_DOC = (
 _PROGRESS_DOC = "progress(done, total, text): tells the client how far the script is; total and text may be left out."
 GLOBAL_TOOLS = ("llm",)
 """Tools that scripts call also by their bare names."""
+_LONGEST_DOC = 4_000  # characters of a function's own docstring
 _PART = "\x1f"  # separates the parts of a name; a tool's own name may contain dots
 
 
@@ -77,12 +78,26 @@ class Additions:
             functions[name] = HostFunction(name, value, doc, counted, cleaned)
         else:
             values[name] = _lowered(name, value)
-        docs = {**self.docs, name: doc} if doc else self.docs
-        return Additions(functions, values, docs, self.revision + 1)
+        text = doc or _own_doc(value)
+        described = self.document(name, text) if text else self
+        return Additions(functions, values, described.docs, self.revision + 1)
 
     def document(self, name: str, text: str) -> Additions:
-        """With an entry of the documentation."""
-        return replace(self, docs={**self.docs, name: text})
+        """With an entry of the documentation; without the entry where the text is empty."""
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise UsageError(f"documentation is text under a name: {name!r} has {type(text).__name__}")
+        others = {key: item for key, item in self.docs.items() if key != name}
+        return replace(self, docs={**others, name: text} if text.strip() else others)
+
+
+def _own_doc(value: Any) -> str:
+    """A function's docstring. That of another callable is its class's, and says nothing of the call."""
+    if not callable(value):
+        return ""
+    import inspect  # slow to load, and a program may define no function
+
+    text = (inspect.getdoc(value) or "") if inspect.isroutine(value) else ""
+    return text if len(text) <= _LONGEST_DOC else f"{text[: _LONGEST_DOC - 1]}…"
 
 
 def lower_inputs(inputs: Mapping[str, Any] | None, language: Language) -> list[tuple[str, Any]]:

@@ -334,7 +334,10 @@ class Sandbox(DurableRuns):
         return twin
 
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True) -> None:
-        """Add a global to every Repl made from now on: a value, or a function called with positional arguments."""
+        """Add a global to every Repl made from now on: a value, or a function called with positional arguments.
+
+        `doc` is its entry in `docs`; without it, a function has its docstring there.
+        """
         self._setup.additions = self._setup.additions.define(name, value, doc, counted=counted)
 
     def document(self, name: str, text: str) -> None:
