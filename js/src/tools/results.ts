@@ -46,8 +46,16 @@ export function convert(value: unknown, { limits, allow_nan, media, failures }: 
   return lowered;
 }
 
-/** The error a script is given for any exception. */
+/** The error a script is given for whatever was thrown, also for an object that does not let itself be read. */
 export function toToolError(error: unknown, tool: string | null): ToolError {
+  try {
+    return describedError(error, tool);
+  } catch {
+    return new ToolError(typeof error, { tool });
+  }
+}
+
+function describedError(error: unknown, tool: string | null): ToolError {
   if (error instanceof ToolError) {
     error.tool ??= tool;
     error.detail ??= detailOf(error);
@@ -61,7 +69,7 @@ export function toToolError(error: unknown, tool: string | null): ToolError {
   const status = statusOf(error);
   const [code, retryable] = classify(error, status);
   const name = error instanceof Error ? error.name : typeof error;
-  const text = (error instanceof Error ? error.message : String(error)).trim();
+  const text = String(error instanceof Error ? error.message : error).trim();
   const message = bounded(scrub(text ? `${name}: ${text}` : name));
   const data = status === null ? null : { status };
   return new ToolError(message, { code, retryable, data, tool, detail: detailOf(error) });
