@@ -32,6 +32,21 @@ for (const [what, thrown, message] of [
     }));
 }
 
+let shared = [1];
+for (let n = 0; n < 40; n += 1) shared = [shared, shared];
+
+for (const [what, result, message] of [
+  ["shares its parts", shared, "the value has more than 4,194,304 elements in all"],
+  ["is sparse", new Array(2 ** 32 - 1), "the value has more than 4,194,304 elements in all"],
+  ["is longer than a string can be", new Array(100).fill("x".repeat(9e6)), "it is too long"],
+]) {
+  test(`a result that ${what} fails its call alone`, { timeout: 60_000 }, () =>
+    within({ tools: [tool({ name: "large", call: () => result })] }, async (box) => {
+      const run = await box.run("local ok, e = pcall(tools.large, {}) return e.code, e.message");
+      assert.deepEqual(run.values, ["result_too_large", `the result of large cannot be used: ${message}`]);
+    }));
+}
+
 test("what on_progress throws reaches the caller, and the Repl goes on", () =>
   within({}, async (box) => {
     const repl = await box.repl();

@@ -298,7 +298,7 @@ export class Execution implements RunInfo {
       this.entries.push(entry);
       this.open.set(id, entry);
       if (this.stopping) this.cancel(id);
-      else void this.calls.perform(entry, this).then((result) => this.answer(entry, result));
+      else this.calls.perform(entry, this).then((result) => this.answer(entry, result)).catch((problem) => this.lose(String(problem)));
     }
     this.flush();
   }
@@ -351,13 +351,18 @@ export class Execution implements RunInfo {
   private answer(entry: CallEntry, [status, result, error]: CallResult): void {
     if (!this.open.delete(entry.id) || this.worker_lost || this.done !== null) return;
     this.findRetry(entry);
+    let text: string;
+    try {
+      text = toWire(error === null ? result : errorValue(error, entry.tool));
+    } catch { // it would be longer than a string can be
+      const message = `the result of ${entry.tool} cannot be used: it is too long`;
+      [status, result, error] = ["error", null, new ToolError(message, { code: "result_too_large", tool: entry.tool })];
+      text = toWire(errorValue(error, entry.tool));
+    }
     entry.close(status, result, error);
     this.answered.push(entry);
-    if (error === null) this.replies.push(`[${entry.id},true,${toWire(result)}]`);
-    else {
-      this.failed.push(entry);
-      this.replies.push(`[${entry.id},false,${toWire(errorValue(error, entry.tool))}]`);
-    }
+    if (error !== null) this.failed.push(entry);
+    this.replies.push(`[${entry.id},${error === null},${text}]`);
     // Answers that come at the same moment go together.
     if (this.open.size === 0) this.flush();
     else if (!this.flushing) {

@@ -3,11 +3,12 @@
 import { ConversionError, ToolError } from "../errors.js";
 import { raiseFailure, type Failures } from "../failures.js";
 import type { Limits } from "../limits.js";
-import { measure, plain, type MediaKeeper } from "../values.js";
+import { measure, plain, Room, type MediaKeeper } from "../values.js";
 import type { Tool } from "./tool.js";
 
 const LONGEST_MESSAGE = 500;
 const LONGEST_DETAIL = 20_000;
+const ELEMENT_BYTES = 16; // what one element takes in a script, at least
 const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504]);
 /** By HTTP status; any other 4xx is `invalid`, any other 5xx `tool_error`. */
 const STATUSES: Record<number, string> = {
@@ -40,7 +41,7 @@ export function convertResult(given: unknown, tool: Tool, settings: ResultSettin
 }
 
 export function convert(value: unknown, { limits, allow_nan, media, failures }: ResultSettings, tool: string | null = null): unknown {
-  const lowered = plain(value, allow_nan, limits.max_depth, "result", media);
+  const lowered = plain(value, allow_nan, limits.max_depth, "result", media, new Room(Math.floor(limits.max_memory / ELEMENT_BYTES)));
   measure(lowered, limits, "result");
   if (failures === "raise") raiseFailure(lowered, tool);
   return lowered;
