@@ -165,6 +165,12 @@ def test_every_adapter_is_in_the_reference() -> None:
             assert f"\n## moonbox.adapters.{module.stem}\n" in page, module.stem
 
 
+def test_the_architecture_names_files_that_exist() -> None:
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?|\w+\.py)`", text("architecture.md"))
+    assert len(named) > 25
+    assert [place for place in named if not (ROOT / "src" / "moonbox" / place).exists()] == []
+
+
 def test_every_public_method_is_described() -> None:
     """A heading and its signature without a sentence after it is a docstring that is missing."""
     missing = re.findall(r"^#{3,4} (\S+)\n\n```text\n[^`]*```\n+(?=#|\Z)", text("reference/python.md"), re.MULTILINE)
