@@ -6,7 +6,7 @@
 
 import type { CodeMode } from "./codemode/mode.js";
 import { ToolError } from "./errors.js";
-import { media } from "./media.js";
+import { Media } from "./media.js";
 import type { SchemaObject } from "./tools/document.js";
 import type { StandardSchema } from "./tools/standard.js";
 import { tool, type Tool } from "./tools/tool.js";
@@ -30,17 +30,24 @@ interface McpBlock {
   text?: string;
   data?: string;
   mimeType?: string;
+  /** Of an embedded resource: its text, or its bytes as base64. */
+  resource?: { uri?: string; mimeType?: string; text?: string; blob?: string };
 }
+
+/** A server that does not come to an end is left there. */
+const MOST_PAGES = 100;
+const MOST_TOOLS = 2_000;
 
 /** The tools of a connected MCP client, in a namespace where one is given. */
 export async function mcpTools(client: McpClient, options: { namespace?: string; timeout?: number } = {}): Promise<Tool[]> {
   const found: McpTool[] = [];
   let cursor: string | undefined;
-  do {
+  for (let pages = 0; pages < MOST_PAGES && found.length < MOST_TOOLS; pages += 1) {
     const page = await client.listTools(cursor === undefined ? {} : { cursor });
     found.push(...page.tools);
+    if (page.nextCursor === undefined || page.nextCursor === cursor) break;
     cursor = page.nextCursor;
-  } while (cursor !== undefined);
+  }
   return found.map(({ name, description = "", inputSchema, outputSchema, annotations = {} }) =>
     tool({
       name,
@@ -63,11 +70,16 @@ function mcpResult(answer: unknown): unknown {
   const text = content.filter((block) => block.type === "text").map((block) => block.text ?? "").join("\n");
   if (isError) throw new ToolError(text || "the MCP server reported an error without a message");
   if (structuredContent !== undefined) return structuredContent;
-  const files = content.filter((block) => typeof block.data === "string").map(({ data, mimeType }) =>
-    media({ data: Uint8Array.from(atob(data!), (char) => char.charCodeAt(0)), ...(mimeType === undefined ? {} : { type: mimeType }) }),
-  );
-  if (files.length === 0) return text;
-  return text === "" && files.length === 1 ? files[0] : [...(text === "" ? [] : [text]), ...files];
+  const others = content.filter((block) => block.type !== "text").map(reference);
+  if (others.length === 0) return text;
+  return text === "" && others.length === 1 ? others[0] : [...(text === "" ? [] : [text]), ...others];
+}
+
+/** A block that is not text: its medium, or what there is to say about it. */
+function reference({ type, data, mimeType = "", resource, ...rest }: McpBlock): unknown {
+  if (data !== undefined) return Media.from_base64(data, mimeType);
+  if (resource?.blob !== undefined) return Media.from_base64(resource.blob, resource.mimeType, resource.uri);
+  return { type, ...rest, ...resource, ...(mimeType && { mimeType }) };
 }
 
 /** The code tool and the direct tools for `generateText({ tools })` of the AI SDK (`ai`, from version 6). */

@@ -10,8 +10,11 @@
  *     ├── ToolError             a tool failed: thrown by tools, seen by scripts
  *     │   ├── ArgumentError     the arguments do not fit the tool's schema
  *     │   └── Denied            a person or a policy refused the call
+ *     ├── AuditError            the audit trail cannot be written: check where it is kept
  *     └── WorkerError           a worker could not be started, or died
  */
+
+import type { Run } from "./audit/records.js";
 
 export type ErrorKind = "syntax" | "runtime" | "tool" | "limit" | "denied" | "crashed" | "cancelled" | "check";
 export type LimitName = "operations" | "time" | "memory" | "calls" | "output" | "string" | "array" | "depth" | "source";
@@ -62,6 +65,20 @@ export class WorkerError extends MoonboxError {
   }
 }
 
+export class AuditError extends MoonboxError {
+  override get name(): string {
+    return "AuditError";
+  }
+
+  constructor(
+    message: string,
+    /** The finished run that could not be written: its calls have taken effect. */
+    readonly run: Run,
+    options: { cause?: unknown } = {},
+  ) {
+    super(message, options);
+  }
+}
 
 export class ConversionError extends MoonboxError {
   override get name(): string {

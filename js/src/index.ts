@@ -15,7 +15,7 @@ export { type ArgumentsOf, type StandardSchema } from "./tools/standard.js";
 export { Toolbox, type ToolSource } from "./tools/toolbox.js";
 export { render, type Level } from "./tools/signature.js";
 export {
-  ArgumentError, ClosedError, ConversionError, Denied, MoonboxError, ScriptError, ToolDefinitionError, ToolError,
+  ArgumentError, AuditError, ClosedError, ConversionError, Denied, MoonboxError, ScriptError, ToolDefinitionError, ToolError,
   UsageError, WorkerError, type ErrorKind, type Frame, type LimitName,
 } from "./errors.js";
 export { version, type LanguageName, type LuaFeature } from "./languages.js";

@@ -34,9 +34,23 @@ export interface MediaKeeper {
   keep(medium: Media): void;
 }
 
+/** How many elements a value may have in all. They are counted before they are copied: lists may share others, or be sparse. */
+export class Room {
+  private left: number;
+
+  constructor(private readonly most = 10_000_000) {
+    this.left = most;
+  }
+
+  take(elements: number): void {
+    this.left -= elements;
+    if (this.left < 0) throw new ConversionError(`the value has more than ${count(this.most)} elements in all`, "array");
+  }
+}
+
 /** Lowers any supported value to what can cross; throws ConversionError naming the path. */
 export function plain(
-  value: unknown, allowNan = true, maxDepth = 64, path: Path = "value", media: MediaKeeper | null = null,
+  value: unknown, allowNan = true, maxDepth = 64, path: Path = "value", media: MediaKeeper | null = null, room = new Room(),
 ): unknown {
   switch (typeof value) {
     case "string":
@@ -51,25 +65,31 @@ export function plain(
       if (value >= INT64_MIN && value <= INT64_MAX) return value >= -SAFE && value <= SAFE ? Number(value) : value;
       throw new ConversionError(`${where(path)} is an integer of more than 64 bits (${value}); send it as a string`);
     case "object":
-      return value === null ? null : plainObject(value, allowNan, maxDepth, path, media);
+      return value === null ? null : plainObject(value, allowNan, maxDepth, path, media, room);
     default:
       throw new ConversionError(`${where(path)} is a ${typeof value}, which cannot cross to a script; return JSON-like data`);
   }
 }
 
-function plainObject(value: object, allowNan: boolean, maxDepth: number, path: Path, media: MediaKeeper | null): unknown {
+function plainObject(
+  value: object, allowNan: boolean, maxDepth: number, path: Path, media: MediaKeeper | null, room: Room,
+): unknown {
   if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   if (maxDepth <= 0) throw new ConversionError(`${where(path)} is nested too deeply (or contains itself)`, "depth");
-  const inner = (item: unknown, key: string | number): unknown => plain(item, allowNan, maxDepth - 1, [path, key], media);
-  if (Array.isArray(value)) return value.map(inner);
-  if (value instanceof Set) return [...value].map(inner);
+  const inner = (item: unknown, key: string | number): unknown => plain(item, allowNan, maxDepth - 1, [path, key], media, room);
+  if (Array.isArray(value)) {
+    room.take(value.length);
+    return value.map(inner);
+  }
+  if (value instanceof Set) return plainObject([...value], allowNan, maxDepth, path, media, room);
   if (value instanceof Media) {
     media?.keep(value);
     return value.handle();
   }
   if (value instanceof Map) {
+    room.take(value.size);
     const entries = [...value].map(([key, item]): [string | number, unknown] => {
       if (typeof key !== "string" && !Number.isSafeInteger(key)) {
         throw new ConversionError(`${where(path)} has a key of type ${typeof key}; keys must be strings or integers`);
@@ -79,9 +99,11 @@ function plainObject(value: object, allowNan: boolean, maxDepth: number, path: P
     return entries.every(([key]) => typeof key === "string") ? fromEntries(entries) : new Map(entries);
   }
   const toJson = (value as { toJSON?: unknown }).toJSON;
-  if (typeof toJson === "function") return plain(toJson.call(value), allowNan, maxDepth, path, media);
+  if (typeof toJson === "function") return plain(toJson.call(value), allowNan, maxDepth, path, media, room);
   const made: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) {
+  const keys = Object.keys(value);
+  room.take(keys.length);
+  for (const key of keys) {
     const item = (value as Record<string, unknown>)[key];
     const kind = typeof item;
     if (kind === "undefined") continue;

@@ -37,6 +37,10 @@ test("a script calls the tools of an MCP server", { skip }, async () => {
   const price = { description: "The price of an item.", inputSchema: { item: z.string() }, outputSchema: { cents: z.int() }, annotations: { readOnlyHint: true } };
   server.registerTool("price", price, ({ item }) => ({ content: [], structuredContent: { cents: 100 * item.length } }));
   server.registerTool("note", { inputSchema: { text: z.string() } }, ({ text }) => ({ content: [{ type: "text", text: `noted ${text}` }] }));
+  const uri = "shop://notes/a.txt";
+  const content = { text: [{ type: "resource", resource: { uri, mimeType: "text/plain", text: "a note" } }], link: [{ type: "resource_link", uri, name: "a" }] };
+  const blob = { type: "resource", resource: { uri: "shop://a.pdf", mimeType: "application/pdf", blob: btoa("%PDF-1") } };
+  server.registerTool("resource", { inputSchema: { kind: z.string() } }, ({ kind }) => ({ content: content[kind] ?? [{ type: "text", text: "see" }, blob] }));
   server.registerTool("fail", {}, () => ({ content: [{ type: "text", text: "sold out" }], isError: true }));
   const client = new Client({ name: "test", version: "1" });
   const [ours, theirs] = InMemoryTransport.createLinkedPair();
@@ -47,6 +51,10 @@ test("a script calls the tools of an MCP server", { skip }, async () => {
     await within(tools, async (mode, box) => {
       const run = await box.run("local ok, e = pcall(tools.shop.fail, {}) return tools.shop.price{item = 'pen'}.cents, tools.shop.note{text = 'x'}, e.message");
       assert.deepEqual(run.unwrap() && run.values, [300, "noted x", "sold out"]);
+      const resources = await box.run("local r = tools.shop.resource local both = r{kind = 'both'} return r{kind = 'text'}, r{kind = 'link'}, both[1], both[2].name");
+      assert.deepEqual(resources.unwrap() && resources.values, [
+        { type: "resource", uri, mimeType: "text/plain", text: "a note" }, { type: "resource_link", uri, name: "a" }, "see", "a.pdf",
+      ]);
       assert.match((await box.run("return tools.shop.price{}")).error.message, /missing/);
       assert.match(mode.catalog.text, /shop\.price\(item: string\)/);
     });
@@ -54,6 +62,13 @@ test("a script calls the tools of an MCP server", { skip }, async () => {
     await client.close();
     await server.close();
   }
+});
+
+test("a server whose list has no end is left at a bound", async () => {
+  let page = 0;
+  const endless = (nextCursor) => ({ listTools: async () => ({ tools: [{ name: `t${(page += 1)}`, inputSchema: {} }], nextCursor: nextCursor() }) });
+  assert.equal((await mcpTools(endless(() => `page ${page}`))).length, 100);
+  assert.equal((await mcpTools(endless(() => "again"))).length, 2);
 });
 
 test("the AI SDK calls the code tool", { skip }, () =>

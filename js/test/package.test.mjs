@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { CodeMode, Limits, Sandbox, ToolError, tool, UsageError } from "../dist/index.js";
+import { AuditError, CodeMode, Limits, Sandbox, ToolError, tool, UsageError } from "../dist/index.js";
 
 const add = tool({
   name: "add",
@@ -238,6 +238,28 @@ test("docs are searched, listed and named, up to a budget", () =>
     const often = await repl.run("for i = 1, 2000 do local _ = docs['print'] end");
     assert.deepEqual([often.error.kind, often.error.code], ["tool", "limit_docs"]);
   }));
+
+test("long runs that end together each have a line of the audit trail", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "moonbox-"));
+  const file = join(folder, "audit.jsonl");
+  const box = new Sandbox({ audit: file });
+  await Promise.all([1, 2, 3, 4].map((n) => box.run(`return ('${n}'):rep(3000000)`)));
+  await box.close();
+  const lines = (await readFile(file, "utf8")).trim().split("\n").map((line) => JSON.parse(line).values[0].length);
+  assert.deepEqual(lines, [3e6, 3e6, 3e6, 3e6]);
+  await rm(folder, { recursive: true });
+});
+
+test("an audit trail that cannot be written is told, with the run", async () => {
+  const broken = new Error("the disk is full");
+  const box = new Sandbox({ audit: { write: () => { throw broken; } } });
+  await assert.rejects(box.run("return 42"), (problem) => {
+    assert.ok(problem instanceof AuditError);
+    assert.deepEqual([problem.message, problem.run.value, problem.cause], ["the audit trail cannot be written: the disk is full", 42, broken]);
+    return true;
+  });
+  await box.close();
+});
 
 test("the audit trail has a line of JSON for each run", async () => {
   const folder = await mkdtemp(join(tmpdir(), "moonbox-"));

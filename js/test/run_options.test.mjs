@@ -53,6 +53,19 @@ test("tools know for whom they are called, and the record has the labels only", 
     await mode.close();
   }));
 
+test("the name of a conversation is a label of its runs", () =>
+  within({}, async (box) => {
+    const mode = new CodeMode(box, { keep_visible: ["who"] });
+    const labels = async (name, given, options) => (await mode.reply(name, given, options)).run.labels;
+    const script = { source_code: "return 1" };
+    assert.deepEqual(await labels("lua_repl", script, { conversation: "42", labels: { user: "ann" } }), { conversation: "42", user: "ann" });
+    assert.deepEqual(await labels("who", {}, { conversation: "42" }), { conversation: "42" });
+    assert.deepEqual(await labels("lua_repl", script, { conversation: "42", labels: { conversation: "x" } }), { conversation: "x" });
+    assert.deepEqual(await labels("lua_repl", script, { conversation: "\u00e9\n".repeat(300) }), { conversation: "e7cae9d96ff22b0a" });
+    assert.deepEqual(await labels("lua_repl", script, {}), {});
+    await mode.close();
+  }));
+
 test("a script says how far it is", () =>
   within({}, async (box) => {
     for (const [language, source] of [

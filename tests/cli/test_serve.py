@@ -153,6 +153,10 @@ def test_it_can_be_fed_from_a_file(tmp_path: Path, environment: dict[str, str]) 
             ["--http", "--host", "203.0.113.7", "--token", "x" * 16],
             "error: 203.0.113.7 is not an address of this machine; choose another with --host",
         ),
+        (
+            ["--http", "--console", "--host", "0.0.0.0", "--token", "x" * 16],
+            "error: --console on 0.0.0.0 requires the names by which clients reach this server: set hosts in [serve]",
+        ),
         (["--config", "none.toml"], "error: the file 'none.toml' does not exist; `moonbox init` creates one"),
         (["--mcp-config", "none.json"], "error: there is no file none.json"),
         (["--tools", "kti"], "error: --tools kti: the module 'kti' does not exist"),
@@ -163,6 +167,12 @@ def test_wrong_use_is_told_in_one_line(moonbox: Moonbox, args: list[str], said: 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(said)
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_server_for_all_addresses_says_why_it_has_no_http_api(server: Any) -> None:
+    process = server("--http", "--host", "0.0.0.0", "--port", "0", "--token", "x" * 16)
+    said = "; the HTTP API requires the names by which clients reach this server: set hosts in [serve]\n"
+    assert process.stderr.readline().endswith(said)
 
 
 def test_a_port_that_is_taken_is_told(moonbox: Moonbox) -> None:

@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 import moonbox
 from moonbox import errors
@@ -163,6 +164,28 @@ def test_every_adapter_is_in_the_reference() -> None:
     for module in sorted((ROOT / "src" / "moonbox" / "adapters").glob("*.py")):
         if module.stem not in ("__init__", "chat", "outcome"):  # what they hold is told where it is used
             assert f"\n## moonbox.adapters.{module.stem}\n" in page, module.stem
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?|\w+\.py)`", text("architecture.md"))
+    assert len(named) > 25
+    assert [place for place in named if not (ROOT / "src" / "moonbox" / place).exists()] == []
+
+
+def test_the_front_ends_of_the_cluster_example_can_be_reached() -> None:
+    """Nothing here starts containers: what the files say of one another is compared."""
+    from moonbox.config import Config
+    from moonbox.config.sections import ServeSettings
+
+    folder = ROOT / "examples" / "cluster"
+    front = yaml.safe_load((folder / "compose.yaml").read_text("utf-8"))["services"]["front"]
+    assert front["ports"] == [str(ServeSettings().port)]
+    path = re.search(r"--config (\S+)", front["command"].rstrip('"'))
+    assert path is not None
+    assert f"COPY examples/cluster/moonbox.toml {path[1]}\n" in (folder / "Dockerfile").read_text("utf-8")
+    config = Config.load(folder / "moonbox.toml", environ={"MOONBOX_TOKEN": "x" * 16})
+    assert config.section("serve")["hosts"] == ["front", "localhost"]
+    assert front["environment"]["MOONBOX_TRUST"] == "1", "nobody can be asked there"
 
 
 def test_every_public_method_is_described() -> None:

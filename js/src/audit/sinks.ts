@@ -1,6 +1,6 @@
 /** The audit trail: every run as one line of JSON, as in the Python package. */
 
-import { UsageError } from "../errors.js";
+import { AuditError, UsageError } from "../errors.js";
 import { appendText } from "../platform/server.js";
 import type { Run } from "./records.js";
 
@@ -13,8 +13,24 @@ export interface Sink {
 /** A file name (Node, Deno, Bun), a function that gets each line, or a sink of your own. */
 export type AuditOption = string | ((line: string) => void | Promise<void>) | Sink;
 
+/** The sink of a Sandbox; what it throws becomes an AuditError, which has the run. */
 export function openSink(audit: AuditOption | null | undefined): Sink | null {
   if (audit == null) return null;
+  const sink = chosenSink(audit);
+  return {
+    write: async (run) => {
+      try {
+        await sink.write(run);
+      } catch (problem) {
+        const reason = problem instanceof Error ? problem.message : String(problem);
+        throw new AuditError(`the audit trail cannot be written: ${reason}`, run, { cause: problem });
+      }
+    },
+    close: () => sink.close?.(),
+  };
+}
+
+function chosenSink(audit: AuditOption): Sink {
   if (typeof audit === "string") return new JsonLinesFile(audit);
   if (typeof audit === "function") return { write: (run) => audit(`${run.to_json()}\n`) };
   if (typeof audit.write === "function") return audit;

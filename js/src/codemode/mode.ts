@@ -7,7 +7,7 @@ import { filled, language, type Texts, written } from "../languages.js";
 import type { Media } from "../media.js";
 import type { ClientCalls } from "../sandbox/calls.js";
 import type { SpendOptions } from "../limits.js";
-import type { PurposeOptions } from "../sandbox/options.js";
+import { labelText, type PurposeOptions } from "../sandbox/options.js";
 import type { Repl, RunOptions } from "../sandbox/repl.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { unknown } from "../suggest.js";
@@ -216,7 +216,8 @@ export class CodeMode {
     const prepared = this.prepare(name, given);
     if (!Array.isArray(prepared)) return prepared;
     const [tool, what] = prepared;
-    const { conversation: id = "", pause: _, ...forRun } = options;
+    const { conversation: id = "", pause: _, ...own } = options;
+    const forRun = id === "" ? own : { ...own, labels: { conversation: labelText(id), ...own.labels } };
     if (tool !== null) {
       const turn: Turn = (work) => this.guarded(work);
       return turn(() => this.start((more) => this.sandbox.call(tool.path, what as Record<string, unknown>, { ...forRun, ...more }), options, turn));

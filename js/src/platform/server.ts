@@ -22,8 +22,14 @@ export async function openChannel(script: string, address: string | null, listen
   };
 }
 
-/** Adds text to a file that only its owner can read. */
+/** Adds text to a file that only its owner can read, in one piece: `appendFile` would mix long texts that come together. */
 export async function appendText(path: string, text: string): Promise<void> {
-  const { appendFile } = await import("node:fs/promises");
-  await appendFile(path, text, { mode: 0o600 });
+  const { open } = await import("node:fs/promises");
+  const bytes = new TextEncoder().encode(text);
+  const file = await open(path, "a", 0o600);
+  try {
+    for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at)).bytesWritten;
+  } finally {
+    await file.close();
+  }
 }

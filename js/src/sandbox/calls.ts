@@ -104,6 +104,8 @@ export class CallEntry {
   bytes_out = 0;
   /** In milliseconds of the monotonic clock: when the tool's own timeout passes. */
   deadline: number | null = null;
+  /** Why it may wait for its tool until the deadline; empty once the tool has begun. */
+  obstacle = "";
   readonly started = Date.now() / 1000;
   private readonly received = performance.now();
   private began: number | null = null;
@@ -133,6 +135,7 @@ export class CallEntry {
   begin(timeout: number | null): void {
     if (this.abort.signal.aborted) throw new ToolError("the run is over", { code: "cancelled" });
     this.began = performance.now();
+    this.obstacle = "";
     if (timeout !== null) this.deadline = this.began + timeout * 1000;
   }
 
@@ -201,25 +204,33 @@ export class RunningCalls {
   }
 }
 
-/** How many calls of each tool run at this moment. */
+/** The calls of each tool that run at this moment, and those that wait for one of them to end. */
 export class ToolSlots {
-  private readonly running = new Map<string, number>();
-  private readonly waiting = new Map<string, (() => void)[]>();
+  private readonly running = new Map<string, Set<CallEntry>>();
+  private readonly waiting = new Map<string, [CallEntry, () => void][]>();
 
-  async enter(tool: Tool): Promise<() => void> {
+  async enter(tool: Tool, entry: CallEntry): Promise<() => void> {
     if (tool.max_concurrency === null) return () => undefined;
-    const busy = this.running.get(tool.path) ?? 0;
-    if (busy < tool.max_concurrency) this.running.set(tool.path, busy + 1);
+    const busy = this.running.get(tool.path) ?? new Set();
+    this.running.set(tool.path, busy);
+    if (busy.size < tool.max_concurrency) busy.add(entry);
     else {
       const queue = this.waiting.get(tool.path) ?? [];
       this.waiting.set(tool.path, queue);
-      await new Promise<void>((resolve) => queue.push(resolve));
+      await new Promise<void>((resolve) => queue.push([entry, resolve]));
     }
     return () => {
-      const next = this.waiting.get(tool.path)?.shift();
-      if (next !== undefined) next();
-      else this.running.set(tool.path, (this.running.get(tool.path) ?? 1) - 1);
+      busy.delete(entry);
+      const [next, resume] = this.waiting.get(tool.path)?.shift() ?? [];
+      if (next !== undefined) busy.add(next);
+      resume?.();
     };
+  }
+
+  /** Whether every slot is held by a call that its run no longer waits for. */
+  areLeft(tool: Tool): boolean {
+    const busy = [...(this.running.get(tool.path) ?? [])];
+    return busy.length === tool.max_concurrency && busy.every((entry) => entry.abort.signal.aborted);
   }
 }
 
@@ -304,7 +315,14 @@ export class CallPath {
     if (tool.answered_by_caller && run.client !== null) return this.askClient(run.client, tool, entry, run);
     if (tool.policy === "approve") await this.approved(tool, entry, run);
     const ended = settings.running.enter(entry);
-    const leave = await settings.slots.enter(tool);
+    if (tool.timeout !== null && settings.slots.areLeft(tool)) {
+      entry.obstacle =
+        `${tool.path} takes ${tool.max_concurrency} call${tool.max_concurrency === 1 ? "" : "s"} at once (max_concurrency), ` +
+        "and earlier ones that timed out are still running";
+      entry.deadline = performance.now() + tool.timeout * 1000;
+      run.changed();
+    }
+    const leave = await settings.slots.enter(tool, entry);
     try {
       entry.begin(tool.timeout);
       run.changed();

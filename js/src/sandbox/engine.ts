@@ -18,6 +18,7 @@ export function engineModule(maxMemory: number): Promise<WebAssembly.Module> {
   if (module === undefined) {
     module = WebAssembly.compile(withMaximum(readModule(), pages));
     compiled.set(pages, module);
+    module.catch(() => compiled.delete(pages)); // the next worker tries again
   }
   return module;
 }

@@ -69,6 +69,7 @@ export class Execution implements RunInfo {
   private readonly started = Date.now() / 1000;
   private readonly clock: RunClock;
   private stopping = 0;
+  private broken: { problem: unknown } | null = null; // what a callback of the host has thrown
   private timer: ReturnType<typeof setTimeout> | null = null;
   private done: Done | null = null;
   private values: unknown[] = [];
@@ -142,6 +143,7 @@ export class Execution implements RunInfo {
       link.hold(false);
     }
     for (const entry of this.open.values()) entry.abort.abort(); // what has begun goes on without us, in flight
+    if (this.broken !== null) throw this.broken.problem;
     return this.record();
   }
 
@@ -182,11 +184,12 @@ export class Execution implements RunInfo {
     return this.clock.ask();
   }
 
-  /** Sets the timer for what is due next. */
+  /** Sets the timer for what is due next, unless the run is being stopped: then the timer is that of `stop`. */
   changed(): void {
+    if (this.stopping) return;
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
-    if (this.stopping || this.done !== null || this.error !== null) return;
+    if (this.done !== null || this.error !== null) return;
     const deadlines = [this.clock.deadline(), ...[...this.open.values()].map((entry) => entry.deadline)].filter((at) => at !== null);
     if (deadlines.length === 0) return;
     const wait = Math.min(Math.min(...deadlines) - performance.now(), 2 ** 31 - 1);
@@ -198,7 +201,8 @@ export class Execution implements RunInfo {
     if (now >= (this.clock.deadline() ?? Infinity) - 0.5) return this.stop(REASON.time);
     for (const entry of [...this.open.values()]) {
       if (entry.deadline === null || now < entry.deadline - 0.5) continue;
-      const error = new ToolError(`${entry.tool} did not answer within its timeout`, { code: "timeout", retryable: true, tool: entry.tool });
+      const message = entry.obstacle || `${entry.tool} did not answer within its timeout`;
+      const error = new ToolError(message, { code: entry.obstacle ? "busy" : "timeout", retryable: true, tool: entry.tool });
       this.answer(entry, ["timeout", null, error]);
       entry.abort.abort();
     }
@@ -209,7 +213,7 @@ export class Execution implements RunInfo {
   stop(reason: number): void {
     if (this.stopping || this.done !== null) return;
     this.stopping = reason;
-    this.changed();
+    if (this.timer !== null) clearTimeout(this.timer);
     this.link.stop(this.options.number, reason);
     const until = performance.now() + GRACE;
     const poke = (): void => {
@@ -294,7 +298,7 @@ export class Execution implements RunInfo {
       this.entries.push(entry);
       this.open.set(id, entry);
       if (this.stopping) this.cancel(id);
-      else void this.calls.perform(entry, this).then((result) => this.answer(entry, result));
+      else this.calls.perform(entry, this).then((result) => this.answer(entry, result)).catch((problem) => this.lose(String(problem)));
     }
     this.flush();
   }
@@ -316,11 +320,21 @@ export class Execution implements RunInfo {
       let answer: unknown = null;
       if (space === "docs") answer = this.lookUp(name, given);
       else if (name === "show") this.show(given);
-      else this.options.on_progress(progressOf(given));
+      else this.tell(progressOf(given));
       this.replies.push(`[${id},true,${toWire(answer)}]`);
     } catch (problem) {
       if (!(problem instanceof ToolError)) throw problem;
       this.replies.push(`[${id},false,${toWire(errorValue(problem, null))}]`);
+    }
+  }
+
+  /** Tells the host; what its callback throws, other than a ToolError for the script, ends the run. */
+  private tell(progress: Progress): void {
+    try {
+      this.options.on_progress(progress);
+    } catch (problem) {
+      if (!(problem instanceof ToolError)) this.broken = { problem };
+      throw problem;
     }
   }
 
@@ -337,13 +351,18 @@ export class Execution implements RunInfo {
   private answer(entry: CallEntry, [status, result, error]: CallResult): void {
     if (!this.open.delete(entry.id) || this.worker_lost || this.done !== null) return;
     this.findRetry(entry);
+    let text: string;
+    try {
+      text = toWire(error === null ? result : errorValue(error, entry.tool));
+    } catch { // it would be longer than a string can be
+      const message = `the result of ${entry.tool} cannot be used: it is too long`;
+      [status, result, error] = ["error", null, new ToolError(message, { code: "result_too_large", tool: entry.tool })];
+      text = toWire(errorValue(error, entry.tool));
+    }
     entry.close(status, result, error);
     this.answered.push(entry);
-    if (error === null) this.replies.push(`[${entry.id},true,${toWire(result)}]`);
-    else {
-      this.failed.push(entry);
-      this.replies.push(`[${entry.id},false,${toWire(errorValue(error, entry.tool))}]`);
-    }
+    if (error !== null) this.failed.push(entry);
+    this.replies.push(`[${entry.id},${error === null},${text}]`);
     // Answers that come at the same moment go together.
     if (this.open.size === 0) this.flush();
     else if (!this.flushing) {

@@ -82,7 +82,7 @@ export class Link {
   private problem = "it was ended";
 
   private async open(): Promise<void> {
-    this.channel = await openChannel(workerScript, this.address, {
+    const channel = await openChannel(workerScript, this.address, {
       report: (report) => this.onReport(report, ""),
       end: (problem) => {
         if (this.ended) return;
@@ -91,6 +91,8 @@ export class Link {
         this.onReport(null, problem);
       },
     });
+    if (this.ended) channel.terminate(); // while it was being opened
+    else this.channel = channel;
   }
 
   post(command: Command): void {

@@ -1,10 +1,13 @@
 /** For whom a run is: what its tools are given, and what the trail says of it. */
 
+import { sha256 } from "@noble/hashes/sha2.js";
 import { UsageError } from "../errors.js";
 import { isObject } from "../values.js";
 
 const MOST_LABELS = 16;
 const LONGEST_LABEL = 256;
+/** Separators, controls, format characters, unassigned ones and halves of pairs; a plain space is printable. */
+const UNPRINTABLE = /[^ \P{Z}]|\p{C}/u;
 
 export interface PurposeOptions {
   /** What tools find as `extra` of their context, over the Sandbox's; it is not written to the trail. */
@@ -43,9 +46,14 @@ function checkLabels(labels: unknown): void {
     if (length > LONGEST_LABEL) {
       throw new UsageError(`the label '${name}' has ${length} characters; at most ${LONGEST_LABEL} are possible`);
     }
-    // Separators, controls, format characters, unassigned ones and halves of pairs; a plain space is printable.
-    if (/[^ \P{Z}]|\p{C}/u.test(text)) throw new UsageError(`the label '${name}' must be one line of printable text`);
+    if (UNPRINTABLE.test(text)) throw new UsageError(`the label '${name}' must be one line of printable text`);
   }
+}
+
+/** The text as a label has it; the start of its digest where it is too long or not printable. */
+export function labelText(text: string): string {
+  if ([...text].length <= LONGEST_LABEL && !UNPRINTABLE.test(text)) return text;
+  return Array.from(sha256(new TextEncoder().encode(text)).subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function shown(value: unknown): string {

@@ -112,6 +112,7 @@ export class Repl {
     const { limits } = options;
     const { setup } = this;
     const link = await this.acquire(limits);
+    if (this.isClosed) throw new ClosedError("the Repl is closed"); // while the worker started
     this.update(link, limits);
     this.number += 1;
     this.sources.set(this.number === 1 ? "script" : `script#${this.number}`, source);
@@ -138,11 +139,9 @@ export class Repl {
       run = await execution.run(options.signal);
     } finally {
       this.running = null;
+      if (execution.worker_lost) this.checker.forget();
     }
-    if (execution.worker_lost) {
-      this.link = null;
-      this.checker.forget();
-    }
+    if (execution.worker_lost) this.link = null;
     this.hasState = !execution.worker_lost;
     if (this.beforeWrite !== null) run = this.beforeWrite(run);
     await this.setup.sink?.write(run);
@@ -211,9 +210,9 @@ export class Repl {
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
+    this.setup.workers.work(this); // no other Repl asks for its worker any more
     this.running?.stop(2);
     await this.turn;
-    this.setup.workers.work(this);
     this.drop();
     this.onClose(this);
   }
@@ -234,7 +233,7 @@ export class Repl {
     });
     this.turn = result.catch(() => undefined).then(() => {
       this.waiting -= 1;
-      if (this.waiting === 0 && this.link !== null) this.setup.workers.rest(this);
+      if (this.waiting === 0 && this.link !== null && !this.isClosed) this.setup.workers.rest(this);
     });
     return result;
   }
@@ -273,22 +272,25 @@ export class Repl {
     const { setup } = this;
     const link = await setup.workers.take();
     const saved = this.image;
-    this.image = null;
     const memory = saved ?? setup.template;
     const image = memory === null ? null : { ...memory, fresh: saved === null };
-    const launched = link.launch(); // beside the compiling
-    const module = await engineModule(Math.max(this.limits.max_memory, limits.max_memory));
-    await launched;
-    this.configured = this.mark();
-    this.limitsSet = this.limits;
-    await link.start({
-      module,
-      prelude: image === null ? prelude : {},
-      runtime: image === null ? setup.language.runtime : null,
-      limits: this.workerLimits(this.limits),
-      environment: this.environment(),
-      ...(image === null ? {} : { image }),
-    });
+    try {
+      const [module] = await Promise.all([engineModule(Math.max(this.limits.max_memory, limits.max_memory)), link.launch()]);
+      this.configured = this.mark();
+      this.limitsSet = this.limits;
+      await link.start({
+        module,
+        prelude: image === null ? prelude : {},
+        runtime: image === null ? setup.language.runtime : null,
+        limits: this.workerLimits(this.limits),
+        environment: this.environment(),
+        ...(image === null ? {} : { image }),
+      });
+    } catch (problem) {
+      link.terminate();
+      throw problem; // the next run tries again with the same image
+    }
+    this.image = null;
     link.onReport = () => undefined;
     this.link = link;
     if (setup.template === null && image === null) setup.template = await saveMemory(link);

@@ -28,7 +28,7 @@ export class Workers {
       const [longest] = this.resting;
       if (longest === undefined) break;
       this.resting.delete(longest);
-      const link = await longest.park();
+      const link = await longest.park().catch(() => null); // its own next run tells of it
       if (link !== null && !link.ended) return link;
     }
     const made = new Link(this.address);

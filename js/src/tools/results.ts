@@ -3,11 +3,12 @@
 import { ConversionError, ToolError } from "../errors.js";
 import { raiseFailure, type Failures } from "../failures.js";
 import type { Limits } from "../limits.js";
-import { measure, plain, type MediaKeeper } from "../values.js";
+import { measure, plain, Room, type MediaKeeper } from "../values.js";
 import type { Tool } from "./tool.js";
 
 const LONGEST_MESSAGE = 500;
 const LONGEST_DETAIL = 20_000;
+const ELEMENT_BYTES = 16; // what one element takes in a script, at least
 const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504]);
 /** By HTTP status; any other 4xx is `invalid`, any other 5xx `tool_error`. */
 const STATUSES: Record<number, string> = {
@@ -40,14 +41,22 @@ export function convertResult(given: unknown, tool: Tool, settings: ResultSettin
 }
 
 export function convert(value: unknown, { limits, allow_nan, media, failures }: ResultSettings, tool: string | null = null): unknown {
-  const lowered = plain(value, allow_nan, limits.max_depth, "result", media);
+  const lowered = plain(value, allow_nan, limits.max_depth, "result", media, new Room(Math.floor(limits.max_memory / ELEMENT_BYTES)));
   measure(lowered, limits, "result");
   if (failures === "raise") raiseFailure(lowered, tool);
   return lowered;
 }
 
-/** The error a script is given for any exception. */
+/** The error a script is given for whatever was thrown, also for an object that does not let itself be read. */
 export function toToolError(error: unknown, tool: string | null): ToolError {
+  try {
+    return describedError(error, tool);
+  } catch {
+    return new ToolError(typeof error, { tool });
+  }
+}
+
+function describedError(error: unknown, tool: string | null): ToolError {
   if (error instanceof ToolError) {
     error.tool ??= tool;
     error.detail ??= detailOf(error);
@@ -61,7 +70,7 @@ export function toToolError(error: unknown, tool: string | null): ToolError {
   const status = statusOf(error);
   const [code, retryable] = classify(error, status);
   const name = error instanceof Error ? error.name : typeof error;
-  const text = (error instanceof Error ? error.message : String(error)).trim();
+  const text = String(error instanceof Error ? error.message : error).trim();
   const message = bounded(scrub(text ? `${name}: ${text}` : name));
   const data = status === null ? null : { status };
   return new ToolError(message, { code, retryable, data, tool, detail: detailOf(error) });

@@ -47,6 +47,7 @@ _KEEP_ALIVE = 60
 _BACKLOG = 2048
 _MAX_BODY = 4_000_000
 _CONSOLE_HOST, _CONSOLE_PORT = "127.0.0.1", 8809
+_NAMES = "the names by which clients reach this server: set hosts in [serve]"
 
 
 def run_stdio(config: Config, settings: ServeSettings, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
@@ -100,6 +101,8 @@ def run_http(
     if console:
         if settings.tokens or settings.oauth is not None:  # the console shows the runs of all clients
             raise UsageError("--console requires a server with one token or none, not [serve] tokens or oauth")
+        if not settings.host_names:
+            raise UsageError(f"--console on {settings.host} requires {_NAMES}")
         _need_console()
     with contextlib.ExitStack() as stack:
         with _quick_start():
@@ -110,7 +113,8 @@ def run_http(
             app = create_app(mcp_server(assembly, settings), other=_api(assembly, settings, bench))
         listening = listen(settings.host, settings.port)
         address = f"http://{_written(settings.host)}:{listening.getsockname()[1]}"
-        announce(f"serving MCP on {address}/mcp")
+        lacks_names = not (settings.host_names or settings.tokens or settings.oauth)
+        announce(f"serving MCP on {address}/mcp" + (f"; the HTTP API requires {_NAMES}" if lacks_names else ""))
         if bench is not None:
             announce(f"the console is at {address}/console/")
         serve_app(app, listening, on_exit=bench.close if bench is not None else None)

@@ -1,0 +1,113 @@
+/** What goes wrong in the host: tools that throw anything, callbacks that throw, workers that do not start, Repls that close. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ClosedError, Sandbox, tool } from "../dist/index.js";
+
+async function within(options, work) {
+  const box = new Sandbox(options);
+  try {
+    return await work(box);
+  } finally {
+    await box.close();
+  }
+}
+
+const throwing = (thrown) => tool({ name: "fail", call: () => { throw thrown; } });
+const traps = new Proxy({}, { get() { throw new Error("a trap"); }, getPrototypeOf() { throw new Error("a trap"); } });
+
+for (const [what, thrown, message] of [
+  ["an object without a prototype", Object.create(null), "object"],
+  ["an object that cannot be text", { toString() { throw new Error("no"); } }, "object"],
+  ["an error whose message is an object", Object.assign(new Error("x"), { message: { a: 1 } }), "Error: [object Object]"],
+  ["an error whose message throws", Object.defineProperty(new Error("x"), "message", { get() { throw new Error("no"); } }), "object"],
+  ["an object with traps", traps, "object"],
+  ["a symbol", Symbol("s"), "symbol: Symbol(s)"],
+  ["nothing", undefined, "undefined: undefined"],
+]) {
+  test(`a tool that throws ${what} fails its call alone`, () =>
+    within({ tools: [throwing(thrown)] }, async (box) => {
+      const run = await box.run("local ok, e = pcall(tools.fail, {}) return ok, e.code, e.message");
+      assert.deepEqual(run.values, [false, "tool_error", message]);
+    }));
+}
+
+let shared = [1];
+for (let n = 0; n < 40; n += 1) shared = [shared, shared];
+
+for (const [what, result, message] of [
+  ["shares its parts", shared, "the value has more than 4,194,304 elements in all"],
+  ["is sparse", new Array(2 ** 32 - 1), "the value has more than 4,194,304 elements in all"],
+  ["is longer than a string can be", new Array(100).fill("x".repeat(9e6)), "it is too long"],
+]) {
+  test(`a result that ${what} fails its call alone`, { timeout: 60_000 }, () =>
+    within({ tools: [tool({ name: "large", call: () => result })] }, async (box) => {
+      const run = await box.run("local ok, e = pcall(tools.large, {}) return e.code, e.message");
+      assert.deepEqual(run.values, ["result_too_large", `the result of large cannot be used: ${message}`]);
+    }));
+}
+
+test("what on_progress throws reaches the caller, and the Repl goes on", () =>
+  within({}, async (box) => {
+    const repl = await box.repl();
+    await repl.run("x = 1");
+    const broken = new Error("the display is broken");
+    const run = repl.run("progress(1, 2) return 5", { on_progress: () => { throw broken; } });
+    await assert.rejects(run, (problem) => problem === broken);
+    const next = await repl.run("return x");
+    assert.deepEqual([next.value, next.state_lost], [null, true]);
+  }));
+
+test("a Repl that is closed while its worker starts runs nothing", () => {
+  const called = [];
+  return within({ tools: [tool({ name: "note", call: () => called.push(1) })] }, async (box) => {
+    const repl = box.lazy_repl();
+    const run = repl.run("tools.note{} while true do end");
+    await Promise.resolve(); // the turn of the run has come: it waits for its worker
+    await Promise.resolve();
+    await repl.close();
+    await assert.rejects(run, ClosedError);
+    assert.deepEqual(called, []);
+  });
+});
+
+test("answers of a person do not save a script whose time is over", { timeout: 60_000 }, () => {
+  const ask = tool({ name: "ask", policy: "approve", call: () => 1 });
+  const quick = tool({ name: "quick", call: () => 1 });
+  let asked = 0;
+  const approve = () => new Promise((resolve) => setTimeout(resolve, 50 * (asked += 1), true)); // some of them while it is being stopped
+  return within({ tools: [ask, quick], limits: { timeout: 0.3 }, approve }, async (box) => {
+    const run = await box.run(`
+      local works = {function() tools.quick{} return (("x"):rep(5000)):find((".-"):rep(12) .. "y") end}
+      for i = 1, 40 do works[i + 1] = function() return tools.ask{} end end
+      return parallel(works)
+    `);
+    assert.deepEqual([run.error.limit, run.state_lost], ["time", true]);
+  });
+});
+
+test("a worker that cannot start costs a resting Repl nothing", () =>
+  within({}, async (box) => {
+    const first = await box.repl();
+    await first.run("kept = 42");
+    const others = [];
+    for (let n = 0; n < 8; n += 1) others.push(await box.repl()); // the first has given its worker up
+    const { compile } = WebAssembly;
+    const larger = { limits: { max_memory: 65 * 2 ** 20 } };
+    WebAssembly.compile = async () => { throw new Error("no room for code"); };
+    try {
+      await assert.rejects(first.run("return kept", larger), /no room for code/);
+    } finally {
+      WebAssembly.compile = compile;
+    }
+    const run = await first.run("return kept", larger);
+    assert.deepEqual([run.value, run.state_lost], [42, false]);
+  }));
+
+test("calls left behind that hold every slot make a further call busy", () =>
+  within({ tools: [tool({ name: "stuck", timeout: 0.1, max_concurrency: 1, call: () => new Promise(() => undefined) })] }, async (box) => {
+    const run = await box.run("local a, e = pcall(tools.stuck, {}) local b, f = pcall(tools.stuck, {}) return e.code, f.code, f.message");
+    assert.deepEqual(run.values, [
+      "timeout", "busy", "stuck takes 1 call at once (max_concurrency), and earlier ones that timed out are still running",
+    ]);
+  }));
