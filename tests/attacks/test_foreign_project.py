@@ -139,6 +139,7 @@ def test_a_link_that_leads_out_of_the_folder_needs_agreement(project: Path, toml
         ('[serve]\nhost = "0.0.0.0"\ntoken = "known-to-its-author"', "accept requests of other machines on 0.0.0.0"),
         ('[serve]\nhost = "${HOST:-127.0.0.1}"', "accept requests of other machines on ${HOST:-127.0.0.1}"),
         ('[serve]\norigins = ["https://evil.example"]', "let pages of https://evil.example use the server"),
+        ('[serve]\nhosts = ["rebound.example"]', "let pages of rebound.example use the server"),
     ],
 )
 def test_a_server_for_others_needs_agreement(project: Path, toml: str, power: str) -> None:

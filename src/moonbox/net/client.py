@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 import time
 import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moonbox.errors import MissingExtra
+from moonbox.errors import ArgumentError, MissingExtra
 from moonbox.net.addresses import InvalidURL, NameLookup, NetError, Target, follow, why_refused
 from moonbox.values import INT64_MAX, INT64_MIN
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _REDIRECTS = (301, 302, 303, 307, 308)
 # Every other header may be a credential, so it stays with the origin that it was meant for.
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent", "content-type"})
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 ACCEPT_ENCODING = "gzip, deflate"
 _STEP = 65_536
 _MOST_VALUES = 1_000_000
@@ -252,6 +254,14 @@ def _headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
             text = value.decode("latin-1")
         values.setdefault(name.decode("latin-1").lower(), []).append(text)
     return {name: ("\n" if name == "set-cookie" else ", ").join(texts) for name, texts in values.items()}
+
+
+def header_value(name: str, text: str) -> bytes:
+    """Raises ArgumentError for a text that would bring another header."""
+    data = text.strip(" \t").encode("utf-8", "surrogateescape")
+    if re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", data):
+        raise ArgumentError(f"the value of the header {name} contains a line break or another control character")
+    return data
 
 
 class ByteBudget:

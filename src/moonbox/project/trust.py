@@ -91,8 +91,8 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     serve = _table(data.get("serve"))
     if not is_loopback(host := str(serve.get("host", "localhost"))):
         yield f"accept requests of other machines on {host}"
-    if origins := _texts(serve.get("origins")):
-        yield f"let pages of {', '.join(origins)} use the server"
+    if others := [*_texts(serve.get("origins")), *_texts(serve.get("hosts"))]:
+        yield f"let pages of {', '.join(others)} use the server"
     if _table(data.get("sandbox")).get("isolation") == "inline":
         yield "run scripts without isolation"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
+from moonbox.net.client import HEADER_NAME, header_value
 from moonbox.sources.specification import fields, items
 from moonbox.wording import one_line
 
@@ -27,7 +28,6 @@ _DELIMITERS = {"spaceDelimited": "%20", "pipeDelimited": "|"}
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})  # as the standard says
 _OWN_HEADERS = frozenset({"connection", "content-length", "cookie", "host", "te", "transfer-encoding", "upgrade"})
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 _NOT_PLAIN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "nullable", "patternProperties"})
 _MOST_BODY = 16 * 1024 * 1024
 
@@ -107,7 +107,7 @@ class Arguments:
             raise ToolDefinitionError(f"the parameter {one_line(repr(name), 80)} is invalid")
         if place == "header" and name.lower() in _IGNORED_HEADERS:
             return
-        if place in ("header", "cookie") and (name.lower() in _OWN_HEADERS or not _TOKEN.fullmatch(name)):
+        if place in ("header", "cookie") and (name.lower() in _OWN_HEADERS or not HEADER_NAME.fullmatch(name)):
             raise ToolDefinitionError(f"the {place} {one_line(repr(name), 80)} cannot be a parameter")
         style = item.get("style", _STYLES[place][0])
         content = fields(item.get("content"))
@@ -171,13 +171,6 @@ class Arguments:
         return "&".join(
             pair for name, part in fields(value).items() for pair in _pairs(_Parameter(name, name), part)
         ).encode()
-
-
-def header_value(name: str, text: str) -> bytes:
-    data = text.strip(" \t").encode("utf-8", "surrogateescape")
-    if re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", data):
-        raise ArgumentError(f"the value of {name} contains a line break or another control character")
-    return data
 
 
 def _simple(item: _Parameter, value: Any, written: Callable[[str], str]) -> str:

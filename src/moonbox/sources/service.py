@@ -16,10 +16,9 @@ from moonbox.errors import ToolError, UsageError
 from moonbox.failures import words_of
 from moonbox.media import Media
 from moonbox.net.addresses import NetError, is_loopback, parse_target
-from moonbox.net.client import Client, PublicAddresses, Request, parse_json
+from moonbox.net.client import Client, PublicAddresses, Request, header_value, parse_json
 from moonbox.sandbox.clock import CLOCK
 from moonbox.secrets import SecretRedactor
-from moonbox.sources.arguments import header_value
 from moonbox.tools.results import code_of_status
 from moonbox.wording import one_line
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
-from moonbox.net.client import ByteBudget, Client, Request, parse_json
+from moonbox.net.client import HEADER_NAME, ByteBudget, Client, Request, header_value, parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
 from moonbox.scripts.hostapi.functions import (
     Host,
@@ -40,7 +39,6 @@ _ABOUT = (
 )
 _RETURNS = "{status, ok, headers, body, json, url}"
 _MAX_JOINED = 100
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 _OURS = frozenset({
     "accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
     "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -222,14 +220,14 @@ def build_request(host: Host, method: str, target: Target, options: dict[str, An
 def _headers(options: dict[str, Any], reveal: _Reveal) -> dict[str, bytes]:
     headers: dict[str, bytes] = {}
     for name, value in (options["headers"] or {}).items():
-        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        if not isinstance(name, str) or not HEADER_NAME.fullmatch(name):
             raise ArgumentError(f"invalid header name {excerpt(name)!r}")
         lower = name.lower()
         if lower in _OURS:
             raise ArgumentError(f"the header {name} is set by the host; leave it out")
         if lower in headers:
             raise ArgumentError(f"the header {name} is given twice")
-        headers[lower] = _header_value(name, _joined(value, f"options.headers.{name}", reveal))
+        headers[lower] = header_value(name, _joined(value, f"options.headers.{name}", reveal))
     if options["auth"] is not None:
         if "authorization" in headers:
             raise ArgumentError("give either options.auth or the header authorization, not both")
@@ -246,13 +244,6 @@ def _joined(value: Any, path: str, reveal: _Reveal) -> str:
     if isinstance(value, list | dict) or value is None:
         raise ArgumentError(f"{path} must be a string, a secret or an array of these, not {type_word(value)}")
     return scalar_text(value)
-
-
-def _header_value(name: str, text: str) -> bytes:
-    data = text.strip(" \t").encode("utf-8", "surrogateescape")
-    if re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", data):
-        raise ArgumentError(f"the value of the header {name} contains a line break or another control character")
-    return data
 
 
 def _basic(auth: list[Any], reveal: _Reveal) -> bytes:
