@@ -125,7 +125,9 @@ def test_a_cancelled_task_is_known_as_cancelled_while_it_stops(box: Sandbox) -> 
         await await_until(lambda: work.begun)
         call = await calls.find_kept(run_id, client())
         assert call is not None
+        assert calls.suspended() == [run_id]
         call.cancel()
+        assert calls.suspended() == [], "after a restart nobody continues it"
         await calls.give_up(run_id, client())
         for _ in range(3):
             await calls.stop_given_up()
