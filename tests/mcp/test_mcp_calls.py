@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 import pytest
 
-from moonbox import CodeMode, Sandbox
+from moonbox import CodeMode, Sandbox, tool
 from moonbox.config.sections import ServeSettings
 from moonbox.journal.handles import Handles
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.sessions import Client
-from moonbox.mcp.server.tools import ToolRunner
+from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.sandbox.decisions import ToolCall
+from moonbox.tools.learned import LOCAL
 from tests.waiting import await_until
 
 if TYPE_CHECKING:
@@ -123,7 +125,9 @@ def test_a_cancelled_task_is_known_as_cancelled_while_it_stops(box: Sandbox) -> 
         await await_until(lambda: work.begun)
         call = await calls.find_kept(run_id, client())
         assert call is not None
+        assert calls.suspended() == [run_id]
         call.cancel()
+        assert calls.suspended() == [], "after a restart nobody continues it"
         await calls.give_up(run_id, client())
         for _ in range(3):
             await calls.stop_given_up()
@@ -280,3 +284,41 @@ def test_a_script_that_may_not_be_continued_yet_is_continued_later(tmp_path: Pat
             Handles(box.journal.backend).keep(run_id, "alice")
         with CodeMode(box) as mode:
             asyncio.run(asyncio.wait_for(main(mode), SECONDS))
+
+
+@pytest.mark.parametrize("meta", [None, {"moonbox/conversation": 5}], ids=["without a name", "a name that is none"])
+def test_globals_that_nobody_can_continue_with_are_not_kept(meta: Any) -> None:
+    """A client without a session gets its handle with the result: what it gives up before has none."""
+    held = asyncio.Event()
+
+    @tool
+    async def hold() -> None:
+        held.set()
+        await asyncio.Event().wait()
+
+    async def main(mode: CodeMode) -> None:
+        settings = ServeSettings()
+        calls, views = registry(settings), ToolViews(mode, settings)
+        runner = ToolRunner(mode, settings, calls, lambda *_: None)
+        alice = replace(client(LOCAL, modern=True), session=None)
+
+        async def call(source: str, **more: Any) -> Any:
+            params = types.CallToolRequestParams(name="lua_repl", arguments={"source_code": source, **more}, _meta=meta)
+            return await calls.begin(alice, lambda call: runner.run(call, alice, params, views.view()), script=True)
+
+        async def give_up(**more: Any) -> None:
+            held.clear()
+            request = asyncio.create_task(call("x = 1 tools.hold()", **more))
+            await held.wait()
+            request.cancel()
+            await asyncio.wait([request])
+
+        await call("return 1")
+        await give_up()
+        await await_until(lambda: len(mode.sessions) == 0)
+        state = (await call("x = 1")).structured_content["state"]
+        await give_up(state=state)
+        assert (await call("return x", state=state)).structured_content["value"] == 1
+
+    with Sandbox([hold], min_workers=0) as box, CodeMode(box) as mode:
+        asyncio.run(asyncio.wait_for(main(mode), SECONDS))

@@ -117,7 +117,9 @@ def script(tool: str) -> str:
     return f"local first = tools.count{{name = 'once'}} return first, tools.{tool}{{path = 'gate'}}"
 
 
-@pytest.mark.parametrize(("mode", "stop"), [("auto", signal.SIGKILL), ("legacy", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("mode", "stop"), [("auto", signal.SIGKILL), *((mode, signal.SIGTERM) for mode in ("auto", "legacy"))]
+)
 def test_a_script_continues_after_a_restart(server: Served, mode: str, stop: signal.Signals) -> None:
     with server.client(mode, stop=stop) as session:
         run_id = handle(session.lua(script("hold")))

@@ -241,7 +241,7 @@ class Calls:
         return [
             call.id
             for call in self._calls.values()
-            if call.in_background and call.seconds is None and not call.task.done()
+            if call.in_background and call.seconds is None and not (call.cancelled or call.task.done())
         ]
 
     def _note_end(self, call: Call) -> None:

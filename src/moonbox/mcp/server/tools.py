@@ -227,28 +227,32 @@ class ToolRunner:
             return error_result(str(problem))
 
     def _conversation(self, client: Client, params: types.CallToolRequestParams) -> Conversation:
+        meta: Any = params.meta or {}
         state = (params.arguments or {}).get(STATE) if client.session is None else None
-        return conversation_of(client, _text(_conversation_name(params)), _text(state), self._mode.sessions)
+        return conversation_of(client, _text(meta.get(META_KEY)), _text(state), self._mode.sessions)
 
     async def _run_script(
         self, call: Call, client: Client, params: types.CallToolRequestParams, conversation: Conversation
     ) -> types.CallToolResult:
         arguments = dict(params.arguments or {})
-        if client.session is None:
-            arguments.pop(STATE, None)
-        with self._mode.session(conversation.key) as repl:
-            reply = await self._mode.areply(
-                params.name,
-                arguments,
-                conversation=conversation.key,
-                labels={**client.labels, CONVERSATION: conversation.label},
-                run_id=call.id,
-                on_progress=call.reported.advance,
-            )
-            if conversation.handle is not None and not await _has_globals(repl):
-                conversation = replace(conversation, handle=None)
-        if conversation.handle is None and client.session is None and _conversation_name(params) is None:
-            self._mode.sessions.end(conversation.key, unless_used=True)
+        given = arguments.pop(STATE, None) if client.session is None else None
+        kept = conversation.handle in (None, given)  # a client that gives up now does not learn a new handle
+        try:
+            with self._mode.session(conversation.key) as repl:
+                reply = await self._mode.areply(
+                    params.name,
+                    arguments,
+                    conversation=conversation.key,
+                    labels={**client.labels, CONVERSATION: conversation.label},
+                    run_id=call.id,
+                    on_progress=call.reported.advance,
+                )
+                kept = conversation.handle is None or await _has_globals(repl)
+        finally:
+            if not kept:
+                self._mode.sessions.end(conversation.key, unless_used=True)
+        if not kept:
+            conversation = replace(conversation, handle=None)
         self._record(client, reply)
         return self._script_result(reply, conversation)
 
@@ -304,12 +308,6 @@ async def _has_globals(repl: Repl) -> bool:
         return repl.may_have_globals and bool(await repl.aglobals())
     except MoonboxError:
         return False
-
-
-def _conversation_name(params: types.CallToolRequestParams) -> Any:
-    """The client's own name for the conversation."""
-    meta: Any = params.meta or {}
-    return meta.get(META_KEY)
 
 
 def _text(value: Any) -> str | None:
