@@ -163,7 +163,8 @@ def test_a_cancelled_stream_of_a_model_in_this_process_ends(monkeypatch: pytest.
                 ended.append(messages[-1]["content"])
 
     async def main() -> None:
-        agent, options = LlamaCpp(mode), {"client": Model(), "on_text": lambda _: None}
+        agent = LlamaCpp(mode)
+        options: dict[str, Any] = {"client": Model(), "on_text": lambda _: None}
         task = asyncio.create_task(agent.arun("first", **options))
         await asyncio.to_thread(computing.wait)
         task.cancel()

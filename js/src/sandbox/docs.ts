@@ -37,7 +37,9 @@ export class Docs {
     const first = given[0];
     if (what === "search" && typeof first === "string" && !first.trim()) return this.listing(limitOf(given, MOST_RESULTS));
     if (typeof first !== "string" || !first.trim()) {
-      throw new ArgumentError(`docs.${what} expects text, for example docs.${what}("…")`);
+      const inLua = what === "get" && this.language.name === "lua";
+      const example = inLua ? 'docs["…"]' : `docs.${what}("…")`;
+      throw new ArgumentError(`${inLua ? "docs" : `docs.${what}`} expects text, for example ${example}`);
     }
     if (first.length > MOST_TEXT) {
       throw new ArgumentError(`docs.${what} expects at most ${MOST_TEXT} characters, got ${first.length}`);

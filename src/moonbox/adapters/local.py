@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from moonbox.adapters.base import as_messages, needed
@@ -207,23 +208,16 @@ async def _later(value: Any) -> Any:
 
 
 async def _in_threads(iterator: Generator[Any]) -> AsyncIterator[Any]:
-    """Each step of a blocking generator in a thread of its own, so that the event loop goes on."""
+    """Each step of a blocking generator in another thread, so that the event loop goes on."""
     end = object()
-    one_at_a_time = threading.Lock()  # after a cancellation, a step may still be under way
-
-    def step() -> Any:
-        with one_at_a_time:
-            return next(iterator, end)
-
-    def close() -> None:
-        with one_at_a_time:
-            iterator.close()
-
+    thread = ThreadPoolExecutor(1)  # after a cancellation, a step may still be under way: closing waits for it
     try:
-        while (item := await asyncio.to_thread(step)) is not end:
+        while (item := await asyncio.wrap_future(thread.submit(next, iterator, end))) is not end:
             yield item
     finally:
-        await asyncio.to_thread(close)
+        closed = thread.submit(iterator.close)
+        thread.shutdown(wait=False)
+        await asyncio.wrap_future(closed)
 
 
 # Calls that a model writes as text, in the ways in which models were trained to write them
