@@ -115,9 +115,8 @@ def test_a_global_of_an_earlier_script_may_keep_its_value(find: Find) -> None:
     source = "if not rows then rows = tools.search{query = 'x'} end return #rows"
     assert find(source, names=["rows"]) == ()
     assert [item.severity for item in find(source)] == ["error"]
-    assert [item.severity for item in find("rows = tools.search{query = 'x'} return #rows", names=["rows"])] == [
-        "error"
-    ]
+    rows = "rows = tools.search{query = 'x'} return #rows"
+    assert [item.severity for item in find(rows, names=["rows"])] == ["error"]
 
 
 def test_what_the_host_added_is_known(find: Find) -> None:
