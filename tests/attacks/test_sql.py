@@ -110,6 +110,32 @@ def test_a_query_ends_with_its_time(box: Sandbox, target: tuple[str, str, Owner]
     assert run.error.code == "result_too_large"
 
 
+ROWS = {
+    "sqlite": "(WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 900) "
+    "SELECT group_concat('a', '') AS a FROM r)",
+    "duckdb": "(SELECT string_agg('a', '') AS a FROM range(900))",
+}
+LONG = "'" + "a" * 300 + "'"
+
+
+@pytest.mark.parametrize("target", ROWS, indirect=True)
+def test_what_nothing_interrupts_looks_for_short_texts_only(box: Sandbox, target: tuple[str, str, Owner]) -> None:
+    attacks = {
+        "sqlite": ["instr(a, a || 'b')", f"instr(a, {LONG})", "replace(a, a, '')", "trim(a, (SELECT a))", "a LIKE a"],
+        "duckdb": ["a LIKE '%' || a || 'b%'", f"a ILIKE {LONG}", "a GLOB a", "levenshtein(a, a || 'b')"],
+    }[target[0]]
+    for attack in attacks:
+        run = box.run("return tools.query(sql)", inputs={"sql": f"SELECT {attack} FROM {ROWS[target[0]]}"})
+        assert run.error is not None, attack
+        assert "at most 200 characters" in run.error.message or "pattern too complex" in run.error.message, attack
+    run = box.run("return tools.query{sql = 'SELECT ? LIKE lower(?) AS v', params = {'x', ('a'):rep(201)}}")
+    assert run.error is not None
+    fine = "SELECT replace('a@b', '@', '.') AS r, trim(' x ', ' ') AS t, 'abc' LIKE '%' || lower(?) || '%' AS l"
+    run = box.run("return tools.query{sql = sql, params = {'B'}}", inputs={"sql": fine})
+    assert run.error is None
+    assert [(row["r"], row["t"], bool(row["l"])) for row in run.value] == [("a.b", "x", True)]
+
+
 def test_names_of_a_database_cannot_pass_for_our_words(box: Sandbox) -> None:
     with CodeMode(box) as mode:
         catalog = mode.definitions("mcp")[0]["description"]

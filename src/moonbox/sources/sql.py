@@ -22,7 +22,7 @@ from moonbox.config.sources import SqlSettings
 from moonbox.errors import MissingExtra, ToolError, UsageError
 from moonbox.secrets import SecretRedactor
 from moonbox.sources.service import latest
-from moonbox.sources.statements import CHANGES, Statement, check
+from moonbox.sources.statements import CHANGES, LONGEST_PATTERN, Statement, check
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import one_line
@@ -178,6 +178,7 @@ class _Sqlite:
             db.execute(f"PRAGMA query_only = {'OFF' if write else 'ON'}")
             db.execute("PRAGMA trusted_schema = OFF")
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_LENGTH)
+            db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LONGEST_PATTERN)
             db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             if not trusted:
                 db.set_authorizer(functools.partial(_authorize, write))

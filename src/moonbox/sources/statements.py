@@ -24,6 +24,12 @@ _REFUSED = frozenset({"REPEAT", "PAD", "SPACE", "NEXT_VALUE_FOR"}) | _FILE_READE
 """Functions that the parser knows, but that make huge values, change something, or read files."""
 _FILE = re.compile(r"[^/:][^:]*\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?", re.IGNORECASE)
 _OBJECTS = (None, "TABLE", "VIEW", "INDEX")
+_SLOW = {
+    "sqlite": {"strposition": "substr", "replace": "expression", "trim": "expression"},
+    "duckdb": {"like": "expression", "ilike": "expression", "glob": "expression", "levenshtein": "expression"},
+}
+"""Operations of a database that nothing interrupts, and their arguments by whose lengths the time is multiplied."""
+LONGEST_PATTERN = 200
 
 
 class Statement(NamedTuple):
@@ -70,6 +76,7 @@ def check(
         known = _known() | {name.upper() for name in functions}
         for node in list(tree.walk()):
             _check_node(node, exp, known, dialect, folders, write)
+            _check_pattern(node, exp, dialect, params)
         values = _values(tree, exp, params, dialect)
         text = tree.sql(dialect=dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
     except (SqlglotError, RecursionError) as problem:
@@ -99,6 +106,24 @@ def _check_node(node: Any, exp: Any, known: frozenset[str], dialect: str, folder
     place = f"{node.db}.{node.name}".lower() if isinstance(node, exp.Table) and dialect == "postgres" else ""
     if place.startswith(("pg_catalog.", ".pg_")):
         raise ArgumentError("tables of pg_catalog are not allowed; information_schema is")
+
+
+def _check_pattern(node: Any, exp: Any, dialect: str, params: Any) -> None:
+    """Raise ArgumentError where an operation that nothing interrupts could look for a long text."""
+    pattern = node.args.get(_SLOW.get(dialect, {}).get(node.key, ""))
+    if pattern is None:
+        return
+    parts = list(pattern.walk())
+    written = [part.this for part in parts if isinstance(part, exp.Literal)]
+    given = list(params.values() if isinstance(params, dict) else params or ())
+    known = exp.Literal | exp.Null | exp.Placeholder | exp.Parameter | exp.Paren | exp.DPipe | exp.Concat
+    known |= exp.Lower | exp.Upper | exp.Cast | exp.DataType
+    texts = ["".join(written), *(text for text in given if isinstance(text, str | bytes))]
+    if not all(isinstance(part, known) for part in parts) or max(map(len, texts)) > LONGEST_PATTERN:
+        raise ArgumentError(
+            f"what {node.key.upper()} looks for must be written in the statement or given in params, "
+            f"with at most {LONGEST_PATTERN} characters"
+        )
 
 
 def _whole(name: str, folders: Sequence[str]) -> str:
