@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ClosedError, Sandbox, tool } from "../dist/index.js";
+import { ClosedError, Sandbox, tool, ToolError } from "../dist/index.js";
 
 async function within(options, work) {
   const box = new Sandbox(options);
@@ -31,6 +31,15 @@ for (const [what, thrown, message] of [
       assert.deepEqual(run.values, [false, "tool_error", message]);
     }));
 }
+
+test("an error that several tools throw names each of them", () => {
+  const gone = Object.freeze(new ToolError("it is gone", { code: "gone", data: { a: 1 } }));
+  const tools = ["one", "two"].map((name) => tool({ name, call: () => { throw gone; } }));
+  return within({ tools }, async (box) => {
+    const run = await box.run("local _, a = pcall(tools.one, {}) local _, b = pcall(tools.two, {}) return a.tool, b.tool, b.code, b.message, b.data.a");
+    assert.deepEqual(run.values, ["one", "two", "gone", "it is gone", 1]);
+  });
+});
 
 let shared = [1];
 for (let n = 0; n < 40; n += 1) shared = [shared, shared];

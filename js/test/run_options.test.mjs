@@ -35,6 +35,27 @@ test("limits of one run change what is given", () =>
       new Limits({ timeout: 1, max_tool_calls: 3, max_depth: 9 }).to_dict());
   }));
 
+test("a run may have more memory than the runs before it", () =>
+  within({ limits: { max_memory: 16 * 2 ** 20 } }, async (box) => {
+    const repl = await box.repl();
+    await repl.run("kept = 42");
+    const source = "local t = {} for i = 1, 12 do t[i] = ('x'):rep(9000000) .. i end return #t, kept";
+    const run = await repl.run(source, { limits: { max_memory: 256 * 2 ** 20 } });
+    assert.deepEqual([run.values, run.state_lost], [[12, 42], false]);
+    assert.equal((await repl.run(source)).error.limit, "memory");
+  }));
+
+test("a run whose signal is aborted before it begins does nothing", () =>
+  within({}, async (box) => {
+    const repl = await box.repl();
+    const control = new AbortController();
+    const runs = [repl.run("while true do end", { timeout: 0.3 }), repl.run("x = 1 return 2", { signal: control.signal })];
+    control.abort(); // while the second waits for its turn
+    runs.push(repl.run("x = 1 return 3", { signal: AbortSignal.abort() }));
+    assert.deepEqual((await Promise.all(runs)).map((run) => run.error.kind), ["limit", "cancelled", "cancelled"]);
+    assert.equal((await repl.run("return x")).value, null);
+  }));
+
 test("tools know for whom they are called, and the record has the labels only", () =>
   within({ context: { db: 1, user: "host" } }, async (box) => {
     const given = { context: { user: "ann-secret" }, labels: { user: "ann" } };

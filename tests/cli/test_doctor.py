@@ -29,6 +29,9 @@ def test_every_layer_is_told_with_its_reason(moonbox: Moonbox) -> None:
     assert tuple(layer["name"] for layer in found["layers"]) == LAYERS
     assert all(layer["detail"] for layer in found["layers"])
     assert {"lupa", "pydantic", "typer"} <= {package["name"] for package in found["packages"] if package["version"]}
+    extras = {package["name"]: package["extra"] for package in found["packages"]}
+    smallest = {"lupa": None, "pypdf": "pdf", "mcp": "mcp", "jinja2": "console", "starlette": "http", "sqlglot": "sql"}
+    assert {name: extras[name] for name in smallest} == smallest
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")

@@ -124,6 +124,10 @@ export class Execution implements RunInfo {
       this.error = this.options.refused;
       return this.record();
     }
+    if (signal?.aborted) {
+      this.error = this.explain({ kind: "stop", message: "", limit: REASON_NAMES[REASON.cancelled]!, frames: [], data: null, extra: {} });
+      return this.record();
+    }
     const cancel = (): void => this.stop(REASON.cancelled);
     link.reset();
     link.hold(true);
@@ -132,7 +136,6 @@ export class Execution implements RunInfo {
     if (this.options.inputs !== null) link.post({ kind: "inputs", json: this.options.inputs });
     link.post({ kind: "run", source, number: this.options.number, seed: this.options.seed });
     this.changed();
-    if (signal?.aborted) cancel();
     signal?.addEventListener("abort", cancel, { once: true });
     try {
       await this.over;

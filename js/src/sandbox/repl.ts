@@ -48,6 +48,7 @@ export class Repl {
   private link: Link | null = null;
   private configured = "";
   private limitsSet: Limits | null = null;
+  private memory = 0; // the largest max_memory for which the worker has room
   private number = 0;
   private readonly sources = new Map<string, string>();
   private readonly always = new Map<string, Remembered>();
@@ -267,7 +268,12 @@ export class Repl {
   // The worker
 
   private async acquire(limits = this.limits): Promise<Link> {
-    if (this.link !== null && !this.link.ended) return this.link;
+    const needed = Math.max(this.limits.max_memory, limits.max_memory);
+    if (this.link !== null && !this.link.ended) {
+      if (needed <= this.memory) return this.link;
+      this.image = await saveMemory(this.link); // its memory cannot grow so far: another goes on
+      this.drop();
+    }
     if (this.link !== null) this.lossUnseen ||= this.hasState;
     const { setup } = this;
     const link = await setup.workers.take();
@@ -275,7 +281,7 @@ export class Repl {
     const memory = saved ?? setup.template;
     const image = memory === null ? null : { ...memory, fresh: saved === null };
     try {
-      const [module] = await Promise.all([engineModule(Math.max(this.limits.max_memory, limits.max_memory)), link.launch()]);
+      const [module] = await Promise.all([engineModule(needed), link.launch()]);
       this.configured = this.mark();
       this.limitsSet = this.limits;
       await link.start({
@@ -291,6 +297,7 @@ export class Repl {
       throw problem; // the next run tries again with the same image
     }
     this.image = null;
+    this.memory = needed;
     link.onReport = () => undefined;
     this.link = link;
     if (setup.template === null && image === null) setup.template = await saveMemory(link);

@@ -1,6 +1,6 @@
 /** What comes back from a tool: its value within the limits, or its failure as scripts may see it. */
 
-import { ConversionError, ToolError } from "../errors.js";
+import { ArgumentError, ConversionError, Denied, ToolError } from "../errors.js";
 import { raiseFailure, type Failures } from "../failures.js";
 import type { Limits } from "../limits.js";
 import { measure, plain, Room, type MediaKeeper } from "../values.js";
@@ -58,14 +58,10 @@ export function toToolError(error: unknown, tool: string | null): ToolError {
 
 function describedError(error: unknown, tool: string | null): ToolError {
   if (error instanceof ToolError) {
-    error.tool ??= tool;
-    error.detail ??= detailOf(error);
-    try {
-      error.data = plain(error.data);
-    } catch {
-      error.data = null;
-    }
-    return error;
+    const { code, message, retryable, detail } = error;
+    const Kind = [Denied, ArgumentError].find((kind) => error instanceof kind) ?? ToolError;
+    // A copy: several tools may throw the same one.
+    return new Kind(message, { code, retryable, data: dataOf(error), tool: error.tool ?? tool, detail: detail ?? detailOf(error) });
   }
   const status = statusOf(error);
   const [code, retryable] = classify(error, status);
@@ -74,6 +70,14 @@ function describedError(error: unknown, tool: string | null): ToolError {
   const message = bounded(scrub(text ? `${name}: ${text}` : name));
   const data = status === null ? null : { status };
   return new ToolError(message, { code, retryable, data, tool, detail: detailOf(error) });
+}
+
+function dataOf(error: ToolError): unknown {
+  try {
+    return plain(error.data);
+  } catch {
+    return null;
+  }
 }
 
 /** Text without absolute paths (their last part stays) and without what looks like a credential. */

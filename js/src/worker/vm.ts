@@ -242,6 +242,8 @@ export class VM {
     Atomics.store(this.control, WORD.running, number);
     const began = performance.now();
     const bottom = lua.lua_gettop(state);
+    // What a run with a higher limit left behind and nobody holds must not raise the limit of this one.
+    if (this.memoryUsed() > this.limits.max_memory + this.base) this.collect();
     machine.helper.peak.value = machine.helper.used.value;
     this.limitMemory(source.length);
     let done: Done;

@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -230,11 +231,14 @@ def _packages() -> tuple[Package, ...]:
         required = metadata.requires("moonbox") or []
     except metadata.PackageNotFoundError:
         required = ["lupa"]
-    packages = {}
-    for line in required:
-        name, extra = _NAME.match(line), _EXTRA.search(line)
-        if name is not None:
-            packages[name[0].lower()] = Package(name[0], _version(name[0]), extra[1] if extra else None)
+    named = [(found[0], _EXTRA.search(line)) for line in required if (found := _NAME.match(line))]
+    sizes = Counter(extra[1] for _, extra in named if extra)
+    packages: dict[str, Package] = {}
+    for name, extra in named:
+        known = packages.get(name.lower())
+        # Of the extras that need a package, the smallest installs it.
+        if known is None or (extra and known.extra and sizes[extra[1]] < sizes[known.extra]):
+            packages[name.lower()] = Package(name, _version(name), extra[1] if extra else None)
     return tuple(packages.values())
 
 
