@@ -320,13 +320,13 @@ def test_secrets_in_python() -> None:
     @tool
     def fail() -> None:
         """Fail."""
-        raise ToolError(f"{TOKEN} expired", data={"token": TOKEN})
+        raise ToolError(f"{TOKEN} expired", code=f"bad {TOKEN}", data={"token": TOKEN})
 
     sink = MemorySink()
     with Sandbox(tools=[fetch, fail], secrets={"KEY": TOKEN}, audit=sink) as box:
         assert box.run("return tools.fetch()").value == {"authorization": "Bearer [secret KEY]"}
-        run = box.run("local ok, e = pcall(tools.fail) return e.message, e.data")
-        assert run.values == ("[secret KEY] expired", {"token": "[secret KEY]"})
+        run = box.run("local ok, e = pcall(tools.fail) return e.message, e.code, e.data")
+        assert run.values == ("[secret KEY] expired", "bad [secret KEY]", {"token": "[secret KEY]"})
         box.run(f"return '{TOKEN}'")
     written = "".join(run.to_json() for run in sink.runs())
     assert TOKEN not in written

@@ -245,3 +245,12 @@ def test_the_hint_names_no_call_that_took_only_a_part_of_the_time() -> None:
         error is not None
         and error.hint == "it was at line 2; the loop of line 2 never ends: add a break or a condition"
     )
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_garbage_of_a_run_with_more_memory_does_not_raise_a_lower_limit(isolation: Any) -> None:
+    holding = "local t = {} for i = 1, %d do t[i] = ('x'):rep(1000) .. i end"
+    with Sandbox(isolation=isolation, limits=Limits(max_memory=160_000_000)) as box, box.repl() as repl:
+        assert repl.run(holding % 100_000).ok
+        run = repl.run(holding % 50_000, limits=Limits(max_memory=16_000_000))
+    assert error_of(run).limit == "memory"

@@ -158,11 +158,8 @@ class Setup:
         """The same for how a tool failed."""
         secrets = self.secrets
         if secrets is not None:
-            error.message, error.data, error.detail = (
-                secrets(error.message),
-                secrets(error.data),
-                secrets(error.detail),
-            )
+            for name in ("code", "message", "data", "detail"):
+                setattr(error, name, secrets(getattr(error, name)))
             error.args = (error.message,)
         return error
 

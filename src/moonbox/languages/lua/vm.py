@@ -146,6 +146,8 @@ class LuaVM:
             entries[b"max_operations"] = limits["max_operations"]
         self._lua_limits = self._runtime.table_from(entries)
         self._engine[b"limits"](self._lua_limits)
+        if self._memory_used() > self._max_memory + self._base:  # garbage must not raise the limit of the next run
+            self._engine[b"collect"]()
 
     def set_inputs(self, inputs: list[tuple[str, Any]]) -> None:
         """Globals of the next run, and of that run only."""
