@@ -195,6 +195,20 @@ def test_an_interrupted_run_can_be_given_up(path: Path) -> None:
         assert box.interrupted() == ()
 
 
+def test_an_interrupted_run_is_not_continued_after_a_later_one(path: Path) -> None:
+    repl_id, run_id = cut_off(path)
+    journal = open_journal(path)
+    later = Begin(run="later", number=3, source="y = 2", inputs=[], limits={}, seed=1, started=0.0)
+    journal.append(journal.take(repl_id), len(journal.read(repl_id)), "later", [later])
+    journal.close()
+    with Sandbox(Shop().tools(), journal=path) as box:
+        assert [found.run_id for found in box.interrupted()] == ["later"]
+        with pytest.raises(UsageError, match=r"cannot be run again: it was stopped \(interrupted\)"):
+            box.resume(run_id, in_flight="retry")
+        assert box.resume("later").ok
+    assert restored(path, repl_id, "return {x, y}") == [1, 2]
+
+
 @pytest.mark.parametrize("in_flight", ["again", 5])
 def test_a_wrong_decision_is_refused(path: Path, in_flight: Any) -> None:
     _, run_id = cut_off(path)
