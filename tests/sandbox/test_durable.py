@@ -97,6 +97,28 @@ def test_a_repl_is_restored_as_its_runs_were_given(path: Path) -> None:
     assert restored(path, repl_id, "n = n + 1 return n") == 2  # it goes on in the journal
 
 
+@pytest.mark.parametrize(
+    ("language", "call", "endless", "ask"),
+    [
+        ("lua", "x = tools.price{item = 'tea'}", "while true do end", "return x"),
+        ("python", "x = tools.price(item='tea')", "while True: pass", "x"),
+    ],
+    ids=["lua", "python"],
+)
+def test_a_repl_is_restored_after_a_stopped_run_that_made_calls(
+    path: Path, language: str, call: str, endless: str, ask: str
+) -> None:
+    if language == "python":
+        pytest.importorskip("pydantic_monty")
+    with Sandbox(Shop().tools(), journal=path, language=language) as box, box.repl() as repl:
+        assert repl.run(call).ok
+        assert error_of(repl.run(f"{call}\n{endless}", timeout=0.5)).limit == "time"
+        after = repl.run(call)
+        assert after.ok and not after.state_lost
+    with Sandbox(Shop().tools(), journal=path, language=language) as box, box.restore(repl.id) as again:
+        assert again.run(ask).value == 3
+
+
 def test_what_cannot_be_repeated_is_named(path: Path) -> None:
     repl_id = recorded(path, "n = tools.price{item = 'tea'}")
 
