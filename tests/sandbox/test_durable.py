@@ -97,6 +97,28 @@ def test_a_repl_is_restored_as_its_runs_were_given(path: Path) -> None:
     assert restored(path, repl_id, "n = n + 1 return n") == 2  # it goes on in the journal
 
 
+@pytest.mark.parametrize(
+    ("language", "call", "endless", "ask"),
+    [
+        ("lua", "x = tools.price{item = 'tea'}", "while true do end", "return x"),
+        ("python", "x = tools.price(item='tea')", "while True: pass", "x"),
+    ],
+    ids=["lua", "python"],
+)
+def test_a_repl_is_restored_after_a_stopped_run_that_made_calls(
+    path: Path, language: str, call: str, endless: str, ask: str
+) -> None:
+    if language == "python":
+        pytest.importorskip("pydantic_monty")
+    with Sandbox(Shop().tools(), journal=path, language=language) as box, box.repl() as repl:
+        assert repl.run(call).ok
+        assert error_of(repl.run(f"{call}\n{endless}", timeout=0.5)).limit == "time"
+        after = repl.run(call)
+        assert after.ok and not after.state_lost
+    with Sandbox(Shop().tools(), journal=path, language=language) as box, box.restore(repl.id) as again:
+        assert again.run(ask).value == 3
+
+
 def test_what_cannot_be_repeated_is_named(path: Path) -> None:
     repl_id = recorded(path, "n = tools.price{item = 'tea'}")
 
@@ -193,6 +215,20 @@ def test_an_interrupted_run_can_be_given_up(path: Path) -> None:
         with box.restore(repl_id, abandon=True) as repl:
             assert repl.run("return x").value == 1
         assert box.interrupted() == ()
+
+
+def test_an_interrupted_run_is_not_continued_after_a_later_one(path: Path) -> None:
+    repl_id, run_id = cut_off(path)
+    journal = open_journal(path)
+    later = Begin(run="later", number=3, source="y = 2", inputs=[], limits={}, seed=1, started=0.0)
+    journal.append(journal.take(repl_id), len(journal.read(repl_id)), "later", [later])
+    journal.close()
+    with Sandbox(Shop().tools(), journal=path) as box:
+        assert [found.run_id for found in box.interrupted()] == ["later"]
+        with pytest.raises(UsageError, match=r"cannot be run again: it was stopped \(interrupted\)"):
+            box.resume(run_id, in_flight="retry")
+        assert box.resume("later").ok
+    assert restored(path, repl_id, "return {x, y}") == [1, 2]
 
 
 @pytest.mark.parametrize("in_flight", ["again", 5])

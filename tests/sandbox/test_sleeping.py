@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,10 @@ from moonbox.journal.backends import SqliteBackend
 from moonbox.journal.store import Journal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from moonbox.journal.backends import Transaction
     from moonbox.journal.store import Held
 
 
@@ -66,10 +69,46 @@ def test_a_sleeping_repl_that_another_uses_is_not_reset(tmp_path: Path) -> None:
         assert repl.run("return x").value == 1
 
 
+class Interrupting(SqliteBackend):
+    """Ctrl-C comes when the next change has been written."""
+
+    armed = False
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        changed = super().change(statement, values)
+        self._interrupt()
+        return changed
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        with super().writing() as db:
+            yield db
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self.armed:
+            self.armed = False
+            raise KeyboardInterrupt
+
+
+def test_a_repl_that_was_interrupted_while_its_journal_was_taken_is_usable(tmp_path: Path) -> None:
+    backend = Interrupting(tmp_path / "state.db")
+    with Sandbox(journal=Journal(backend)) as box, box.repl() as repl:
+        backend.armed = True
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("x = 1")  # the Repl is entered
+        repl.run("x = 1").unwrap()
+        assert repl.sleep()
+        backend.armed = True
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("return x")  # it is taken again
+        assert repl.run("return x").value == 1
+
+
 @pytest.mark.parametrize("written", [True, False])
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_an_interrupted_write_is_done_once(tmp_path: Path, at: int, written: bool) -> None:
-    class Interrupting(Journal):
+    class Written(Journal):
         """Ctrl-C comes during a write, which it does not undo, or before it."""
 
         left = 0
@@ -86,7 +125,7 @@ def test_an_interrupted_write_is_done_once(tmp_path: Path, at: int, written: boo
         """One."""
         return 1
 
-    journal = Interrupting(SqliteBackend(tmp_path / "state.db"))
+    journal = Written(SqliteBackend(tmp_path / "state.db"))
     with Sandbox([one], journal=journal) as box, box.repl() as repl:
         repl.run("x = 1").unwrap()
         journal.left = at

@@ -87,28 +87,35 @@ class Journal:
     # Leases
 
     def create(self, repl: str, language: str, labels: Mapping[str, str], parent: str = "") -> Held:
-        """Enter a new Repl, held by this process."""
+        """Enter a new Repl, held by this process. Where Ctrl-C came after that was written, it is done again."""
         now = self.backend.now()
         row = (repl, now, language, json.dumps(dict(labels)), parent, 1, self._holder, now + LEASE_SECONDS)
-        self.backend.change("INSERT INTO repls VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        again = "ON CONFLICT (id) DO UPDATE SET expires = excluded.expires WHERE repls.holder = excluded.holder"
+        if self.backend.change(f"INSERT INTO repls VALUES (?, ?, ?, ?, ?, ?, ?, ?) {again}", row) != 1:
+            raise JournalError(f"the {self.name} has a Repl {repl!r} already")
         self._renew_leases()
         return Held(repl=repl, fence=1)
 
     def take(self, repl: str) -> Held:
         """Hold a Repl; raises UsageError where there is none of that id, or a living process holds it."""
-        now = self.backend.now()
-        with self.backend.writing() as db:
-            lock = self.backend.for_update
-            found = db.rows(f"SELECT fence, holder, expires FROM repls WHERE id = ?{lock}", (repl,))
-            if not found:
-                raise UsageError(f"the {self.name} has no Repl {repl!r}; `moonbox repls` lists those that it has")
-            fence, holder, expires = found[0]
-            if is_held(holder, expires, now):
-                raise UsageError(f"the Repl {repl!r} is in use by {in_words(holder)}; close it there first")
-            values = (self._holder, now + LEASE_SECONDS, repl)
-            db.change("UPDATE repls SET fence = fence + 1, holder = ?, expires = ? WHERE id = ?", values)
-        self._renew_leases()
-        return Held(repl=repl, fence=fence + 1)
+        now, held = self.backend.now(), Held(repl=repl, fence=0)
+        try:
+            with self.backend.writing() as db:
+                lock = self.backend.for_update
+                found = db.rows(f"SELECT fence, holder, expires FROM repls WHERE id = ?{lock}", (repl,))
+                if not found:
+                    raise UsageError(f"the {self.name} has no Repl {repl!r}; `moonbox repls` lists those that it has")
+                fence, holder, expires = found[0]
+                if is_held(holder, expires, now):
+                    raise UsageError(f"the Repl {repl!r} is in use by {in_words(holder)}; close it there first")
+                held = Held(repl=repl, fence=fence + 1)
+                values = (self._holder, now + LEASE_SECONDS, repl)
+                db.change("UPDATE repls SET fence = fence + 1, holder = ?, expires = ? WHERE id = ?", values)
+            self._renew_leases()
+        except KeyboardInterrupt:  # nobody gets what may have been written
+            self.release(held)
+            raise
+        return held
 
     def release(self, held: Held) -> None:
         """Let others take the Repl."""

@@ -103,6 +103,8 @@ def read_runs(events: Iterable[list[Record]]) -> list[RecordedRun]:
             if isinstance(record, Reset):
                 runs.clear()
             elif isinstance(record, Begin):
+                if runs and runs[-1].end is None:  # what is written now would be taken for the later run's
+                    runs[-1].end = End(run=runs[-1].begin.run, outcome="interrupted")
                 runs.append(RecordedRun(record))
             elif runs:
                 runs[-1].add(record)

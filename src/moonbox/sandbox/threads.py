@@ -265,7 +265,7 @@ def soon(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
 
 
 async def unbroken(work: Callable[[], Any]) -> Any:
-    """The same for what uses a Repl's worker, which is waited for to its end."""
+    """The result of a blocking function that uses a Repl's worker: in a thread, which is waited for to its end."""
     return await to_its_end(in_thread(work))
 
 

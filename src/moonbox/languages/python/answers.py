@@ -74,6 +74,7 @@ class Calls:
         self._encoder = encoder
         self.failures = {}
         self.refused = False
+        self._last = 0  # a replay leaves stopped runs out: numbers must not depend on earlier runs
         self._queue, self._numbers, self._arrived = [], {}, {}
 
     def end(self) -> None:

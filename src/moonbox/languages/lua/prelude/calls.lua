@@ -27,6 +27,7 @@ return function(host, stop, encode, order, nulls)
       queue, first, last = {}, 1, 0
     end
     if inbox[1] then inbox = {} end
+    if last_id ~= 0 then last_id = 0 end -- a replay leaves stopped runs out: numbers must not depend on earlier runs
   end
 
   -- Removes the request of that id from those under way and returns it.
