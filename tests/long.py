@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["LONG", "times"]
+import pytest
+
+__all__ = ["LONG", "only_long", "times"]
 
 LONG = bool(os.environ.get("MOONBOX_LONG"))
+only_long = pytest.mark.skipif(not LONG, reason="takes long and rarely fails; MOONBOX_LONG=1 runs it")
 
 
 def times(many: int) -> int:

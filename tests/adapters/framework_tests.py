@@ -11,6 +11,7 @@ import pytest
 from moonbox.errors import MissingExtra
 from tests.adapters.frameworks import FRAMEWORKS, TOTAL
 from tests.environments import INSTALL_SECONDS
+from tests.long import only_long
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +24,7 @@ def test_inside(inside: Inside) -> None:
     inside.check()
 
 
+@only_long
 @pytest.mark.timeout(INSTALL_SECONDS)
 def test_examples_alone(inside: Inside, tmp_path: Path) -> None:
     for number, example in enumerate(FRAMEWORKS[inside.name].examples):

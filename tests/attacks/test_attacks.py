@@ -32,10 +32,10 @@ def boxes() -> Iterator[Boxes]:
 
 
 def cases() -> list[Any]:
-    """Every attack on a worker; of the bombs every third inline too, and all in a long run."""
+    """Every attack on a worker; of the bombs every sixth inline too, and all in a long run."""
     found = read_cases(FOLDER)
     bombs = [case for case in found if case[1] == "inline" and case[0].stem.startswith("bomb")]
-    left_out = set() if LONG else set(bombs) - set(bombs[::3])
+    left_out = set() if LONG else set(bombs) - set(bombs[::6])
     return [pytest.param(*case, id=f"{case[0].stem}-{case[1]}") for case in found if case not in left_out]
 
 

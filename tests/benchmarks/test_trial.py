@@ -18,9 +18,11 @@ from trials.providers import RECORDED, opened
 from trials.recorded import RecordedModel
 from trials.tasks import TASKS, read_answer, same
 
-from tests.long import LONG
+from tests.long import LONG, only_long
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trials.measure import Results
 
 REASONS = "return {['no longer needed'] = 14, ['ordered by mistake'] = 7}"
@@ -69,13 +71,20 @@ def test_a_recorded_model_calls_only_what_it_has_read(monkeypatch: pytest.Monkey
     assert (attempt.verdict, attempt.turns) == (measure.NONE, 2)
 
 
-@pytest.mark.parametrize(
-    ("provider", "ways"),
-    [("openai", ["direct"]), ("openai-responses", ["lua"]), ("anthropic", ["rhai"]), ("google", ["direct"])],
-)
-def test_every_provider(provider: str, ways: list[str]) -> None:
+@pytest.mark.parametrize(("provider", "way"), [("openai", "direct"), ("openai-responses", "lua"), ("google", "direct")])
+def test_providers(provider: str, way: str) -> None:
+    rightly(provider, [way])
+
+
+@only_long
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "google"])
+def test_every_provider(provider: str) -> None:
+    rightly(provider, measure.WAYS)
+
+
+def rightly(provider: str, ways: Iterable[str]) -> None:
     with opened(provider, RECORDED, None) as model:
-        for way in measure.WAYS if LONG else ways:
+        for way in ways:
             attempts = measure.tasks(model, way, ("reasons", "stale"))
             assert [attempt.verdict for attempt in attempts] == [measure.RIGHT] * 2
             assert all(attempt.turns >= 2 and attempt.tokens.input > 0 for attempt in attempts)

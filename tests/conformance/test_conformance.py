@@ -11,6 +11,7 @@ import pytest
 from tests.conformance.cases import SharedCase, conformance_tools, shared_cases
 from tests.conformance.hosts import Host, open_host, why_missing
 from tests.conformance.table import PAGE, REASONS
+from tests.long import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ def hosts() -> Iterator[dict[str, Host]]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["node", "chromium"])
+@pytest.mark.parametrize("name", ["node", "chromium"] if LONG else ["node"])
 def test_a_sample_of_the_cases(name: str, hosts: dict[str, Host]) -> None:
     if missing := why_missing(name):
         pytest.skip(missing)

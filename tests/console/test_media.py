@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from moonbox import Media, tool
+from tests.long import only_long
 
 from .serving import running_console
 from .test_attacks import intact, unfold
@@ -180,6 +181,7 @@ def test_what_is_no_longer_kept_is_named(page: Page, visitor: Visitor) -> None:
     expect(page.locator("#values img")).to_have_count(0)
 
 
+@only_long
 def test_two_hundred_pictures_stay_usable(page: Page) -> None:
     page.get_by_text("Other limits").click()
     page.locator("#limits input[name=max_tool_calls]").fill("300")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from tests.long import only_long
+
 from .serving import running_console
 
 if TYPE_CHECKING:
@@ -415,6 +417,7 @@ def test_the_keyboard_is_enough(page: Page) -> None:
     expect(page).to_have_url(re.compile("/console/runs$"))
 
 
+@only_long
 def test_a_large_script_value_and_timeline_stay_usable(page: Page) -> None:
     page.get_by_text("Other limits").click()
     page.locator("#limits input[name=max_tool_calls]").fill("5000")

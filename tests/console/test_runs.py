@@ -103,7 +103,7 @@ def test_a_phone_shows_every_figure_of_the_list(visitor: Visitor, console: Conso
     page = visitor.enter(console, "runs?state=failed")
     shown = "tds => tds.map(td => td.innerText.trim() && td.getClientRects().length > 0)"
     cells = page.locator("#runs tbody tr").first.locator("td")
-    expect(cells.nth(1)).to_be_visible()
+    expect(cells.nth(5)).not_to_be_empty()  # comes after the others
     on_a_desk = cells.evaluate_all(shown)
     page.set_viewport_size({"width": 390, "height": 844})
     assert cells.evaluate_all(shown) == on_a_desk

@@ -16,6 +16,7 @@ from moonbox.mcp.upstreams.login import LoginStore
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.status import Timing
 from moonbox.project.diagnosis import diagnose
+from tests.long import only_long
 from tests.mcp.test_mcp_login import login_server
 
 from .conftest import visiting
@@ -156,6 +157,7 @@ def test_logging_in_at_an_mcp_server(visitor: Visitor, tmp_path: Path, monkeypat
             expect(server.get_by_role("link", name="Open the login page")).to_have_count(0)
 
 
+@only_long
 def test_a_thousand_tools_come_in_pages(visitor: Visitor) -> None:
     tools = [
         Tool.from_schema(name=f"tool_{n}", namespace=f"space{n % 7}", description="Do it.", call=dict)

@@ -20,6 +20,7 @@ from moonbox.knowledge import Item, KnowledgeBase
 from moonbox.mcp.upstreams.status import Status
 from moonbox.sandbox.decisions import Decision
 from moonbox.values import pack
+from tests.long import LONG
 from tests.waiting import wait_until
 
 from .serving import TOOLS, running_console
@@ -152,7 +153,7 @@ def test_every_view_has_its_four_cases() -> None:
     assert {kind: set(views) for kind, views in EXPECTED.items()} == {kind: set(PAGES) for kind in WORLDS}
 
 
-@pytest.fixture(scope="module", params=["normal", "empty", "large", "hostile"])
+@pytest.fixture(scope="module", params=["normal", "empty", "large", "hostile"] if LONG else ["normal", "hostile"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

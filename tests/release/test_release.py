@@ -16,7 +16,7 @@ import pytest
 
 import moonbox
 from tests.environments import INSTALL_SECONDS, checked, install, make_environment, run
-from tests.long import LONG
+from tests.long import only_long
 
 from .environments import ROOT, SMOKE_OF_EXTRAS, build, lowest, project, smoke
 
@@ -71,7 +71,7 @@ def test_the_sdist_holds_what_its_tests_need(built: tuple[Path, Path]) -> None:
     assert [name for name in names if re.search(r"(^|/)(\.venv|\.cache|__pycache__)(/|$)", name)] == []
 
 
-@pytest.mark.skipif(not LONG, reason="takes long and rarely fails; MOONBOX_LONG=1 runs it")
+@only_long
 def test_a_build_without_a_compiler_says_so_and_works(built: tuple[Path, Path], empty: Path, tmp_path: Path) -> None:
     """From the sdist, as pip builds it; `moonbox doctor` knows the reason afterwards."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path)]
@@ -98,13 +98,13 @@ def test_the_lowest_versions_that_are_allowed_work(built: tuple[Path, Path], emp
     assert smoke(empty, tmp_path / "work") == "all is well\n"
 
 
-@pytest.mark.skipif(not LONG, reason="takes long and rarely fails; MOONBOX_LONG=1 runs it")
+@only_long
 def test_the_newest_versions_that_are_allowed_work(built: tuple[Path, Path], tmp_path: Path) -> None:
     python = make_environment(tmp_path / "venv", str(built[1]))
     assert smoke(python, tmp_path / "work") == "all is well\n"
 
 
-@pytest.mark.skipif(not LONG, reason="takes long and rarely fails; MOONBOX_LONG=1 runs it")
+@only_long
 def test_the_optional_parts_work_with_the_lowest_versions_that_are_allowed(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:

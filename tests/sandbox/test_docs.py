@@ -259,8 +259,10 @@ def test_an_entry_without_text_is_no_entry(lua: Repl) -> None:
 
 
 def test_questions_that_are_not_text(lua: Repl, python: Repl) -> None:
-    assert 'docs expects text, for example docs["…"]' in lua.run("return docs[5]").for_model()
-    assert 'docs.describe expects text, for example docs.describe("…")' in lua.run("return docs.describe()").for_model()
-    assert 'docs.get expects text, for example docs.get("…")' in python.run("docs.get('')").for_model()
+    assert "docs expects the name of an entry" in lua.run("return docs[5]").for_model()
+    assert "docs.describe expects text" in lua.run("return docs.describe()").for_model()
+    assert "docs expects the name of an entry" in python.run("docs.get('')").for_model()
+    for limit in ("1.5", "0", "'x'"):
+        assert "a whole number of results" in lua.run(f"return docs.search('x', {limit})").for_model()
     assert lua.run("return #docs.search('json', 4 / 2)").unwrap() == 2
     assert "a whole number of results" in lua.run("return docs.search('json', 2.5)").for_model()

@@ -44,7 +44,7 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=ISOLATIONS)
+@pytest.fixture(scope="module", params=ISOLATIONS if LONG else ISOLATIONS[:1])
 def repl(request: pytest.FixtureRequest) -> Iterator[Repl]:
     with (
         Sandbox(case_tools(), isolation=request.param, lua_features=FEATURES) as box,

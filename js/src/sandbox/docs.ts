@@ -37,9 +37,7 @@ export class Docs {
     const first = given[0];
     if (what === "search" && typeof first === "string" && !first.trim()) return this.listing(limitOf(given, MOST_RESULTS));
     if (typeof first !== "string" || !first.trim()) {
-      const inLua = what === "get" && this.language.name === "lua";
-      const example = inLua ? 'docs["…"]' : `docs.${what}("…")`;
-      throw new ArgumentError(`${inLua ? "docs" : `docs.${what}`} expects text, for example ${example}`);
+      throw new ArgumentError(what === "get" ? "docs expects the name of an entry" : `docs.${what} expects text`);
     }
     if (first.length > MOST_TEXT) {
       throw new ArgumentError(`docs.${what} expects at most ${MOST_TEXT} characters, got ${first.length}`);

@@ -62,9 +62,10 @@ class Docs:
         if what == "search" and isinstance(first, str) and not first.strip():
             return self.listing(self._limit(arguments, _MOST_RESULTS))
         if not isinstance(first, str) or not first.strip():
-            in_lua = what == "get" and self._language.name == "lua"
-            name, example = ("docs", 'docs["…"]') if in_lua else (f"docs.{what}", f'docs.{what}("…")')
-            raise ArgumentError(f"{name} expects text, for example {example}", code="invalid")
+            text = (
+                "docs expects the name of an entry" if what == "get" else f'docs.{what} expects text: docs.{what}("…")'
+            )
+            raise ArgumentError(text, code="invalid")
         if len(first) > _MOST_TEXT:
             raise ArgumentError(
                 f"docs.{what} expects at most {_MOST_TEXT} characters, got {len(first)}", code="invalid"
@@ -79,7 +80,7 @@ class Docs:
 
     def _limit(self, arguments: list[Any], default: int) -> int:
         limit = arguments[1] if len(arguments) > 1 and arguments[1] is not None else default
-        if not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1 or limit != int(limit):
+        if not isinstance(limit, int | float) or isinstance(limit, bool) or not limit >= 1 or limit % 1:
             raise ArgumentError("docs.search: the second argument is a whole number of results", code="invalid")
         return int(limit)  # 10 / 2 is 5.0
 

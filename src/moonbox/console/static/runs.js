@@ -57,7 +57,7 @@ function keep(run, isNew = false) {
   const old = rows.get(run.id);
   if (old) $("input", line).checked = $("input", old).checked;
   const focused = old?.contains(document.activeElement);
-  if (isNew) line.classList.add("new");
+  if (isNew || old?.classList.contains("new")) line.classList.add("new");
   old?.replaceWith(line);
   if (focused) $("td.title a", line).focus();
   runs.set(run.id, whole);
