@@ -96,9 +96,13 @@ class AwaitedDriver:
             failure = self._failure or problem
             if not isinstance(failure, WorkerError):
                 raise failure from None  # a defect of ours
-            closed = link.closed and self._failure is None
-            execution.lose(failure, await unbroken(link.kill), closed=closed, host_lost=link.host_lost)
-            if execution.moving:
+            closed, status = link.closed and self._failure is None, ""
+            try:
+                status = await unbroken(link.kill)
+            except asyncio.CancelledError as problem:
+                cancelled = problem
+            execution.lose(failure, status, closed=closed, host_lost=link.host_lost)
+            if execution.moving and cancelled is None:
                 await self._drain()
             if cancelled is not None:
                 raise cancelled from None
