@@ -56,7 +56,10 @@ def test_a_server_killed_in_the_middle_of_a_script_is_told_and_comes_back() -> N
                 local before = tools.everything.echo{message = "a"}
                 local results = parallel.settle{
                   function() return tools.everything.trigger_long_running_operation{duration = 20, steps = 2} end,
-                  function() kill() end,
+                  function()
+                    for i = 1, 20 do tools.everything.echo{message = "the other call is there meanwhile"} end
+                    kill()
+                  end,
                 }
                 local lost = results[1].error
                 local again = tools.everything.echo{message = "b"}

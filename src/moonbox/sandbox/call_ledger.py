@@ -149,7 +149,7 @@ class CallLedger:
 
     def leave_all(self) -> None:
         """The run is over. A tool that has begun goes on and its call stays in flight; others do not begin."""
-        for entry in self.open.values():
+        for entry in reversed(self.open.values()):  # the latest first: none gets a turn that an earlier one leaves
             entry.leave()
 
     def answers(self) -> bytes:

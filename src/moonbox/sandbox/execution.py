@@ -132,7 +132,7 @@ class Execution:
                 raise WorkerError("the worker kept something that a run does not have")
             record.kept = payload[0]
         elif kind == protocol.CANCEL:
-            for call in read_cancelled(payload, self._decoder):
+            for call in reversed(read_cancelled(payload, self._decoder)):  # as `CallLedger.leave_all` does
                 if call in self.ledger.open:
                     self.ledger.cancel(self.ledger.open[call])
         else:
