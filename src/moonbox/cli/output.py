@@ -74,7 +74,7 @@ def confirmed(question: str) -> bool:
 
 
 def confirm_deletion(question: str, otherwise: str) -> None:
-    """Ask the person before something is deleted. `otherwise` is what to write where nobody can be asked."""
+    """Ask the person before a deletion. Without a terminal, the error tells them to use `otherwise`."""
     import typer
 
     if not (sys.stdin.isatty() and is_terminal(stderr=True)):

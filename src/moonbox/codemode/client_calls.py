@@ -199,7 +199,7 @@ class ClientCalls:
 
 @contextmanager
 def _given_up_on_exit(step: Step) -> Iterator[None]:
-    """Cancel the step where nobody will answer it: its task was cancelled, or the program was interrupted."""
+    """Cancel the step if the block raises: a cancelled task or an interrupted program does not answer it."""
     try:
         yield
     except BaseException:
@@ -208,7 +208,7 @@ def _given_up_on_exit(step: Step) -> Iterator[None]:
 
 
 async def _in_thread(make: Callable[[], Run | Step], turn: ExitStack) -> Run | Step:
-    """What a thread makes. If the task is cancelled meanwhile, it is given up as soon as it is there, and the turn."""
+    """The result of `make`, from a thread. If the task is cancelled, the thread cancels the step and ends the turn."""
     made: Future[Run | Step] = Future()
 
     def work() -> Run | Step:

@@ -112,7 +112,7 @@ class Journal:
                 values = (self._holder, now + LEASE_SECONDS, repl)
                 db.change("UPDATE repls SET fence = fence + 1, holder = ?, expires = ? WHERE id = ?", values)
             self._renew_leases()
-        except KeyboardInterrupt:  # nobody gets what may have been written
+        except KeyboardInterrupt:  # the caller does not get the Repl, which may have been taken
             self.release(held)
             raise
         return held

@@ -75,7 +75,7 @@ class Pause:
 
 
 def give_up(step: Run | Pause) -> None:
-    """Nobody waits for this step any more."""
+    """Cancel a step whose caller has stopped waiting."""
     if isinstance(step, Pause):
         step.cancel()
 

@@ -344,7 +344,7 @@ class Upstream:
         try:
             if self._connection is not None or uris:
                 refused = await self.request("a subscription", lambda connection: connection.subscribe(uris))
-        except BaseException:  # also where a client leaves meanwhile: the next one tries again
+        except BaseException:  # also if the client disconnects: the next client tries again
             self.subscribed = before
             raise
         self.subscribed -= refused.keys()
