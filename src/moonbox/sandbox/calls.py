@@ -12,12 +12,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
-from moonbox.media import ACTIVE_STORE, PREFIX, MediaStore, is_handle
+from moonbox.media import ACTIVE_STORE, MediaStore
 from moonbox.sandbox.call_entry import failure, tool_error
 from moonbox.sandbox.clock import CLOCK
 from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction
+from moonbox.sandbox.media_arguments import with_addresses, with_contents
 from moonbox.sandbox.recorded import call_key
 from moonbox.sandbox.slots import Slots
 from moonbox.tools.binding import named_arguments
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
-    from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry, CallResult
     from moonbox.sandbox.decisions import Middleware
     from moonbox.sandbox.environment import Additions
@@ -115,7 +115,7 @@ class CallPath:
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
         tool = self.toolbox.resolve(name)
         entry.tool = tool.path
-        given = _with_addresses(entry.given, tool) if self.media.kept else entry.given
+        given = with_addresses(entry.given, tool) if self.media.kept else entry.given
         try:
             entry.arguments = self._bound(given, tool)
         except ArgumentError:
@@ -247,7 +247,7 @@ class CallPath:
                 report=entry.report,
             )
         if self.media.kept:
-            arguments = _with_contents(arguments, target, self.media)
+            arguments = with_contents(arguments, target, self.media)
         if target.placement == "node" and self._setup.cluster is not None:
             from moonbox.cluster.node_tools import call_on_node
 
@@ -377,47 +377,3 @@ def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     raise RuntimeError("a blocking call tried to suspend")
-
-
-# Media as arguments: a script passes handles, and a tool gets what its schema asks for
-
-
-def _with_addresses(given: list[Any], tool: Tool) -> list[Any]:
-    """A call's arguments with the address of a medium instead of its handle, where the tool wants text or bytes."""
-    if len(given) != 1 or type(given[0]) is not dict:
-        return given
-    named = given[0]
-    if is_handle(named) and "media" not in tool.parameter_names and tool.parameter_names:
-        named = {tool.parameter_names[0]: named}  # a handle is one argument, not the names of several
-    elif not any(is_handle(value) for value in named.values()):
-        return given
-    return [{key: value["media"] if _wants_text(key, value, tool) else value for key, value in named.items()}]
-
-
-def _with_contents(arguments: dict[str, Any], tool: Tool, store: MediaStore) -> dict[str, Any]:
-    """The arguments with the medium itself instead of its address: as bytes, as base64 or as a data URI.
-
-    The schema decides: `"format": "binary"` is bytes; where it speaks of base64 it is that; else a data URI.
-    """
-    changed = {}
-    for name, value in arguments.items():
-        medium = store.get(value) if type(value) is str and value.startswith(PREFIX) else None
-        if medium is not None:
-            changed[name] = _content(medium, tool.document.deref(tool.document.properties(tool.parameters).get(name)))
-    return {**arguments, **changed} if changed else arguments
-
-
-def _wants_text(name: str, value: Any, tool: Tool) -> bool:
-    if not is_handle(value):
-        return False
-    schema = tool.document.properties(tool.parameters).get(name)
-    kinds = None if schema is None else tool.document.kinds(schema)
-    return kinds is not None and "string" in kinds and "object" not in kinds
-
-
-def _content(medium: Media, schema: Any) -> str | bytes:
-    declared = schema if isinstance(schema, dict) else {}
-    if declared.get("format") == "binary":
-        return medium.data
-    words = " ".join(str(declared.get(key, "")) for key in ("format", "contentEncoding", "description")).lower()
-    return medium.base64 if "base64" in words or declared.get("format") == "byte" else medium.data_uri
