@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,20 @@ def test_each_provider_answers(provider: str) -> None:
     assert call.spent["input_tokens"] > 0
     assert run.to_dict()["calls"][0]["spent"] == call.spent
     assert type(run).from_dict(run.to_dict()).calls[0].spent == call.spent
+
+
+@pytest.mark.parametrize(("provider", "name"), [("openai", "OpenAI"), ("anthropic", "Anthropic")])
+def test_the_client_is_closed_with_the_tool(provider: str, name: str) -> None:
+    kind = getattr(pytest.importorskip(provider), name)
+    with serve(Scripted(Say("Hi."))) as wire:
+        tools = [model_tool(settings(wire, provider))]
+        with Sandbox(tools) as box:
+            assert answering(box.run("return llm('Greet.')")) == "Hi."
+        gc.collect()
+        (client,) = (found for found in gc.get_objects() if type(found) is kind and not found.is_closed())
+        del tools, box
+        gc.collect()
+        assert client.is_closed()
 
 
 def test_the_same_name_in_rhai() -> None:

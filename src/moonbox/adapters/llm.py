@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 
 from moonbox.adapters.base import Tokens
 from moonbox.adapters.local import server
+from moonbox.adapters.loop import close_connections
 from moonbox.config.reader import read
 from moonbox.config.sections import LlmSettings
 from moonbox.errors import ToolError, UsageError
@@ -165,7 +167,12 @@ class _Provider:
 
     @cached_property
     def _client(self) -> tuple[Any, dict[str, Any]]:
-        """The package's client, and what each request has."""
+        """The package's client, and what each request has. Its connections are closed when the tool is gone."""
+        client, request = self._connect()
+        weakref.finalize(self, close_connections, client)
+        return client, request
+
+    def _connect(self) -> tuple[Any, dict[str, Any]]:
         most, url = self._settings.max_answer, self._settings.url
         key = {"api_key": value} if (value := os.environ.get(self._settings.key_env or "")) else {}
         given: dict[str, Any] = key | ({"base_url": url} if url else {})

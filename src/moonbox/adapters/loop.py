@@ -174,7 +174,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                 if text and on_text is not None:
                     on_text(text)
         finally:
-            _close(stream)
+            close_connections(stream)
         return collector.whole()  # type: ignore[no-any-return]  # a collector makes its adapter's own response
 
     async def acollect(self, stream: AsyncIterable[Any], on_text: Callable[[str], Any] | None = None) -> ResponseT:
@@ -188,7 +188,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                     if inspect.isawaitable(result):
                         await result
         finally:
-            closed = _close(stream)
+            closed = close_connections(stream)
             if inspect.isawaitable(closed):
                 await closed
         return collector.whole()  # type: ignore[no-any-return]  # as above
@@ -287,7 +287,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
                     if finished:
                         break
         finally:
-            closed = _close(used) if client is None else None
+            closed = close_connections(used) if client is None else None
             if awaited and inspect.isawaitable(closed):
                 await closed
         return Outcome(self.text_of(response), response, history, tuple(replies), finished, tokens)
@@ -297,7 +297,7 @@ class ModelAdapter(Dialect[CallT, ResultT, ResponseT, MessageT, ToolT]):
     ) -> Any:
         response = self.send(client, request, awaited=awaited, stream=on_text is not None)
         if inspect.isawaitable(response) != awaited:
-            _close(response)
+            close_connections(response)
             name, kind, other = ("arun", "an asynchronous", "run") if awaited else ("run", "a synchronous", "arun")
             raise UsageError(f"{name} needs {kind} client, not {type(client).__name__}; use {other} with this one")
         response = await response if awaited else response
@@ -315,7 +315,7 @@ def _result(blocking: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("it waits for something")
 
 
-def _close(opened: Any) -> Awaitable[Any] | None:
+def close_connections(opened: Any) -> Awaitable[Any] | None:
     """Give up the connections of a client, or of a stream that may not have been read to its end."""
     close = getattr(opened, "aclose", None) or getattr(opened, "close", None)
     return close() if callable(close) else None
