@@ -444,6 +444,28 @@ def test_the_project_s_tools_are_there(moonbox: Moonbox, tmp_path: Path) -> None
     assert (done.returncode, done.stderr) == (2, "error: use either --config or --no-config, not both\n")
 
 
+@pytest.mark.parametrize(
+    ("settings", "options", "script", "shown", "says"),
+    [
+        ("[limits]\nmax_operations = 1000", (), "while true do end", "", "max_operations = 1000"),
+        ("[limits]\nmax_operations = 1000", ("--max-operations", "2k"), "while true do end", "", "= 2000"),
+        ("[limits]\nmax_operations = 1000", ("--limits", "default"), "for i = 1, 9999 do end return 1", "1\n", ""),
+        ("[limits]\ntimeot = 3", (), "return 1", "", "[limits] unknown key 'timeot'; did you mean 'timeout'?"),
+        ("[limits]\ntimeout = 'x'", (), "return 1", "", "[limits] timeout must be a number of seconds, not 'x'"),
+        ("[sandbox]\nlua_features = ['coroutines']", (), "return type(coroutine)", "table\n", ""),
+        ("[sandbox]\nlua_features = ['coroutines']", ("--language", "rhai"), "1 + 1", "2\n", ""),
+        ("[sandbox]\nisolation = 'inline'\nrequire = ['seccomp']", (), "return 1", "", "has no jail"),
+        ("[sandbox]\nisolation = 'inline'\nrequire = []", ("--isolation", "process"), "return 1", "1\n", ""),
+    ],
+)
+def test_the_sandbox_of_a_project_holds_and_options_change_it(
+    moonbox: Moonbox, tmp_path: Path, settings: str, options: tuple[str, ...], script: str, shown: str, says: str
+) -> None:
+    (tmp_path / "moonbox.toml").write_text(settings)
+    done = moonbox("run", *options, "-e", script)
+    assert (done.stdout, says in done.stderr) == (shown, True), done.stderr
+
+
 def test_output_is_shown_while_the_script_runs(terminal: Open, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def option(*names: str, **settings: Any) -> Any:
-    """An option whose default is not shown in the help."""
-    return typer.Option(*names, show_default=False, **settings)
+    """An option whose default is not shown in the help, but for one that `show_default` gives."""
+    return typer.Option(*names, **{"show_default": False, **settings})
 
 
 def argument(**settings: Any) -> Any:
@@ -192,12 +192,13 @@ def _limit(name: str) -> Any:
 RUN_OPTIONS: Mapping[str, Any] = {
     "tools": Tools,
     "config": ConfigFile,
-    "no_config": Annotated[bool, flag("--no-config", help="Without the tools of the nearest moonbox.toml.")],
+    "no_config": Annotated[bool, flag("--no-config", help="Without the nearest moonbox.toml.")],
     "isolation": Annotated[
-        str,
-        typer.Option(
+        str | None,
+        option(
             metavar="process|inline",
             autocompletion=lambda: ["process", "inline"],
+            show_default="process",
             help="Where scripts run: in a locked-in process, or inline (only for scripts that you trust).",
         ),
     ],
@@ -224,10 +225,11 @@ RUN_OPTIONS: Mapping[str, Any] = {
         ),
     ],
     "limits": Annotated[
-        str,
-        typer.Option(
+        str | None,
+        option(
             metavar="PRESET",
             autocompletion=lambda: list(PRESETS),
+            show_default="default",
             help=f"A set of limits: {', '.join(PRESETS)}. The options below change single ones.",
             rich_help_panel="Limits",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -40,11 +40,13 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     tools: Sequence[str] | None = None
     config: Path | None = None
     no_config: bool = False
-    isolation: str | WorkerSource = "process"
+    isolation: str | None = None
+    workers: WorkerSource | None = None
+    """For the isolation `process`: a source of workers that is loading already."""
     features: Sequence[str] | None = None
     audit: str | None = None
     journal: str | None = None
-    limits: str = "default"
+    limits: str | None = None
     changes: Mapping[str, float | None] = {}
     """Single limits that differ from the preset, by the names of `Limits`."""
 
@@ -73,21 +75,19 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         return open_sink(trail)
 
     def open(self, language: str, config: Config | None, **hooks: Any) -> Sandbox:
-        """The Sandbox that the options describe, for this project; UsageError says which option is wrong."""
+        """The Sandbox that the options describe, for this project; UsageError says which setting is wrong."""
         from moonbox.sandbox.sandbox import Sandbox
 
-        limits = self._limits()
-        return Sandbox(
-            self._tools(),
-            limits=limits,
-            language=language,
-            isolation=cast(Any, self.isolation),  # checked there
-            lua_features=self._features(),
-            min_workers=0,
-            **self._journal(config),
-            **({} if config is None else _secrets_of(config)),
-            **hooks,
-        )
+        limits, features = self._limits(config), self._features()  # checked before a journal is opened
+        settings = self._settings(language, config)
+        if self.isolation is not None:
+            settings["isolation"] = self.isolation
+        if self.workers is not None and settings.get("isolation", "process") == "process":
+            settings["isolation"] = self.workers
+        if features:
+            settings["lua_features"] = features
+        settings |= {"limits": limits, "language": language, "min_workers": 0}
+        return Sandbox(self._tools(), **settings, **hooks)
 
     def project(self) -> Config | None:
         """The configuration whose tools scripts find; None without one."""
@@ -104,14 +104,15 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         config = trusted_config(self.config)
         return config if config.path is not None else None
 
-    def _journal(self, config: Config | None) -> dict[str, Any]:
-        """The journal of --journal, or that of the project."""
+    def _settings(self, language: str, config: Config | None) -> dict[str, Any]:
+        """What the project says of its Sandbox, with the journal of --journal."""
         if self.journal is None and config is None:
             return {}
         from moonbox.config import Config as NoFile
-        from moonbox.project.sections import journal_options, with_journal
+        from moonbox.project.sections import sandbox_options, with_journal
 
-        return journal_options(with_journal(config or NoFile(), self.journal))
+        config = with_journal(config or NoFile(), self.journal)
+        return {"secrets": config.secrets, **sandbox_options(config, language)}
 
     def _tools(self) -> Toolbox | tuple[()]:
         if not self.tools:
@@ -120,10 +121,14 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
         return load_tools(self.tools)
 
-    def _limits(self) -> Limits:
-        """The preset, changed by the limits that have options of their own."""
+    def _limits(self, config: Config | None) -> Limits:
+        """The preset, or else the project's limits, changed by the limits that have options of their own."""
         try:
-            return Limits.preset(self.limits, **self.changes)
+            if config is not None and self.limits is None:
+                from moonbox.config.sections import read_limits
+
+                return read_limits(config).replace(**self.changes)
+            return Limits.preset(self.limits or "default", **self.changes)
         except UsageError as problem:
             raise UsageError(re.sub(_LIMIT_NAME, lambda name: option_name(name[1]), str(problem))) from None
 
@@ -135,12 +140,6 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             if name not in known:
                 raise UsageError(f"--features: {unknown('feature', name, known)}")
         return frozenset(names)
-
-
-def _secrets_of(config: Config) -> dict[str, Any]:
-    from moonbox.config.sections import AuditSettings
-
-    return {"secrets": config.secrets, "redact": config.read(AuditSettings, "audit").redact or None}
 
 
 def option_name(limit: str) -> str:

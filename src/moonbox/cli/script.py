@@ -37,7 +37,7 @@ _ROWS, _ITEMS = 500, 200
 def run_alone(file: str | None, expression: str | None, workers: ProcessSource) -> int:
     """`moonbox run` with a script and no other option; its exit status."""
     try:
-        return run_script(read_script(file, expression, None), RunOptions(isolation=workers), {})
+        return run_script(read_script(file, expression, None), RunOptions(workers=workers), {})
     except MoonboxError as error:
         return report_error(error)
 

@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
-from moonbox.config.sections import AuditSettings, ClusterSettings, CodeModeSettings, SandboxSettings, read_limits
+from moonbox.config.sections import AuditSettings, ClusterSettings, CodeModeSettings
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     add_model,
     add_sources,
     in_section,
-    journal_options,
     open_metrics,
     read_knowledge,
     read_secrets,
     read_servers,
     read_tools,
+    sandbox_options,
     used_servers,
 )
 from moonbox.tools.hints import RISKS
@@ -220,26 +220,19 @@ def _open_sandbox(
     *,
     language: str | None = None,
 ) -> Sandbox:
-    from moonbox.languages.registry import DEFAULT_LANGUAGE
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
-    settings = vars(config.read(SandboxSettings, "sandbox"))
-    if language not in (None, DEFAULT_LANGUAGE):
-        settings = {**settings, "lua_features": ()}
-    audit, cluster = config.read(AuditSettings, "audit"), config.read(ClusterSettings, "cluster")
+    cluster = config.read(ClusterSettings, "cluster")
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
-            limits=read_limits(config),
-            **{**settings, "language": language or settings["language"] or DEFAULT_LANGUAGE},
+            **sandbox_options(config, language),
             cluster=cluster.address,
             sleep_after=cluster.sleep_after,
             audit=sink,
-            redact=audit.redact or None,
-            **journal_options(config),
             **hooks,
         )
 

@@ -76,6 +76,18 @@ def journal_options(config: Config) -> dict[str, Any]:
     return {"journal": open_journal(config), "approval_seconds": settings.approval_seconds}
 
 
+def sandbox_options(config: Config, language: str | None = None) -> dict[str, Any]:
+    """The arguments of a Sandbox that the sections [sandbox], [limits], [audit] and [journal] describe."""
+    from moonbox.languages.registry import DEFAULT_LANGUAGE
+
+    settings = dict(vars(config.read(SandboxSettings, "sandbox")))
+    if language not in (None, DEFAULT_LANGUAGE):
+        settings["lua_features"] = ()
+    settings["language"] = language or settings["language"] or DEFAULT_LANGUAGE
+    redact = config.read(AuditSettings, "audit").redact or None
+    return {**settings, "limits": read_limits(config), "redact": redact, **journal_options(config)}
+
+
 def with_journal(config: Config, place: str | None) -> Config:
     """The configuration with another journal, where one is given: a path, or `postgresql://…`."""
     if not place:
