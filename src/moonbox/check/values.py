@@ -258,7 +258,7 @@ _OPENING = (
 class Variable:
     """A local variable, or a global that the script assigns to."""
 
-    __slots__ = ("at", "depth", "is_empty", "is_joined", "is_read", "replaces", "starts_at", "value")
+    __slots__ = ("at", "declared", "depth", "is_empty", "is_joined", "is_read", "replaces", "starts_at", "value")
 
     def __init__(self, value: Value, at: int, depth: int, replaces: bool = False) -> None:
         self.value, self.at, self.depth = value, at, depth
@@ -267,6 +267,8 @@ class Variable:
         self.is_read = False
         self.is_empty = False
         """It is declared without a value, or with an empty one: its only assignment says what it is."""
+        self.declared: Value = None
+        """What it is declared with, also where the script assigns to it later."""
         self.is_joined = False
         """Text is added to its end."""
         self.starts_at: Any = None
@@ -295,14 +297,15 @@ class Scopes:
         known = None if assigned else value
         if name in self.outline.filled:
             known = Made(replace(value.record, exact=False)) if isinstance(value, Made) and not assigned else None
-        self.scopes[-1][name] = Variable(known, at, self.loops, replaces)
+        variable = self.scopes[-1][name] = Variable(known, at, self.loops, replaces)
+        variable.declared = value
 
     def assign(self, target: p.Name, value: Value) -> None:
         once = self.outline.assigned.get(target.name) == 1 and target.name not in self.outline.filled
         variable = self.lookup(target.name)
         if variable is None:
             self._globals[target.name] = Variable(value if once else None, target.at, self.loops)
-        elif once and variable.is_empty and variable.value is None:
+        elif once and variable.value is None and (variable.is_empty or variable.declared == value):
             variable.value = value
 
     def is_replaced(self, name: str, value: p.Expression) -> bool:
