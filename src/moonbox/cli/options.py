@@ -158,7 +158,11 @@ def language_names() -> list[str]:
 
 Language = Annotated[
     str | None,
-    option(metavar="NAME", help="Its language; by default that of the file's suffix.", autocompletion=language_names),
+    option(
+        metavar="NAME",
+        help="Its language; by default that of the file's suffix, or of moonbox.toml.",
+        autocompletion=language_names,
+    ),
 ]
 _LIMITS: Mapping[str, tuple[Callable[[str], Quantity], str, str]] = {
     "timeout": (duration, "TIME", "Seconds for a whole run."),
@@ -212,7 +216,8 @@ RUN_OPTIONS: Mapping[str, Any] = {
             metavar="PATH|on|off",
             envvar="MOONBOX_AUDIT",
             autocompletion=lambda: ["on", "off"],
-            help="Record every run in a .db or .jsonl file, or (on) in the trail that `moonbox audit` shows.",
+            help="Record every run in a .db or .jsonl file, or (on) in your own trail; by default as [audit] in "
+            "moonbox.toml says.",
             show_default="off",
         ),
     ],

@@ -34,7 +34,7 @@ class SandboxSettings:
     __pydantic_config__: ClassVar = CLOSED
 
     language: str | None = None
-    """The language of scripts: `lua`, which is the default, or `rhai`."""
+    """The language of scripts: `lua`, which is the default, `rhai` or `python`."""
     isolation: Literal["process", "inline"] = "process"
     """`process`: each Repl in a locked-in process. `inline`: in this process, for scripts that you trust."""
     lua_features: tuple[str, ...] = ()

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.retention import Retention
+from moonbox.audit.sinks import default_path, open_sink, parse_place
 from moonbox.config.reader import read
 from moonbox.config.sections import (
     AuditSettings,
@@ -25,6 +27,7 @@ from moonbox.config.sections import (
 from moonbox.config.sources import OpenApiSettings, SqlSettings, tables_of
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, ToolError, UsageError
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from moonbox.audit.metrics import Metrics
+    from moonbox.audit.sinks import Sink
     from moonbox.config import Config
     from moonbox.config.mcp import ServerSettings
     from moonbox.journal.store import Journal
@@ -56,6 +60,34 @@ def open_metrics() -> Metrics | None:
         return None
 
 
+def read_trail(config: Config) -> str | None:
+    """Where [audit] says that runs are recorded, as `open_sink` takes it; None where they are not."""
+    settings = config.read(AuditSettings, "audit")
+    if not settings.enabled:
+        return None
+    if settings.path is None:
+        return str(default_path())
+    kind, colon, rest = settings.path.partition(":")
+    prefix, path = (f"{kind}:", rest) if colon and kind in ("sqlite", "jsonl") else ("", settings.path)
+    with in_section(config, "audit"):
+        parse_place(settings.path)
+    return settings.path if path == "memory" else f"{prefix}{config.folder / Path(path).expanduser()}"
+
+
+def open_trail(config: Config) -> Sink | None:
+    """The trail that [audit] describes, with its retention."""
+    place, settings = read_trail(config), config.read(AuditSettings, "audit")
+    if place is None:
+        return None
+    retention = Retention(
+        max_age=settings.max_days * 86_400 or None,
+        max_runs=settings.max_runs or None,
+        max_bytes=settings.max_bytes or None,
+    )
+    with in_section(config, "audit"):
+        return open_sink(place, fsync=settings.fsync, retention=retention)
+
+
 def open_journal(config: Config, *, create: bool = True) -> Journal | None:
     """The journal of a configuration, with its retention; None where the configuration has none."""
     settings = config.read(JournalSettings, "journal")
@@ -76,14 +108,25 @@ def journal_options(config: Config) -> dict[str, Any]:
     return {"journal": open_journal(config), "approval_seconds": settings.approval_seconds}
 
 
-def sandbox_options(config: Config, language: str | None = None) -> dict[str, Any]:
-    """The arguments of a Sandbox that the sections [sandbox], [limits], [audit] and [journal] describe."""
-    from moonbox.languages.registry import DEFAULT_LANGUAGE
+def read_sandbox(config: Config) -> dict[str, Any]:
+    """The arguments of a Sandbox that the section [sandbox] describes."""
+    from moonbox.sandbox.setup import check_options, check_required
 
     settings = dict(vars(config.read(SandboxSettings, "sandbox")))
-    if language not in (None, DEFAULT_LANGUAGE):
-        settings["lua_features"] = ()
-    settings["language"] = language or settings["language"] or DEFAULT_LANGUAGE
+    settings["language"] = settings["language"] or DEFAULT_LANGUAGE
+    with in_section(config, "sandbox"):
+        names = ("language", "isolation", "failures", "min_workers", "max_workers")
+        check_options(limits=None, features=settings["lua_features"], **{name: settings[name] for name in names})
+        check_required(settings["require"], settings["isolation"])
+    return settings
+
+
+def sandbox_options(config: Config, language: str | None = None) -> dict[str, Any]:
+    """The arguments of a Sandbox that the sections [sandbox], [limits], [audit] and [journal] describe."""
+    settings = read_sandbox(config)
+    if language is not None:
+        settings["language"] = language
+        settings["lua_features"] = settings["lua_features"] if language == DEFAULT_LANGUAGE else ()
     redact = config.read(AuditSettings, "audit").redact or None
     return {**settings, "limits": read_limits(config), "redact": redact, **journal_options(config)}
 
@@ -113,7 +156,6 @@ def read_knowledge(config: Config) -> KnowledgeConfig:
 def connector_kinds(config: Config | None = None) -> dict[str, ConnectorKind]:
     """Every kind of source that a configuration may name."""
     from moonbox.knowledge.config import builtin_connectors
-    from moonbox.languages.registry import DEFAULT_LANGUAGE
     from moonbox.scripts.configured import protected_paths
     from moonbox.scripts.connector import ScriptConnectorKind
 
@@ -173,9 +215,14 @@ def used_servers(
         return servers
     if any(name not in known and name not in words for name in names):
         return servers
-    return [server for server in servers if server.namespace in names or server.name in names]
+    read = _MCP.search(text) is not None
+    return [
+        server for server in servers if server.namespace in names or server.name in names or (read and server.scripts)
+    ]
 
 
+_MCP = re.compile(r"\bmcp\b")
+"""`mcp.read` and `mcp.prompt`, which say a URI or a name, not a server."""
 _TOOLS = re.compile(r"\btools\b")
 _TOOL_NAME = re.compile(r"""\btools\s*(?:\.\s*(\w+)|\[\s*["'](\w+)["']\s*\])""")
 
@@ -263,7 +310,7 @@ def problems(config: Config) -> dict[str, str]:
 
 
 READERS: dict[str, Callable[[Config], Any]] = {
-    "audit": lambda config: config.read(AuditSettings, "audit"),
+    "audit": read_trail,
     "cluster": lambda config: config.read(ClusterSettings, "cluster"),
     "codemode": lambda config: config.read(CodeModeSettings, "codemode"),
     "journal": lambda config: config.read(JournalSettings, "journal"),
@@ -272,7 +319,7 @@ READERS: dict[str, Callable[[Config], Any]] = {
     "llm": lambda config: config.read(LlmSettings, "llm"),
     "mcp": read_servers,
     "openapi": lambda config: read_sources(config, "openapi"),
-    "sandbox": lambda config: config.read(SandboxSettings, "sandbox"),
+    "sandbox": read_sandbox,
     "serve": lambda config: config.read(ServeSettings, "serve"),
     "sql": lambda config: read_sources(config, "sql"),
     "tools": read_tools,
