@@ -154,7 +154,7 @@ class TrustStore:
         """The hash for each path; a damaged file holds no agreement."""
         try:
             data = json.loads(self.path.read_bytes())
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return {}
         except OSError as problem:
             raise ConfigError(f"'{self.path}' cannot be read: {problem.strerror}") from None
