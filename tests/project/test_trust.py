@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from moonbox.config import Config
 from moonbox.project.trust import powers
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 API = "[openapi.a]\nbase_url = 'https://a.example'\n"
 SENT = "send requests to https://a.example (the OpenAPI specification a)"

@@ -128,7 +128,7 @@ def _granted(script: Mapping[str, Any]) -> str:
 
 
 def _may_leave(folder: Path, path: str) -> bool:
-    """Whether a path may be outside of the project's folder: as it is written, an address, or a link that leads there."""
+    """Whether a path may be outside of the project's folder: as it is written, or because a link leads there."""
     place = path.removeprefix("sqlite:").removeprefix("jsonl:")
     if place.startswith(("/", "~")) or "${" in place or "\0" in place or "://" in place or ".." in Path(place).parts:
         return True
