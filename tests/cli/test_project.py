@@ -81,6 +81,48 @@ def test_doctor_finds_what_only_the_parts_can_judge(moonbox: Moonbox, write: Cal
     assert "[sandbox] unknown language 'ruby'" in done.stdout and "[audit] unknown audit sink" in done.stdout
 
 
+@pytest.fixture
+def missing() -> str:
+    """A layer of the jail that there is not on this machine."""
+    from moonbox.worker.jail import report
+
+    layers = [layer.name for layer in report() if not layer.active]
+    return layers[0] if layers else pytest.skip("every layer is active here")
+
+
+def test_nothing_of_a_project_runs_without_the_layers_that_it_requires(
+    moonbox: Moonbox, write: Callable[[str], int], tmp_path: Path, missing: str
+) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "hi.lua").write_text("tool = {} function tool.execute() return 'hi' end")
+    (tmp_path / "scan.lua").write_text("connector = {} function connector.scan() return {} end")
+    source = "[knowledge.sources.a]\nconnector = 'lua'\npath = 'scan.lua'\n"
+    write(f"[tools]\nfolders = ['tools']\n{source}[sandbox]\nrequire = ['{missing}']\n")
+    for command in (
+        ["run", "-e", "1"],
+        ["repl"],
+        ["tool", "list"],
+        ["tool", "check"],
+        ["tool", "test", "hi"],
+        ["sync"],
+    ):
+        done = moonbox(*command)
+        assert (done.returncode, "required layer of the jail missing" in done.stderr) == (1, True), command
+    done = moonbox("doctor", "--json")
+    assert (done.returncode, "required layer of the jail missing" in done.stdout) == (1, True)
+
+
+def test_tool_scripts_are_tested_with_the_limits_of_the_project(
+    moonbox: Moonbox, write: Callable[[str], int], tmp_path: Path
+) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "long.lua").write_text("tool = {} function tool.execute() return #('a'):rep(5000) end")
+    write("[tools]\nfolders = ['tools']\n[limits]\nmax_string = 1000\n")
+    for command in (["run", "-e", "return tools.long{}"], ["tool", "test", "long"]):
+        done = moonbox(*command)
+        assert (done.returncode, "max_string is 1000" in done.stderr) == (1, True), (command, done.stderr)
+
+
 def test_runs_are_recorded_where_the_project_says(
     moonbox: Moonbox, write: Callable[[str], int], tmp_path: Path
 ) -> None:

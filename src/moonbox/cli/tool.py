@@ -302,9 +302,9 @@ def _chosen(path: Path | None, config: Config) -> ToolsSettings:
 
 
 def _library(config: Config) -> tuple[LoadedScript, ...]:
-    from moonbox.scripts.library import ScriptLibrary
+    from moonbox.project.assembly import script_library
 
-    with ScriptLibrary.from_config(config) as library:
+    with script_library(config, context={}) as library:
         return library.scripts
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
-from moonbox.config.sections import ClusterSettings, CodeModeSettings
+from moonbox.config.sections import ClusterSettings, CodeModeSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     add_model,
@@ -31,6 +31,7 @@ from moonbox.project.sections import (
     open_metrics,
     open_trail,
     read_knowledge,
+    read_sandbox,
     read_secrets,
     read_servers,
     read_tools,
@@ -298,19 +299,24 @@ def _open_scripts(
 
 
 def script_library(config: Any, **options: Any) -> ScriptLibrary:
-    """The tool scripts of a configuration by themselves, with the context that they find in the whole project.
+    """The tool scripts of a configuration by themselves, with the limits and the context of the whole project.
 
     `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base.
     """
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.library import ScriptLibrary
 
-    if not isinstance(config, Config) and not isinstance(config, dict):
-        config = Config.load(config)
-    if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
+    if isinstance(config, dict):
         return ScriptLibrary.from_config(config, **options)
+    if not isinstance(config, Config):
+        config = Config.load(config)
     with contextlib.ExitStack() as closing:
-        _, tools = _open_knowledge(config, closing)
-        library = ScriptLibrary.from_config(config, context=_script_context(tools), **options)
+        settings: dict[str, Any] = {name: read_sandbox(config)[name] for name in ("failures", "require")}
+        settings |= {name: options.pop(name) for name in ("audit", "redact") if name in options}
+        sandbox = closing.enter_context(Sandbox(limits=read_limits(config), **settings))
+        if "context" not in options:
+            options["context"] = _script_context(_open_knowledge(config, closing)[1])
+        library = ScriptLibrary.from_config(config, sandbox=sandbox, **options)
         library.closing(closing.pop_all())
         return library
     raise AssertionError

@@ -178,7 +178,9 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     checks += [Check("variable", False, problem) for problem in unset]
     if config.data.get("journal") and "journal" not in wrong:
         checks.append(_journal(config))
-    if "tools" in config.data and "tools" not in wrong:
+    if (missing := [] if "sandbox" in wrong else _jail(config)) or "tools" not in config.data or "tools" in wrong:
+        checks += missing
+    else:
         checks += _tool_scripts(config)
     checks += [] if "openapi" in wrong else _sources(config)
     if powers(config) and not TrustStore.default().is_trusted(config):
@@ -201,12 +203,24 @@ def _journal(config: Config) -> Check:
     return Check("journal", True, f"{journal.name} can be read: {counted(len(runs), 'run')}")
 
 
-def _tool_scripts(config: Config) -> list[Check]:
-    """The tool scripts that cannot be used, loaded as they are when they are served."""
-    from moonbox.scripts.library import ScriptLibrary
+def _jail(config: Config) -> list[Check]:
+    """The layers that the configuration requires and that are missing."""
+    from moonbox.project.sections import read_sandbox
+    from moonbox.sandbox.sandbox import Sandbox
 
     try:
-        with ScriptLibrary.from_config(config) as library:
+        Sandbox(min_workers=0, require=read_sandbox(config)["require"]).close()
+    except MoonboxError as problem:
+        return [Check("[sandbox]", False, str(problem))]
+    return []
+
+
+def _tool_scripts(config: Config) -> list[Check]:
+    """The tool scripts that cannot be used, loaded as they are when they are served."""
+    from moonbox.project.assembly import script_library
+
+    try:
+        with script_library(config, context={}) as library:
             return [
                 Check(script.settings.path.name, False, script.problem)
                 for script in library.scripts

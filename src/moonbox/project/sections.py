@@ -159,8 +159,10 @@ def connector_kinds(config: Config | None = None) -> dict[str, ConnectorKind]:
     from moonbox.scripts.configured import protected_paths
     from moonbox.scripts.connector import ScriptConnectorKind
 
-    protected, hidden = (protected_paths(config), config.secrets) if config is not None else ((), {})
-    return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind(protected=protected, hidden=hidden)}
+    kind = ScriptConnectorKind()
+    if config is not None:
+        kind = ScriptConnectorKind(protected_paths(config), config.secrets, read_sandbox(config)["require"])
+    return {**builtin_connectors(), DEFAULT_LANGUAGE: kind}
 
 
 def read_servers(config: Config, mcp_config: McpConfig = None) -> list[ServerSettings]:
