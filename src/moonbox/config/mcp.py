@@ -192,6 +192,7 @@ class ServerSettings:
     def _check_url(url: str) -> None:
         try:
             parts = urlsplit(url)
+            _ = parts.port  # ValueError if it is out of range
         except ValueError as problem:
             raise ConfigError(f"url is invalid: {problem}") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:

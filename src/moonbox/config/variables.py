@@ -62,6 +62,8 @@ class Variables:
             return {key: self.expand(item, (*place, key)) for key, item in value.items()}
         if isinstance(value, list):
             return [self.expand(item, (*place, index)) for index, item in enumerate(value)]
+        if isinstance(value, str) and "\0" in value:
+            raise ConfigError(f"{place_name(place)} contains the character NUL")
         if not isinstance(value, str) or "${" not in value:
             return value
         missing: list[str] = []

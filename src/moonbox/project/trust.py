@@ -46,8 +46,8 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     for name, server in _table(_table(data.get("mcp")).get("servers")).items():
         table = _table(server)
         if "command" in table:
-            words = [table["command"], *(table.get("args") or [])]
-            yield f"start the program `{' '.join(map(str, words))}` (the MCP server {name}){_variables(table)}"
+            words = " ".join([str(table["command"]), *_texts(table.get("args"))])
+            yield f"start the program `{words}` (the MCP server {name}){_variables(table)}"
         else:
             yield f"connect to {table.get('url')} (the MCP server {name}){_variables(table)}"
     for name, api in _table(data.get("openapi")).items():
