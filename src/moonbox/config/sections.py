@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(gt=0)]
+Port = Annotated[int, Field(ge=0, le=65_535)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _SHORTEST_TOKEN = 16
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*]+")
@@ -334,9 +335,7 @@ class OAuthSettings:
 
     def __post_init__(self) -> None:
         for name in ("issuer", "resource", "jwks_url"):
-            url = getattr(self, name)
-            if url is not None:
-                check_url(name, url)
+            check_url(name, getattr(self, name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,7 +346,7 @@ class ServeSettings:
 
     host: str = "127.0.0.1"
     """The address to listen on."""
-    port: Annotated[int, Field(ge=0, le=65_535)] = 8808
+    port: Port = 8808
     """The port; 0 takes a free one."""
     token: str | None = None
     """Clients send it as `Authorization: Bearer <token>`. Required for any address but a loopback address."""
@@ -423,8 +422,10 @@ class ServeSettings:
             )
 
 
-def check_url(name: str, url: str) -> None:
+def check_url(name: str, url: str | None) -> None:
     """Refuse an address that would carry keys or tokens over the network without TLS."""
+    if url is None:
+        return
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         raise ConfigError(f"{name} must begin with https://, not {url!r}")

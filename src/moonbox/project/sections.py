@@ -102,12 +102,6 @@ def open_journal(config: Config, *, create: bool = True) -> Journal | None:
         return open_place(place, durability=settings.durability, create=create, max_days=settings.max_days)
 
 
-def journal_options(config: Config) -> dict[str, Any]:
-    """The arguments of a Sandbox that the section [journal] describes."""
-    settings = config.read(JournalSettings, "journal")
-    return {"journal": open_journal(config), "approval_seconds": settings.approval_seconds}
-
-
 def read_sandbox(config: Config) -> dict[str, Any]:
     """The arguments of a Sandbox that the section [sandbox] describes."""
     from moonbox.sandbox.setup import check_options, check_required
@@ -127,8 +121,9 @@ def sandbox_options(config: Config, language: str | None = None) -> dict[str, An
     if language is not None:
         settings["language"] = language
         settings["lua_features"] = settings["lua_features"] if language == DEFAULT_LANGUAGE else ()
-    redact = config.read(AuditSettings, "audit").redact or None
-    return {**settings, "limits": read_limits(config), "redact": redact, **journal_options(config)}
+    settings |= {"limits": read_limits(config), "redact": config.read(AuditSettings, "audit").redact or None}
+    settings["approval_seconds"] = config.read(JournalSettings, "journal").approval_seconds
+    return {**settings, "journal": open_journal(config)}
 
 
 def with_journal(config: Config, place: str | None) -> Config:
@@ -136,6 +131,7 @@ def with_journal(config: Config, place: str | None) -> Config:
     if not place:
         return config
     if "://" in place:
+        read(JournalSettings, {"url": place}, "")  # an invalid option is not an error in the file
         return config.with_changes(journal={"url": place, "path": None})
     return config.with_changes(journal={"url": None, "path": os.path.relpath(place, config.folder)})
 
