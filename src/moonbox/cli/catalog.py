@@ -94,9 +94,9 @@ def assembled(
     """The project with its servers started, without trail, journal and cluster: nothing runs in it."""
     from moonbox.project import assemble
     from moonbox.project.python_tools import load_tools
+    from moonbox.project.sections import without_records
 
-    off = {"audit": {"enabled": False}, "journal": {"path": None, "url": None}}
-    changed = config.with_changes(codemode=codemode, cluster={"address": None, "sleep_after": None}, **off)
+    changed = without_records(config).with_changes(codemode=codemode)
     parts = assemble(changed, tools=load_tools(tools or ()), mcp_config=mcp_config or [], sources=sources)
     return parts.start(wait)
 

@@ -144,9 +144,7 @@ def list_repls(
 def delete_repls(
     ids: Annotated[list[str] | None, argument(help="The Repls.", metavar="[ID]...")] = None,
     journal: Place = None,
-    label: Annotated[
-        list[str] | None, option("--label", metavar="NAME=TEXT", help="All Repls with this label; may be repeated.")
-    ] = None,
+    label: Labels = None,
     older_than: Annotated[
         str | None, option("--older-than", metavar="AGE", help="All Repls that were not used since: 12h, 30d, 8w.")
     ] = None,

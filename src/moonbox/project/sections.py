@@ -136,6 +136,12 @@ def with_journal(config: Config, place: str | None) -> Config:
     return config.with_changes(journal={"url": None, "path": os.path.relpath(place, config.folder)})
 
 
+def without_records(config: Config) -> Config:
+    """The configuration without trail, journal and cluster, for commands that need nothing but its tools."""
+    off: dict[str, Any] = {"audit": {"enabled": False}, "journal": {"path": None, "url": None}}
+    return config.with_changes(cluster={"address": None, "sleep_after": None}, **off)
+
+
 def read_tools(config: Config) -> ToolsSettings:
     from moonbox.scripts.configured import ToolsSettings
 
