@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.retention import Retention
 from moonbox.audit.sinks import default_path, open_sink, parse_place
+from moonbox.config import Config
 from moonbox.config.reader import read
 from moonbox.config.sections import (
     AuditSettings,
@@ -26,8 +27,9 @@ from moonbox.config.sections import (
 )
 from moonbox.config.sources import OpenApiSettings, SqlSettings, tables_of
 from moonbox.config.variables import unset_problem
-from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, ToolError, UsageError
+from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.tools.naming import check_name
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
     from moonbox.audit.metrics import Metrics
     from moonbox.audit.sinks import Sink
-    from moonbox.config import Config
     from moonbox.config.mcp import ServerSettings
     from moonbox.journal.store import Journal
     from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
@@ -67,11 +68,9 @@ def read_trail(config: Config) -> str | None:
         return None
     if settings.path is None:
         return str(default_path())
-    kind, colon, rest = settings.path.partition(":")
-    prefix, path = (f"{kind}:", rest) if colon and kind in ("sqlite", "jsonl") else ("", settings.path)
     with in_section(config, "audit"):
-        parse_place(settings.path)
-    return settings.path if path == "memory" else f"{prefix}{config.folder / Path(path).expanduser()}"
+        kind, path = parse_place(settings.path)
+    return kind if kind == "memory" else f"{kind}:{config.folder / path}"
 
 
 def open_trail(config: Config) -> Sink | None:
@@ -177,14 +176,15 @@ def read_servers(config: Config, mcp_config: McpConfig = None) -> list[ServerSet
     from moonbox.mcp.imports import servers_from_file
 
     servers = {settings.name: settings for settings in servers_from_config(config)}
-    with config.naming_file():
-        for name in servers:
-            _check_name(name)
+    for name in servers:
+        with in_section(config, f"mcp.servers.{name}"):
+            check_name(name, "server name")
     for file in files:
         for settings in servers_from_file(file):
             if settings.name in servers:
                 raise ConfigError(f"{file}: an MCP server '{settings.name}' is configured already; rename one of them")
-            _check_name(settings.name)
+            with in_section(Config(), f"mcp.servers.{settings.name}"):
+                check_name(settings.name, "server name")
             servers[settings.name] = settings
     return list(servers.values())
 
@@ -229,16 +229,6 @@ _MCP = re.compile(r"\bmcp\b")
 """`mcp.read` and `mcp.prompt`, which say a URI or a name, not a server."""
 _TOOLS = re.compile(r"\btools\b")
 _TOOL_NAME = re.compile(r"""\btools\s*(?:\.\s*(\w+)|\[\s*["'](\w+)["']\s*\])""")
-
-
-def _check_name(name: str) -> None:
-    """A server's name is the namespace of its tools."""
-    from moonbox.tools.naming import check_name
-
-    try:
-        check_name(name, "server name")
-    except ToolDefinitionError as problem:
-        raise ConfigError(f"[mcp.servers.{name}] {problem}") from None
 
 
 def need_mcp() -> None:
