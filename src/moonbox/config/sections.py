@@ -242,8 +242,7 @@ class ToolsTable:
             raise ConfigError('model_saves needs a folder for the scripts: saved = "saved"')
 
 
-_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_ToolName = Annotated[str, Field(json_schema_extra={"pattern": f"^{_TOOL_NAME.pattern}$"})]
+_ToolName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,14 +277,6 @@ class CodeModeSettings:
     """The longest answer to the model, in characters: about 5,000 tokens. An answer that is cut keeps its value."""
     reply: Literal["text", "json"] = "text"
     """text: an answer that reads well; json: `{"result": …, "output": "…"}`, and `error` where the script failed."""
-
-    def __post_init__(self) -> None:
-        for key in ("name", "parameter"):
-            value = getattr(self, key)
-            if value is not None and not _TOOL_NAME.fullmatch(value):
-                raise ConfigError(
-                    f"{key} must be 1 to 64 letters, digits and underscores, not beginning with a digit; not {value!r}"
-                )
 
 
 STATE_FOLDER = Path(".moonbox")
