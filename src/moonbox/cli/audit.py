@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,7 @@ from moonbox.cli.options import Json, Labels, argument, option
 from moonbox.cli.output import columns_table, confirm_deletion, console, lexer_of, print_json, when
 from moonbox.cli.run_options import RunOptions
 from moonbox.compact import short
-from moonbox.errors import UsageError
+from moonbox.errors import AuditError, UsageError
 from moonbox.wording import counted, seconds, size, visible
 
 if TYPE_CHECKING:
@@ -82,7 +83,11 @@ def show_run(
         screen.print(part, soft_wrap=isinstance(part, str))
     end = run.started + run.usage.wall + 1.0 if run.state in ("ok", "failed") else float("inf")
     later = [item.id for item in trail.list(_MOST_RELATED, since=run.started) if item.started <= end]
-    for part in script_tree(run, [trail.get(id) for id in reversed(later)]):
+    others = []
+    for other in reversed(later):
+        with contextlib.suppress(AuditError):  # a record that is damaged says nothing about this run
+            others.append(trail.get(other))
+    for part in script_tree(run, others):
         screen.print(part, no_wrap=True, overflow="ellipsis")
 
 
