@@ -92,8 +92,9 @@ def serve(
     from moonbox.project.serving import run_http, run_stdio
 
     http = http or console
-    if not http:
-        _refuse_http_options(host, port)
+    for name, value in (("--host", host), ("--port", port)):
+        if value is not None and not http:
+            raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
     chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
     chosen = with_journal(chosen, journal)
     if require_jail:
@@ -164,12 +165,6 @@ def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
     given = {key: value for key, value in options.items() if value is not None}
     read(ServeSettings, given, "")  # an invalid option is not an error in the file
     return trusted_config(config, trust=trust).with_changes(serve=given)
-
-
-def _refuse_http_options(host: str | None, port: int | None) -> None:
-    for name, value in (("--host", host), ("--port", port)):
-        if value is not None:
-            raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
 
 
 def _has_screen() -> bool:
