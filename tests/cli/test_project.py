@@ -181,3 +181,12 @@ def test_a_run_is_resumed_without_the_project(moonbox: Moonbox, write: Callable[
     write("[journal]\npath = 'state.db'\n")
     done = moonbox("replay", "0123", "--no-config")
     assert "name the journal with --journal" in done.stderr
+
+
+def test_a_wrong_journal_of_the_command_line_is_not_an_error_of_the_file(
+    moonbox: Moonbox, write: Callable[[str], int]
+) -> None:
+    write("[journal]\npath = 'state.db'\n")
+    for command in (["run", "-e", "1"], ["runs"]):
+        done = moonbox(*command, "--journal", "mysql://a")
+        assert (done.returncode, done.stderr) == (2, "error: url must begin with postgresql://\n")
