@@ -111,7 +111,7 @@ class Limits(_Given):
         """The preset of that name, or the defaults for "default"."""
         if name == "default":
             return cls(**changes)
-        if name not in PRESETS:
+        if str(name) not in PRESETS:
             raise UsageError(unknown("limits preset", str(name), ("default", *PRESETS)))
         return cls(**{**PRESETS[name], **changes})
 

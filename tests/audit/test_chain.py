@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from moonbox.audit.chain import START, digest, link
 from moonbox.audit.jsonlines import JsonLinesSink
 from moonbox.audit.retention import Retention
 from moonbox.audit.sinks import open_sink, open_trail
 from moonbox.audit.sqlite import SqliteSink
+from moonbox.errors import AuditError
 from tests.audit.runs import make_run
 
 if TYPE_CHECKING:
@@ -158,6 +160,45 @@ def test_tables_that_were_tampered_with_are_named(tmp_path: Path, sql: str) -> N
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.executescript(sql)
     assert open_trail(path).verify().problem == STATEMENTS[sql]
+
+
+@pytest.mark.parametrize("record", ["garbage", "[]", '{"id": 5}', '{"id": "a", "source": 3, "values": 7}', "[" * 9000])
+def test_a_record_that_is_none_is_named_and_harms_no_other(tmp_path: Path, record: str) -> None:
+    """Also where somebody has written the hashes anew."""
+    _written(path := tmp_path / "trail.db", 2)
+    trail = open_trail(path)
+    assert isinstance(trail, SqliteSink)
+    trail.start_run(make_run("open", calls=(), started=2000.0))
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE runs SET record = ? WHERE id IN ('run-1', 'open')", (record,))
+        changed = "UPDATE chain SET digest = ? WHERE run IN ('run-1', 'open') AND kind IN ('run', 'start')"
+        db.execute(changed, (digest(record.encode()),))
+        before = START
+        for place, *parts in db.execute(
+            "SELECT position, kind, run, call, digest FROM chain ORDER BY position"
+        ).fetchall():
+            before = link(before, *map(str, parts))
+            db.execute("UPDATE chain SET hash = ? WHERE position = ?", (before, place))
+    assert trail.verify().problem == "record 6 (run run-1): it is not the record of a run"
+    assert [run.state for run in trail.list()] == ["unfinished", "ok", "ok"]
+    assert [run.id for run in trail.list(labels={"user": "ann"})] == []
+    assert trail.get("run-0").id == "run-0"
+    for id in ("run-1", "open"):
+        with pytest.raises(AuditError, match=f"the record of run {id} in .* is damaged, or was tampered with"):
+            trail.get(id)
+
+
+def test_a_note_of_a_pruning_that_is_none_is_left_out(tmp_path: Path) -> None:
+    _written(path := tmp_path / "trail.db", 2)
+    trail = open_trail(path)
+    trail.prune(keep=1)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        (last,) = db.execute("SELECT hash FROM chain WHERE kind = 'pruned' ORDER BY position DESC LIMIT 1").fetchone()
+        db.execute(
+            "UPDATE chain SET digest = '[]', hash = ? WHERE kind = 'prune'", (link(last, "prune", "", "0", "[]"),)
+        )
+    assert not trail.verify().ok
+    assert trail.prune(keep=0) == 1
 
 
 def test_records_cut_from_the_end_are_found_by_the_hash_that_was_noted(path: Path) -> None:

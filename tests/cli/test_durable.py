@@ -151,7 +151,7 @@ def test_the_journal_of_the_environment_is_used(moonbox: Moonbox, tmp_path: Path
     ("config", "power"),
     [
         ("path = '../j.db'", "write the journal to ../j.db"),
-        ("url = 'postgresql://me:secret@db.example/x'", "results to the database db.example/x"),
+        ("url = 'postgresql://me:secret@db.example/x'", "results to the database postgresql://db.example/x"),
         ("path = 'j.db'", None),
     ],
 )

@@ -359,7 +359,7 @@ def test_ctrl_c_leaves_the_line_of_the_terminals_own_echo(
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(output, "is_terminal", lambda *, stderr=False: True)
     stopped = Run("a", "while true do end", error=ScriptError("cancelled", "stopped"))
-    show_run(stopped, Script(stopped.source, "lua"), recorded=False)
+    show_run(stopped, Script(stopped.source, "lua"))
     assert capsys.readouterr().err == "\nerror: interrupted\n"
 
 

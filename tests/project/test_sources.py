@@ -63,7 +63,7 @@ def test_a_source_that_cannot_be_used_costs_its_own_tools(folder: Path) -> None:
 def test_they_need_an_agreement(folder: Path) -> None:
     config = Config.load(folder / "moonbox.toml", environ={})
     assert powers(config) == (
-        "send requests to https://shop.example (the OpenAPI specification shop)",
+        "send requests to https://shop.example (the OpenAPI specification shop), with the variables SHOP_TOKEN",
         "read the database sqlite:///books.db (the SQL source books)",
     )
     changed = Config.parse(TEXT + "execute = true\n", folder / "moonbox.toml", environ={})

@@ -33,7 +33,7 @@ from moonbox.audit.chain import (
     verify_lines,
 )
 from moonbox.audit.reader import LoadedRuns
-from moonbox.audit.records import Call, Run, cut_off
+from moonbox.audit.records import DAMAGED, Call, Run, cut_off
 from moonbox.audit.retention import Prunable, Pruning, Retention
 from moonbox.audit.writers import Writer, state_of_start
 from moonbox.database import create_private_file
@@ -90,7 +90,7 @@ class JsonLinesSink(LoadedRuns, Prunable):
             for line in lines:
                 # A line without an end was cut short when its writer was killed: that run was never returned.
                 data = json_object(line) if line.endswith(b"\n") else {}
-                with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
+                with contextlib.suppress(*DAMAGED):
                     if "id" in data:
                         run = Run.from_dict(data)
                         started.pop(run.id, None)
@@ -101,7 +101,7 @@ class JsonLinesSink(LoadedRuns, Prunable):
                     elif (one := data.get("call_ended", data.get("call_started"))) and data["run"] in started:
                         calls.setdefault(data["run"], {})[one["index"]] = Call.from_dict(one)
         for id, data in started.items():
-            with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
+            with contextlib.suppress(*DAMAGED):
                 yield cut_off(Run.from_dict(data), calls.get(id, {}).values(), state_of_start(data))
 
     def verify(self, *, expect: str | None = None) -> Verification:

@@ -208,7 +208,8 @@ _TESTS = {
     "until": "started < :until",
     "text": "record LIKE :text ESCAPE '\\'",
 }
-_LABEL_TEST = "EXISTS (SELECT 1 FROM json_each(record, '$.labels') WHERE key = :name{0} AND value = :label{0})"
+_LABELS = "json_each(iif(json_valid(record), record, '{{}}'), '$.labels')"
+_LABEL_TEST = f"EXISTS (SELECT 1 FROM {_LABELS} WHERE key = :name{{0}} AND value = :label{{0}})"
 _PAGE = f"""
     SELECT {SUMMARY} FROM runs
     WHERE (started, seq) < (:started, :seq) AND (started, seq) >= (:last, :last_seq){{tests}}

@@ -90,7 +90,7 @@ def open_sink(
 
     A file keeps what `retention` says, by default the latest gigabyte; None keeps everything.
     """
-    kind, path = _parse(where)
+    kind, path = parse_place(where)
     if kind == "memory":
         return MemorySink()
     if kind == "jsonl":
@@ -100,7 +100,7 @@ def open_sink(
 
 def open_trail(where: str | os.PathLike[str]) -> Store:
     """A trail that exists, to look into and to prune; raises UsageError when there is none."""
-    kind, path = _parse(where)
+    kind, path = parse_place(where)
     if kind == "memory":
         raise UsageError("runs in memory can only be read by the program that made them; choose a file")
     if not path.is_file():
@@ -111,7 +111,7 @@ def open_trail(where: str | os.PathLike[str]) -> Store:
 def names_a_file(where: str | os.PathLike[str]) -> bool:
     """Whether a sink of that name would be kept in a file."""
     try:
-        return _parse(where)[0] != "memory"
+        return parse_place(where)[0] != "memory"
     except UsageError:
         return False
 
@@ -128,7 +128,8 @@ def default_path() -> Path:
 _SUFFIXES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
-def _parse(where: str | os.PathLike[str]) -> tuple[str, Path]:
+def parse_place(where: str | os.PathLike[str]) -> tuple[str, Path]:
+    """The kind of a sink and its file; UsageError where it does not name one."""
     text = os.fspath(where)
     if text == "memory":
         return "memory", Path()

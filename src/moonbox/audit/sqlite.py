@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moonbox.audit.chain import json_object
 from moonbox.audit.query import RunSummary, pick
 from moonbox.audit.reader import SUMMARY, RunReader
-from moonbox.audit.records import Call, Run, cut_off
+from moonbox.audit.records import DAMAGED, Call, Run, cut_off
 from moonbox.audit.retention import Prunable, Pruning, Retention
 from moonbox.audit.tables import (
     INTO_CALLS,
@@ -24,6 +25,7 @@ from moonbox.audit.tables import (
 )
 from moonbox.audit.writers import Writer, state_of_start
 from moonbox.database import Database
+from moonbox.errors import AuditError
 
 if TYPE_CHECKING:
     import os
@@ -91,11 +93,14 @@ class SqliteSink(RunReader, Prunable):
             chosen = pick(id, [row[0] for row in ids])
             kind, record = db.execute("SELECT kind, record FROM runs WHERE id = ?", (chosen,)).fetchone()
             calls = db.execute("SELECT record FROM intents WHERE run = ?", (chosen,)).fetchall()
-        data = json.loads(record)
-        run = Run.from_dict(data)
-        if kind != UNFINISHED:
-            return run
-        return cut_off(run, [Call.from_dict(json.loads(call)) for (call,) in calls], state_of_start(data))
+        try:
+            data = json.loads(record)
+            run = Run.from_dict(data)
+            if kind != UNFINISHED:
+                return run
+            return cut_off(run, [Call.from_dict(json.loads(call)) for (call,) in calls], state_of_start(data))
+        except DAMAGED:
+            raise AuditError(f"the record of run {chosen} in {self.path} is damaged, or was tampered with") from None
 
     def tail(self, mark: int | None = None, limit: int = 100) -> tuple[int, tuple[RunSummary, ...]]:
         """The runs that were written after this mark, by any process, and the next mark; None marks the end."""
@@ -151,7 +156,7 @@ class SqliteSink(RunReader, Prunable):
 def _reader(connect: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
     """A connection that knows the state of a run of which only the start is on file."""
     db = connect()
-    db.create_function("state_of_start", 1, lambda record: state_of_start(json.loads(record)))
+    db.create_function("state_of_start", 1, lambda record: state_of_start(json_object(record.encode())))
     return db
 
 

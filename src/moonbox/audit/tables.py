@@ -6,9 +6,9 @@ import json
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.chain import START, ChainCheck, Verification, digest, link, prune_note
+from moonbox.audit.chain import START, ChainCheck, Verification, digest, json_object, link, prune_note
 from moonbox.audit.query import RunSummary
-from moonbox.audit.records import Run
+from moonbox.audit.records import DAMAGED, Run
 from moonbox.compact import clean
 from moonbox.database import Schema
 from moonbox.errors import AuditError
@@ -122,7 +122,7 @@ def add_to_chain(db: sqlite3.Connection, kind: str, run: str, record: str, call:
 def prune_chain(db: sqlite3.Connection, removed: Collection[str]) -> None:
     """Leave one stub for each row of records that are gone, and add a record that vouches for them."""
     before = db.execute("SELECT digest FROM chain WHERE kind = 'prune' ORDER BY position DESC LIMIT 1").fetchone()
-    runs = int(json.loads(before[0])["runs"]) if before else 0
+    runs = json_object(before[0].encode()).get("runs") if before else 0
     gone = "kind = 'pruned', run = '', call = 0, size = 0, digest = ''"
     db.executemany(f"UPDATE chain SET {gone} WHERE run = ?", [(id,) for id in removed])
     db.execute(f"UPDATE chain SET {gone} WHERE kind = 'prune'")
@@ -143,7 +143,7 @@ def prune_chain(db: sqlite3.Connection, removed: Collection[str]) -> None:
         """
     )
     stubs = [hash for (hash,) in db.execute("SELECT hash FROM chain WHERE kind = 'pruned' ORDER BY position")]
-    add_to_chain(db, "prune", "", json.dumps(prune_note(stubs, runs + len(removed))))
+    add_to_chain(db, "prune", "", json.dumps(prune_note(stubs, (runs if isinstance(runs, int) else 0) + len(removed))))
 
 
 UNFINISHED = "unfinished"
@@ -200,7 +200,7 @@ def verify_tables(db: sqlite3.Connection, expect: str | None) -> Verification:
             problem = f"{place} does not fit the records before it"
             break
         elif kind == "prune":
-            check.record(hash, kind, json.loads(content))
+            check.record(hash, kind, json_object(content.encode()))
         elif problem := _content_problem(db, position, kind, run, call, content):
             problem = f"{place}: {problem}"
             break
@@ -235,7 +235,10 @@ def _content_problem(db: sqlite3.Connection, position: int, kind: str, run: str,
     if digest(record.encode()) != content:
         return "the run was changed"
     if kind == "run":
-        whole = Run.from_json(record)
+        try:
+            whole = Run.from_json(record)
+        except DAMAGED:
+            return "it is not the record of a run"
         calls = db.execute("SELECT * FROM calls WHERE run = ? ORDER BY position", (seq,)).fetchall()
         if summary_row(RunSummary.of(whole)) != tuple(columns) or [call_row(seq, one) for one in whole.calls] != calls:
             return "what listings and statistics show of the run was changed"

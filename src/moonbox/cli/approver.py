@@ -49,6 +49,7 @@ class Approver:
         self._line = line
         self._one_at_a_time = threading.Lock()
         self._bell_in, self._bell_out = os.pipe()
+        os.set_blocking(self._bell_in, False)
         self._withdrawn = False
         self._asked: threading.Event | None = None  # of the call whose question is on the screen
         self._person = user_name()
@@ -172,7 +173,5 @@ class Approver:
         return line.decode(errors="replace") if line else None
 
     def _drain_bell(self) -> None:
-        os.set_blocking(self._bell_in, False)
         with contextlib.suppress(BlockingIOError):
             os.read(self._bell_in, 64)
-        os.set_blocking(self._bell_in, True)

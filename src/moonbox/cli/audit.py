@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +14,9 @@ from moonbox.audit.reports import timeline_text, tracebacks
 from moonbox.audit.sinks import default_path, open_trail
 from moonbox.cli.options import Json, Labels, argument, option
 from moonbox.cli.output import columns_table, confirm_deletion, console, lexer_of, print_json, when
+from moonbox.cli.run_options import RunOptions
 from moonbox.compact import short
-from moonbox.errors import UsageError
+from moonbox.errors import AuditError, UsageError
 from moonbox.wording import counted, seconds, size, visible
 
 if TYPE_CHECKING:
@@ -30,7 +32,12 @@ if TYPE_CHECKING:
 app = typer.Typer(name="audit", help="Show what scripts did.", no_args_is_help=True)
 
 Db = Annotated[
-    Path | None, option("--db", help="The trail: a .db or .jsonl file; by default your own.", metavar="PATH")
+    Path | None,
+    option(
+        "--db",
+        help="The trail: a .db or .jsonl file; by default that of [audit] in moonbox.toml, or your own.",
+        metavar="PATH",
+    ),
 ]
 Since = Annotated[str | None, option(help="Only runs of the last 45m, 12h or 7d, or since a date.")]
 
@@ -76,7 +83,11 @@ def show_run(
         screen.print(part, soft_wrap=isinstance(part, str))
     end = run.started + run.usage.wall + 1.0 if run.state in ("ok", "failed") else float("inf")
     later = [item.id for item in trail.list(_MOST_RELATED, since=run.started) if item.started <= end]
-    for part in script_tree(run, [trail.get(id) for id in reversed(later)]):
+    others = []
+    for other in reversed(later):
+        with contextlib.suppress(AuditError):  # a record that is damaged says nothing about this run
+            others.append(trail.get(other))
+    for part in script_tree(run, others):
         screen.print(part, no_wrap=True, overflow="ellipsis")
 
 
@@ -185,12 +196,21 @@ def _which(border: float | None, keep: int | None) -> str:
 
 
 def _trail(db: Path | None) -> Store:
-    if db is None and not default_path().exists():
+    place = str(db) if db is not None else default_trail()
+    if place == str(default_path()) and not default_path().exists():
         raise UsageError(
-            f"no audit trail at {default_path()} yet; `moonbox run --audit on` records runs there, "
+            f"no audit trail at {place} yet; `moonbox run --audit on` records runs there, "
             "and --db PATH names another file"
         )
-    return open_trail(db if db is not None else default_path())
+    return open_trail(place)
+
+
+def default_trail() -> str:
+    """The trail that is shown in this folder: the one that its moonbox.toml names, or one's own."""
+    from moonbox.config import Config
+
+    named = Config.load().section("audit").get("path") is not None
+    return (RunOptions().trail if named else None) or str(default_path())
 
 
 def _since(text: str | None) -> float | None:

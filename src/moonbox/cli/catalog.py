@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -10,9 +11,10 @@ import typer
 
 from moonbox.cli.options import ConfigFile, Json, Language, McpConfig, Tools, Wait, argument, flag
 from moonbox.cli.output import console, is_terminal, print_json, print_note
-from moonbox.cli.run_options import START_SECONDS
+from moonbox.cli.run_options import START_SECONDS, RunOptions
 from moonbox.cli.script import Script, read_script
 from moonbox.cli.trust import Trust, trusted_config
+from moonbox.config import Config
 from moonbox.wording import counted, noun, visible
 
 if TYPE_CHECKING:
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.codemode.mode import CodeMode
-    from moonbox.config import Config
     from moonbox.findings import Finding
     from moonbox.project import Assembly
+    from moonbox.sandbox.sandbox import Sandbox
 
 Mode = Literal["always", "auto", "never"]
 Form = Literal["text", "json", "openai", "openai-responses", "anthropic", "gemini", "mcp"]
@@ -89,11 +91,12 @@ def assembled(
     codemode: Mapping[str, Any] = MappingProxyType({}),
     sources: Sequence[str] | None = None,
 ) -> Assembly:
-    """The project with its servers started, without a trail: nothing runs in it."""
+    """The project with its servers started, without trail, journal and cluster: nothing runs in it."""
     from moonbox.project import assemble
     from moonbox.project.python_tools import load_tools
+    from moonbox.project.sections import without_records
 
-    changed = config.with_changes(codemode=codemode, audit={"enabled": False})
+    changed = without_records(config).with_changes(codemode=codemode)
     parts = assemble(changed, tools=load_tools(tools or ()), mcp_config=mcp_config or [], sources=sources)
     return parts.start(wait)
 
@@ -200,10 +203,17 @@ def check(
     typical slips, with the tools of moonbox.toml and of --tools. An error
     cannot work; a note is likely a mistake.
     """
-    scripts = [read_script(file, None, language) for file in files]
+    options = RunOptions(config=config)
+    scripts = [read_script(file, None, language, options) for file in files]
     sources = [script.text for script in scripts]
-    with assembled(trusted_config(config), mcp_config, tools, wait, sources=sources) as parts:
-        results = [(script, _findings(script, parts)) for script in scripts]
+    with (
+        assembled(options.project or Config(), mcp_config, tools, wait, sources=sources) as parts,
+        contextlib.ExitStack() as closing,
+    ):
+        boxes = {parts.sandbox.language: parts.sandbox}
+        for name in {script.language for script in scripts} - boxes.keys():
+            boxes[name] = closing.enter_context(parts.sandbox_in(name))
+        results = [(script, _findings(script, boxes[script.language])) for script in scripts]
     if as_json:
         print_json([{"file": script.name, **finding.to_dict()} for script, findings in results for finding in findings])
     else:
@@ -213,35 +223,20 @@ def check(
         raise typer.Exit(1)
 
 
-def _findings(script: Script, parts: Assembly) -> tuple[Finding, ...]:
-    from moonbox.check.checker import Checker
-    from moonbox.check.tools import ToolView
+def _findings(script: Script, sandbox: Sandbox) -> tuple[Finding, ...]:
+    """What the language's own compiler says, or else the check."""
+    from moonbox.findings import Finding
+    from moonbox.languages.explanations import syntax_error
     from moonbox.languages.registry import language
 
     spoken = language(script.language)
-    syntax = _syntax_error(script.text, spoken, parts)
-    if syntax is not None:
-        return (syntax,)
-    opened = [name for feature in parts.sandbox.lua_features for name in spoken.features.get(feature, ())]
-    view = ToolView(parts.sandbox.toolbox, spoken)
-    return Checker(spoken).check(script.text, view, frozenset(opened))
-
-
-def _syntax_error(source: str, spoken: Any, parts: Assembly) -> Finding | None:
-    """What the language's own compiler says."""
-    from moonbox.findings import Finding
-    from moonbox.languages.explanations import syntax_error
-
-    problem = syntax_error(source, spoken)
+    problem = syntax_error(script.text, spoken)
     if problem is None:
-        return None
-    error = spoken.explain(
-        problem,
-        sources={"script": source},
-        tools=parts.sandbox.toolbox.paths(),
-        limits=parts.sandbox.limits,
-    )
-    return Finding("error", error.message, error.line or 1, error.column, error.hint, code="syntax")
+        with sandbox.repl() as repl:
+            return repl.check(script.text)
+    about: Any = {"sources": {"script": script.text}, "tools": sandbox.toolbox.paths(), "limits": sandbox.limits}
+    error = spoken.explain(problem, **about)
+    return (Finding("error", error.message, error.line or 1, error.column, error.hint, code="syntax"),)
 
 
 def _show_findings(results: list[tuple[Script, tuple[Finding, ...]]]) -> None:

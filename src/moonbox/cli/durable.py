@@ -19,6 +19,7 @@ from moonbox.wording import counted, seconds, visible
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
+    from moonbox.config import Config
     from moonbox.journal.store import Journal
 
 RunId = Annotated[str, argument(help="The run's id, from `moonbox runs`.", metavar="RUN")]
@@ -143,9 +144,7 @@ def list_repls(
 def delete_repls(
     ids: Annotated[list[str] | None, argument(help="The Repls.", metavar="[ID]...")] = None,
     journal: Place = None,
-    label: Annotated[
-        list[str] | None, option("--label", metavar="NAME=TEXT", help="All Repls with this label; may be repeated.")
-    ] = None,
+    label: Labels = None,
     older_than: Annotated[
         str | None, option("--older-than", metavar="AGE", help="All Repls that were not used since: 12h, 30d, 8w.")
     ] = None,
@@ -245,9 +244,14 @@ def answer(
 def open_place(place: str | None, config: Path | None = None) -> Journal:
     """The journal of --journal, or that of the project."""
     from moonbox.config import Config
+
+    return _open(Config() if place else trusted_config(config), place)
+
+
+def _open(config: Config, place: str | None) -> Journal:
     from moonbox.project.sections import open_journal, with_journal
 
-    journal = open_journal(with_journal(Config() if place else trusted_config(config), place), create=False)
+    journal = open_journal(with_journal(config, place), create=False)
     if journal is None:
         raise UsageError("name the journal with --journal, in MOONBOX_JOURNAL, or in [journal] of moonbox.toml")
     return journal
@@ -256,8 +260,9 @@ def open_place(place: str | None, config: Path | None = None) -> Journal:
 def _session(options: RunOptions, run: str) -> Session:
     """The project's tools, in a Sandbox for the language of that run."""
     from moonbox.cli.session import Session
+    from moonbox.config import Config
 
-    opened = open_place(options.journal, options.config)
+    opened = _open(options.project or Config(), options.journal)
     known = {repl.id: repl.language for repl in opened.repls()}
     language = known[opened.find_run(run)]
     opened.close()
@@ -270,7 +275,7 @@ def _show(finished: Run, *, as_json: bool) -> None:
     if as_json:
         print_json(finished.to_dict())
     else:
-        show_run(finished, Script(finished.source, finished.language), recorded=False)
+        show_run(finished, Script(finished.source, finished.language))
     if finished.error is not None:
         raise typer.Exit(1)
 

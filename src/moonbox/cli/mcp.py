@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moonbox.cli import mcp_manage
-from moonbox.cli.mcp_manage import ClientFile, EntryName, ProjectOnly, chosen_server, client_entry
+from moonbox.cli.mcp_manage import ClientFile, ClientName, EntryName, ProjectOnly, chosen_server, client_entry
 from moonbox.cli.options import ConfigFile, Json, McpConfig, Wait, argument, flag, parse_arguments
 from moonbox.cli.output import columns_table, console, print_error, print_json, print_note
 from moonbox.cli.run_options import START_SECONDS
@@ -98,23 +98,9 @@ def doctor(
             raise typer.Exit(1)
 
 
-def _client_names() -> list[str]:
-    from moonbox.mcp.clients import CLIENTS
-
-    return [client.name for client in CLIENTS]
-
-
 @app.command("install")
 def install(
-    client: Annotated[
-        str,
-        typer.Option(
-            "--client",
-            help="The client; `--client list` lists them.",
-            metavar="NAME",
-            autocompletion=_client_names,
-        ),
-    ] = "",
+    client: ClientName = "",
     name: EntryName = "moonbox",
     config: ConfigFile = None,
     mcp_config: McpConfig = None,

@@ -7,6 +7,7 @@ import contextlib
 import shutil
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
     from moonbox.mcp.clients import Client
 
 _Name = Annotated[str, typer.Argument(help="The server's name in moonbox.toml.", metavar="NAME")]
+ClientName = Annotated[
+    str,
+    typer.Option(
+        help="The client; `install --client list` lists them.",
+        metavar="NAME",
+        autocompletion=lambda: [client.name for client in import_module("moonbox.mcp.clients").CLIENTS],
+    ),
+]
 EntryName = Annotated[str, typer.Option(help="The name of the entry.", metavar="NAME")]
 ProjectOnly = Annotated[bool, flag("--project", help="Only for the project in this folder.")]
 ClientFile = Annotated[
@@ -49,9 +58,7 @@ def add(
     source: Annotated[
         str | None, option("--from", help="Take over the servers of a client, such as cursor.", metavar="CLIENT")
     ] = None,
-    file: Annotated[
-        Path | None, option(help="The client's file, if it is not in the usual place.", metavar="FILE")
-    ] = None,
+    file: ClientFile = None,
     remove_old: Annotated[
         bool | None,
         typer.Option(
@@ -298,9 +305,7 @@ def login_note(entry: Any) -> str:
 
 
 def uninstall(
-    client: Annotated[
-        str, typer.Option("--client", help="The client; `install --client list` lists them.", metavar="NAME")
-    ] = "",
+    client: ClientName = "",
     name: EntryName = "moonbox",
     project: ProjectOnly = False,
     file: ClientFile = None,

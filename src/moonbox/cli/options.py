@@ -90,22 +90,8 @@ _BYTES |= {"g": 1024**3, "gib": 1024**3, "gb": 1000**3}
 _TIMES = {"": 1, "k": 1000, "m": 1_000_000}
 
 
-def duration(text: str) -> Quantity:
-    """Seconds: `10`, `10s`, `500ms`, `2m`, `none`."""
-    return _quantity(text, _SECONDS, "duration; write for example 10, 500ms, 2m or none", whole=False)
-
-
-def byte_count(text: str) -> Quantity:
-    """Bytes: `65536`, `64k`, `64MiB`, `64MB`."""
-    return _quantity(text, _BYTES, "number of bytes; write for example 65536, 64k, 64MiB or 64MB")
-
-
-def count(text: str) -> Quantity:
-    """A whole number: `50`, `10_000`, `10k`, `none`."""
-    return _quantity(text, _TIMES, "whole number; write for example 50, 10_000, 10k or none")
-
-
-def _quantity(text: str, units: Mapping[str, float], wanted: str, *, whole: bool = True) -> Quantity:
+def _quantity(units: Mapping[str, float], wanted: str, text: str, *, whole: bool = True) -> Quantity:
+    """What a person typed: a number with one of these units, or `none`. UsageError says what is `wanted`."""
     if text.strip().lower() == "none":
         return Quantity(None)
     number = _NUMBER.fullmatch(text)
@@ -118,6 +104,11 @@ def _quantity(text: str, units: Mapping[str, float], wanted: str, *, whole: bool
     if not value.is_integer():
         raise UsageError(f"'{text}' is not a {wanted}")
     return Quantity(int(value))
+
+
+duration = functools.partial(_quantity, _SECONDS, "duration; write for example 10, 500ms, 2m or none", whole=False)
+byte_count = functools.partial(_quantity, _BYTES, "number of bytes; write for example 65536, 64k, 64MiB or 64MB")
+count = functools.partial(_quantity, _TIMES, "whole number; write for example 50, 10_000, 10k or none")
 
 
 # Arguments of a tool
@@ -158,7 +149,11 @@ def language_names() -> list[str]:
 
 Language = Annotated[
     str | None,
-    option(metavar="NAME", help="Its language; by default that of the file's suffix.", autocompletion=language_names),
+    option(
+        metavar="NAME",
+        help="Its language; by default that of the file's suffix, or of moonbox.toml.",
+        autocompletion=language_names,
+    ),
 ]
 _LIMITS: Mapping[str, tuple[Callable[[str], Quantity], str, str]] = {
     "timeout": (duration, "TIME", "Seconds for a whole run."),
@@ -212,7 +207,8 @@ RUN_OPTIONS: Mapping[str, Any] = {
             metavar="PATH|on|off",
             envvar="MOONBOX_AUDIT",
             autocompletion=lambda: ["on", "off"],
-            help="Record every run in a .db or .jsonl file, or (on) in the trail that `moonbox audit` shows.",
+            help="Record every run in a .db or .jsonl file, or (on) in your own trail; by default as [audit] in "
+            "moonbox.toml says.",
             show_default="off",
         ),
     ],

@@ -84,7 +84,7 @@ def run(
         raise UsageError(f"a script takes no arguments, got '{words[0]}'; give it a global: --set {given}")
     if file == "-" and input_file == "-":
         raise UsageError("standard input is either the script or the input, not both")
-    script = read_script(file, expression, language)
+    script = read_script(file, expression, language, options)
     status = run_script(script, options, read_inputs(inputs or (), input_file), as_json=as_json, traceback=traceback)
     if status:
         raise typer.Exit(status)
@@ -104,8 +104,14 @@ At the prompt, :help lists the commands.
 def repl(
     *,
     language: Annotated[
-        str, typer.Option(metavar="NAME", help="The language of the scripts.", autocompletion=language_names)
-    ] = DEFAULT_LANGUAGE,
+        str | None,
+        option(
+            metavar="NAME",
+            help="The language of the scripts; by default that of moonbox.toml.",
+            show_default=DEFAULT_LANGUAGE,
+            autocompletion=language_names,
+        ),
+    ] = None,
     options: RunOptions,
 ) -> None:
     """Run scripts at a prompt that keeps its globals.
@@ -115,7 +121,7 @@ def repl(
     """
     from moonbox.cli.session import Session
 
-    with Session(options, language) as session:
+    with Session(options, language or options.language) as session:
         if sys.stdin.isatty() and is_terminal():
             _interactive(session)
         elif not _read_all(session):

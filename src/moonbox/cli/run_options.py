@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from moonbox.errors import UsageError
+from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
 from moonbox.suggest import unknown
 
@@ -34,7 +36,7 @@ class Quantity(Struct, frozen=True):
     value: float | None
 
 
-class RunOptions(Struct, frozen=True, kw_only=True):
+class RunOptions(Struct, frozen=True, kw_only=True, dict=True):
     """How scripts run: tools, isolation, trail and limits. `options.RUN_OPTIONS` says how each is typed."""
 
     tools: Sequence[str] | None = None
@@ -51,14 +53,29 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     """Single limits that differ from the preset, by the names of `Limits`."""
 
     @property
-    def trail(self) -> Path | str | None:
-        """The file in which runs are recorded, or None."""
-        if self.audit is None or self.audit in ("", "off"):
+    def language(self) -> str:
+        """The language of scripts where neither a suffix nor --language says it: that of the project."""
+        if self.project is None:
+            return DEFAULT_LANGUAGE
+        from moonbox.project.sections import read_sandbox
+
+        return str(read_sandbox(self.project)["language"])
+
+    @cached_property
+    def trail(self) -> str | None:
+        """Where runs are recorded, or None: what --audit says, or else [audit] of the project, if it says anything."""
+        if self.audit is None:
+            if self.project is None or not self.project.section("audit").keys() & {"enabled", "path"}:
+                return None
+            from moonbox.project.sections import read_trail
+
+            return read_trail(self.project)
+        if self.audit in ("", "off"):
             return None
         from moonbox.audit.sinks import default_path, names_a_file
 
         if self.audit == "on":
-            return default_path()
+            return str(default_path())
         if not names_a_file(self.audit):
             raise UsageError(
                 f"--audit must be on, off, or a path that ends in .db, .sqlite or .jsonl; not '{self.audit}'"
@@ -67,19 +84,22 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
     def open_trail(self) -> Sink | None:
         """The trail in which runs are recorded, if there is one."""
-        trail = self.trail
-        if trail is None:
+        if self.trail is None:
             return None
+        if self.audit is None and self.project is not None:
+            from moonbox.project.sections import open_trail
+
+            return open_trail(self.project)
         from moonbox.audit.sinks import open_sink
 
-        return open_sink(trail)
+        return open_sink(self.trail)
 
-    def open(self, language: str, config: Config | None, **hooks: Any) -> Sandbox:
-        """The Sandbox that the options describe, for this project; UsageError says which setting is wrong."""
+    def open(self, language: str, **hooks: Any) -> Sandbox:
+        """The Sandbox that the options describe; UsageError says which setting is wrong."""
         from moonbox.sandbox.sandbox import Sandbox
 
-        limits, features = self._limits(config), self._features()  # checked before a journal is opened
-        settings = self._settings(language, config)
+        limits, features = self._limits(self.project), self._features()  # checked before a journal is opened
+        settings = self._settings(language, self.project)
         if self.isolation is not None:
             settings["isolation"] = self.isolation
         if self.workers is not None and settings.get("isolation", "process") == "process":
@@ -89,6 +109,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         settings |= {"limits": limits, "language": language, "min_workers": 0}
         return Sandbox(self._tools(), **settings, **hooks)
 
+    @cached_property
     def project(self) -> Config | None:
         """The configuration whose tools scripts find; None without one."""
         from moonbox.config import find

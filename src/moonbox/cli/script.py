@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -37,7 +38,8 @@ _ROWS, _ITEMS = 500, 200
 def run_alone(file: str | None, expression: str | None, workers: ProcessSource) -> int:
     """`moonbox run` with a script and no other option; its exit status."""
     try:
-        return run_script(read_script(file, expression, None), RunOptions(workers=workers), {})
+        options = RunOptions(workers=workers)
+        return run_script(read_script(file, expression, None, options), options, {})
     except MoonboxError as error:
         return report_error(error)
 
@@ -58,7 +60,7 @@ def run_script(
     if as_json:
         print_json(finished.to_dict())
     else:
-        show_run(finished, script, recorded=options.trail is not None, printed=live is not None and live.used)
+        show_run(finished, script, trail=options.trail, printed=live is not None and live.used)
     if traceback:
         show_tracebacks(finished)
     save_media(finished)
@@ -103,10 +105,10 @@ def _execute(script: Script, options: RunOptions, inputs: Mapping[str, Any], liv
         return session.run(script.text, inputs=inputs)
 
 
-def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False) -> None:
+def show_run(run: Run, script: Script, *, trail: str | None = None, printed: bool = False) -> None:
     """Show a run: output, values, error and a summary.
 
-    `recorded`: the run is in the audit trail. `printed`: its output was shown while it ran.
+    `trail`: where the run is recorded. `printed`: its output was shown while it ran.
     """
     from moonbox.cli.output import show_error, show_output, show_values, summary
 
@@ -124,8 +126,11 @@ def show_run(run: Run, script: Script, *, recorded: bool, printed: bool = False)
         print_note(f"{script.name or 'the script'} is empty")
     if shortened:
         print_note("shortened for the terminal; use a pipe or --json to see everything")
-    if recorded:
-        print_note(f"{summary(run)} · moonbox audit show {run.id[:8]}")
+    if trail is not None:
+        from moonbox.cli.audit import default_trail
+
+        place = "" if trail == default_trail() else f" --db {quote(trail)}"
+        print_note(f"{summary(run)} · moonbox audit show {run.id[:8]}{place}")
     elif run.calls and is_terminal() and run.ok:
         print_note(summary(run))
 
@@ -139,22 +144,25 @@ class Script(Struct, frozen=True):
     """The file's name, for messages."""
 
 
-def read_script(file: str | None, expression: str | None, language: str | None) -> Script:
-    """The script that the arguments name. Raises UsageError if they do not name one."""
+def read_script(file: str | None, expression: str | None, language: str | None, options: RunOptions) -> Script:
+    """The script that the arguments name. Raises UsageError if they do not name one.
+
+    `options` say its language, where nothing else does.
+    """
     if file is not None and expression is not None:
         raise UsageError(f"use either a file or -e, not both; to give the script a value: --set NAME={file}")
     if expression is not None:
-        return Script(expression, _language(language, None))
+        return Script(expression, _language(language, None, options))
     if file is None:
         raise UsageError("a script is required: a file, - for standard input, or -e SCRIPT")
     if file == "-":
-        chosen = _language(language, None)
+        chosen = _language(language, None, options)
         return Script(_text(_read_stdin(), "standard input", chosen), chosen)
     from pathlib import Path
 
     path = Path(file)
     data = _read(path)  # read first: a missing file is a more important error than an unknown language
-    chosen = _language(language, path)
+    chosen = _language(language, path, options)
     return Script(_text(data, f"'{file}'", chosen), chosen, file)
 
 
@@ -189,16 +197,18 @@ def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
     return inputs
 
 
-def _language(given: str | None, path: Path | None) -> str:
-    """The named language, or that of the file's suffix, or the default."""
+def _language(given: str | None, path: Path | None, options: RunOptions) -> str:
+    """The named language, or that of the file's suffix, or that of the project."""
     from moonbox.languages.registry import LANGUAGES
     from moonbox.languages.registry import language as language_named
 
     if given is not None:
         return language_named(given).name
     suffix = path.suffix.lower() if path is not None else ""
+    if not suffix:
+        return options.language
     for known in LANGUAGES.values():
-        if suffix in (known.suffix, ""):
+        if suffix == known.suffix:
             return known.name
     suffixes = " or ".join(known.suffix for known in LANGUAGES.values())
     raise UsageError(f"'{path}' does not end in {suffixes}; name its language with --language")

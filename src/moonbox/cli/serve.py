@@ -25,6 +25,7 @@ from moonbox.wording import visible
 
 if TYPE_CHECKING:
     from moonbox.config import Config
+    from moonbox.project import Assembly
 
 SERVE_EXAMPLES = """[bold]Examples[/]
 
@@ -87,13 +88,13 @@ def serve(
     """
     formatter = _log(verbose, log_format)
     from moonbox.config.sections import ServeSettings
-    from moonbox.project.python_tools import load_tools
     from moonbox.project.sections import read_secrets, with_journal
     from moonbox.project.serving import run_http, run_stdio
 
     http = http or console
-    if not http:
-        _refuse_http_options(host, port)
+    for name, value in (("--host", host), ("--port", port)):
+        if value is not None and not http:
+            raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
     chosen = _configured(config, trust, host=host, port=port, token=(token or None) if http else None)
     chosen = with_journal(chosen, journal)
     if require_jail:
@@ -103,16 +104,14 @@ def serve(
     settings = chosen.read(ServeSettings, "serve")
     formatter.hide = SecretRedactor(read_secrets(chosen, mcp_config))
 
-    load = functools.partial(load_tools, tools or ())
+    project = functools.partial(_open, chosen, tools, mcp_config)
     if http:
-        run_http(
-            chosen, settings, load, mcp_config or [], announce=functools.partial(typer.echo, err=True), console=console
-        )
+        run_http(project, settings, announce=functools.partial(typer.echo, err=True), console=console)
         return
     if sys.stdin.isatty():
         print_note("serving MCP on standard input and output, for a client to start; Ctrl-C stops it")
         print_note("`moonbox mcp install` adds it to a client, `moonbox serve --http` serves it on an address")
-    run_stdio(chosen, settings, load, mcp_config or [])
+    run_stdio(project, settings)
 
 
 def console(
@@ -134,7 +133,6 @@ def console(
     once; after that, the browser that used it stays signed in.
     """
     from moonbox.cli.script import script_text
-    from moonbox.project.python_tools import load_tools
     from moonbox.project.sections import with_journal
     from moonbox.project.serving import run_console
 
@@ -148,8 +146,15 @@ def console(
 
     chosen = with_journal(trusted_config(config, trust=trust), journal)
     with private_browser() as visit:
-        load = functools.partial(load_tools, tools or ())
-        run_console(chosen, load, mcp_config or [], port=port, script=source, opened=opened, renewed=typer.echo)
+        project = functools.partial(_open, chosen, tools, mcp_config)
+        run_console(project, port=port, script=source, opened=opened, renewed=typer.echo)
+
+
+def _open(config: Config, tools: list[str] | None, mcp_config: list[Path] | None, **hooks: Any) -> Assembly:
+    from moonbox.project import assemble
+    from moonbox.project.python_tools import load_tools
+
+    return assemble(config, tools=load_tools(tools or ()), mcp_config=mcp_config or [], **hooks)
 
 
 def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
@@ -160,12 +165,6 @@ def _configured(config: Path | None, trust: bool, **options: Any) -> Config:
     given = {key: value for key, value in options.items() if value is not None}
     read(ServeSettings, given, "")  # an invalid option is not an error in the file
     return trusted_config(config, trust=trust).with_changes(serve=given)
-
-
-def _refuse_http_options(host: str | None, port: int | None) -> None:
-    for name, value in (("--host", host), ("--port", port)):
-        if value is not None:
-            raise UsageError(f"{name} requires --http; without it, MCP is served on standard input and output")
 
 
 def _has_screen() -> bool:

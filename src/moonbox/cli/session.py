@@ -57,11 +57,10 @@ class Session:
         if self._approver is not None:
             self._closing.callback(self._approver.close)
         try:
-            trail, config = options.open_trail(), options.project()
+            trail, config = options.open_trail(), options.project
             keeps_questions = options.journal is not None or bool(config and config.section("journal"))
             self.sandbox: Sandbox = options.open(
                 language,
-                config,
                 approve=self._approver or (announce if keeps_questions else None),
                 on_call=self._line if self._line.shown else None,
                 audit=trail,

@@ -253,11 +253,12 @@ def _opened(
     Where they may call its tools, the whole project is opened, and MCP servers have `start` seconds to start.
     """
     from moonbox.project.assembly import assemble, script_library
+    from moonbox.project.sections import without_records
 
     with contextlib.ExitStack() as closing:
         library: Any
         if any(item.tools for item in settings.scripts):
-            project = closing.enter_context(assemble(config.with_changes(audit={"enabled": False})))
+            project = closing.enter_context(assemble(without_records(config)))
             library = (project.start(start) if start else project).scripts
         else:
             library = closing.enter_context(script_library(config, settings=settings))
@@ -302,9 +303,9 @@ def _chosen(path: Path | None, config: Config) -> ToolsSettings:
 
 
 def _library(config: Config) -> tuple[LoadedScript, ...]:
-    from moonbox.scripts.library import ScriptLibrary
+    from moonbox.project.assembly import script_library
 
-    with ScriptLibrary.from_config(config) as library:
+    with script_library(config, context={}) as library:
         return library.scripts
 
 
@@ -366,11 +367,12 @@ def save(
     run's tool calls and its result become a test for `moonbox tool test`.
     """
     from moonbox.project.assembly import assemble
+    from moonbox.project.sections import without_records
     from moonbox.scripts.saving import save_run
 
     project, chosen = trusted_config(config, trust=trust), chosen_run(db, run, last=last)
     given = [(key.strip(), equals, value) for key, equals, value in (item.partition("=") for item in params or ())]
-    with assemble(project) as opened:
+    with assemble(without_records(project)) as opened:
         saved = save_run(
             opened.scripts,
             chosen,
@@ -393,8 +395,9 @@ def remove(
 ) -> None:
     """Remove a saved script; its last version stays in the folder `history`."""
     from moonbox.project.assembly import assemble
+    from moonbox.project.sections import without_records
     from moonbox.scripts.saving import remove_script
 
-    with assemble(trusted_config(config, trust=trust)) as opened:
+    with assemble(without_records(trusted_config(config, trust=trust))) as opened:
         kept = remove_script(opened.scripts, name)
     typer.echo(f"the tool '{name}' was removed; its last version is {kept}")

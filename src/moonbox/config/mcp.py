@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from moonbox.config.reader import CLOSED, positive, read, table
-from moonbox.config.sections import check_url
+from moonbox.config.reader import CLOSED, read, table
+from moonbox.config.sections import Port, Positive, PositiveInt, check_url
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
 from moonbox.failures import Failures  # noqa: TC001 - pydantic reads the annotation at run time
@@ -46,15 +46,12 @@ class ToolRule:
 
     policy: Policy | None = None
     """auto: scripts may call it; approve: a person approves each call; direct: only the client may call it."""
-    timeout: float | None = None
+    timeout: Positive | None = None
     """Seconds for one call."""
     failures: Failures | None = None
     """return: a result that is nothing but a failure, such as `{"error": "…"}`, is data; raise: it is an error."""
     enabled: bool = True
     """Whether it is offered at all."""
-
-    def __post_init__(self) -> None:
-        positive("timeout", self.timeout)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +76,7 @@ class LoginSettings:
     """The authorization server that the client belongs to: its secret is sent nowhere else. May be in your network."""
     scopes: tuple[str, ...] = ()
     """Scopes to ask for with client_credentials; with a person the server says which are needed."""
-    redirect_port: int = 0
+    redirect_port: Port = 0
     """The port of the loopback address that the browser returns to; 0 takes a free one."""
 
     def __post_init__(self) -> None:
@@ -96,12 +93,8 @@ class LoginSettings:
                 f"{which} requires issuer: the address of the authorization server that gave it to you, such as "
                 'issuer = "https://login.example.com"; it is sent nowhere else'
             )
-        if not 0 <= self.redirect_port <= 65_535:
-            raise ConfigError(f"redirect_port must be from 0 to 65535, not {self.redirect_port}")
         for name in ("client_metadata_url", "issuer"):
-            url = getattr(self, name)
-            if url is not None:
-                check_url(name, url)
+            check_url(name, getattr(self, name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,13 +127,13 @@ class ServerSettings:
     """Whether the server is used at all."""
     lazy: bool = False
     """Start it at the first call. Its tools are remembered from the last time; the first time it starts at once."""
-    idle_seconds: float | None = None
+    idle_seconds: Positive | None = None
     """Stop a lazy server when it was not called for this long; the next call starts it again. It loses its state."""
-    start_timeout: float = 30.0
+    start_timeout: Positive = 30.0
     """Seconds that it may take to start and list its tools."""
-    timeout: float = 60.0
+    timeout: Positive = 60.0
     """Seconds for one call."""
-    max_message: int = 16 * MIB
+    max_message: PositiveInt = 16 * MIB
     """The largest message from it, in bytes."""
     questions: bool = True
     """Whether its own requests (sampling, elicitation, roots) are passed on to the client."""
@@ -166,8 +159,6 @@ class ServerSettings:
     """Rules for single tools, by name."""
 
     def __post_init__(self) -> None:
-        for item in ("start_timeout", "timeout", "max_message", "idle_seconds"):
-            positive(item, getattr(self, item))
         if self.idle_seconds is not None and not self.lazy:
             raise ConfigError("idle_seconds requires lazy = true")
         if (self.command is None) == (self.url is None):
@@ -192,6 +183,7 @@ class ServerSettings:
     def _check_url(url: str) -> None:
         try:
             parts = urlsplit(url)
+            _ = parts.port  # ValueError if it is out of range
         except ValueError as problem:
             raise ConfigError(f"url is invalid: {problem}") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:

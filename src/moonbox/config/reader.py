@@ -122,6 +122,7 @@ _WANTED = {
     "greater_than": "must be more than {gt:g}",
     "greater_than_equal": "must be at least {ge:g}",
     "less_than_equal": "must be at most {le:g}",
+    "string_pattern_mismatch": "must be 1 to 64 letters, digits and underscores, not beginning with a digit",
 }
 
 

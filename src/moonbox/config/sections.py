@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(gt=0)]
+Port = Annotated[int, Field(ge=0, le=65_535)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _SHORTEST_TOKEN = 16
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*]+")
@@ -34,7 +35,7 @@ class SandboxSettings:
     __pydantic_config__: ClassVar = CLOSED
 
     language: str | None = None
-    """The language of scripts: `lua`, which is the default, or `rhai`."""
+    """The language of scripts: `lua`, which is the default, `rhai` or `python`."""
     isolation: Literal["process", "inline"] = "process"
     """`process`: each Repl in a locked-in process. `inline`: in this process, for scripts that you trust."""
     lua_features: tuple[str, ...] = ()
@@ -241,8 +242,7 @@ class ToolsTable:
             raise ConfigError('model_saves needs a folder for the scripts: saved = "saved"')
 
 
-_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_ToolName = Annotated[str, Field(json_schema_extra={"pattern": f"^{_TOOL_NAME.pattern}$"})]
+_ToolName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,14 +277,6 @@ class CodeModeSettings:
     """The longest answer to the model, in characters: about 5,000 tokens. An answer that is cut keeps its value."""
     reply: Literal["text", "json"] = "text"
     """text: an answer that reads well; json: `{"result": …, "output": "…"}`, and `error` where the script failed."""
-
-    def __post_init__(self) -> None:
-        for key in ("name", "parameter"):
-            value = getattr(self, key)
-            if value is not None and not _TOOL_NAME.fullmatch(value):
-                raise ConfigError(
-                    f"{key} must be 1 to 64 letters, digits and underscores, not beginning with a digit; not {value!r}"
-                )
 
 
 STATE_FOLDER = Path(".moonbox")
@@ -334,9 +326,7 @@ class OAuthSettings:
 
     def __post_init__(self) -> None:
         for name in ("issuer", "resource", "jwks_url"):
-            url = getattr(self, name)
-            if url is not None:
-                check_url(name, url)
+            check_url(name, getattr(self, name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,7 +337,7 @@ class ServeSettings:
 
     host: str = "127.0.0.1"
     """The address to listen on."""
-    port: Annotated[int, Field(ge=0, le=65_535)] = 8808
+    port: Port = 8808
     """The port; 0 takes a free one."""
     token: str | None = None
     """Clients send it as `Authorization: Bearer <token>`. Required for any address but a loopback address."""
@@ -423,8 +413,10 @@ class ServeSettings:
             )
 
 
-def check_url(name: str, url: str) -> None:
+def check_url(name: str, url: str | None) -> None:
     """Refuse an address that would carry keys or tokens over the network without TLS."""
+    if url is None:
+        return
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         raise ConfigError(f"{name} must begin with https://, not {url!r}")

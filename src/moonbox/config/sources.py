@@ -59,8 +59,7 @@ class ApiCredentials:
             raise ConfigError("client_id, client_secret and token_url belong together")
         if self.api_key is not None and not _KEY_PLACE.fullmatch(self.api_key_in or ""):
             raise ConfigError("api_key_in must be 'header:<name>', 'query:<name>' or 'cookie:<name>'")
-        if self.token_url is not None:
-            check_url("token_url", self.token_url)
+        check_url("token_url", self.token_url)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ _HOST_NAME = r"(?i)[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?"
 _PLACE_KEYS = frozenset({"path", "cwd", "command", "folders", "read", "write", "http", "host", "hosts", "python"})
 """Settings that name a place. Their values are shown to people and are not secrets."""
 _ADDRESS_KEYS = frozenset({"url", "issuer", "client_metadata_url", "origins"})
+_MOST_DEEP = 64
 _LONGEST_WORD = 12
 """A word or a number shorter than this is not a secret, unless the variable's name says so."""
 
@@ -53,12 +54,16 @@ class Variables:
     def expand(self, value: Any, place: tuple[str | int, ...] = ()) -> Any:
         """Replace the variables in every text: ${NAME}, or ${NAME:-default}; $${…} stays as ${…}. One pass only.
 
-        `place` is where the value stands: the keys and positions that lead to it.
+        `place` is where the value stands: the keys and positions that lead to it. ConfigError if that is too deep.
         """
+        if len(place) > _MOST_DEEP:
+            raise ConfigError(f"{place_name(place[:3])} is nested too deeply")
         if isinstance(value, dict):
             return {key: self.expand(item, (*place, key)) for key, item in value.items()}
         if isinstance(value, list):
             return [self.expand(item, (*place, index)) for index, item in enumerate(value)]
+        if isinstance(value, str) and "\0" in value:
+            raise ConfigError(f"{place_name(place)} contains the character NUL")
         if not isinstance(value, str) or "${" not in value:
             return value
         missing: list[str] = []

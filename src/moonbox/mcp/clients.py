@@ -206,7 +206,8 @@ def _parsed(client: Client, text: str, path: Path, by_hand: str) -> tuple[Any, d
     """The data of a file, and the servers in it."""
     try:
         data = json.loads(text if text.strip() else "{}")
-    except ValueError:
+        json.dumps(data, indent=2)  # nested too deeply to be written again
+    except (ValueError, RecursionError):
         raise ConfigError(f"{path} contains comments or errors, which would be lost; {by_hand}") from None
     table = data
     for key in client.root:

@@ -94,7 +94,7 @@ def _check_change(
             table.pop(name, None)
         table.update({name: dict(item) for name, item in added.items()})
         same = _without_empty(tomllib.loads(after)) == _without_empty(wanted)
-    except (tomllib.TOMLDecodeError, AttributeError, TypeError):
+    except (ValueError, RecursionError, AttributeError, TypeError):
         same = False
     if not same:
         raise ConfigError(f"{path} cannot be changed safely; {by_hand}")
@@ -122,7 +122,7 @@ def _value(value: Any) -> str:
 def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:  # also for an integer of too many digits
         raise ConfigError(f"{path} is not valid TOML ({problem}); the file was not changed") from None
 
 
@@ -150,7 +150,7 @@ def _table_name(line: str) -> list[str]:
     """The parts of a table's name in its header; empty if the line is not one."""
     try:
         table: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return []
     parts = []
     while isinstance(table, dict | list) and table:

@@ -22,14 +22,16 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.config import Config
-from moonbox.config.sections import AuditSettings, ClusterSettings, CodeModeSettings
+from moonbox.config.sections import ClusterSettings, CodeModeSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     add_model,
     add_sources,
     in_section,
     open_metrics,
+    open_trail,
     read_knowledge,
+    read_sandbox,
     read_secrets,
     read_servers,
     read_tools,
@@ -130,7 +132,7 @@ def assemble(
     """
     config = config or Config()
     with contextlib.ExitStack() as closing:
-        trail_sink = sink = _open_sink(config)
+        trail_sink = sink = open_trail(config)
         if wrap_sink is not None:
             trail_sink = sink or MemorySink()
             sink = wrap_sink(trail_sink)
@@ -149,7 +151,10 @@ def assemble(
         shared = None if sink is None else SharedSink(sink)
 
         def sandbox_in(language: str) -> Sandbox:
-            return _open_sandbox(config, sandbox.toolbox, shared, hooks, language=language)
+            other = _open_sandbox(config, sandbox.toolbox, shared, hooks, language=language)
+            if upstreams is not None:
+                _define_reading(other, upstreams, servers)
+            return other
 
         return Assembly(config, sandbox, mode, upstreams, scripts, knowledge, trail, sandbox_in, closing.pop_all())
     raise AssertionError
@@ -174,6 +179,7 @@ def add_project_tools(
     servers = used_servers(read_servers(config), sources, sandbox.toolbox)
     upstreams = _add_upstreams(config, sandbox.toolbox, servers, config.secrets, closing)
     if upstreams is not None:
+        _define_reading(sandbox, upstreams, servers)
         upstreams.start()
         upstreams.wait(wait)
 
@@ -223,40 +229,18 @@ def _open_sandbox(
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
-    cluster = config.read(ClusterSettings, "cluster")
+    cluster, options = config.read(ClusterSettings, "cluster"), sandbox_options(config, language)
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
         return Sandbox(
             toolbox,
-            **sandbox_options(config, language),
+            **options,
             cluster=cluster.address,
             sleep_after=cluster.sleep_after,
             audit=sink,
             **hooks,
         )
-
-
-def _open_sink(config: Config) -> Sink | None:
-    from moonbox.audit.retention import Retention
-    from moonbox.audit.sinks import default_path, open_sink
-
-    settings = config.read(AuditSettings, "audit")
-    if not settings.enabled:
-        return None
-    retention = Retention(
-        max_age=settings.max_days * 86_400 or None,
-        max_runs=settings.max_runs or None,
-        max_bytes=settings.max_bytes or None,
-    )
-    if settings.path is None:
-        return open_sink(default_path(), fsync=settings.fsync, retention=retention)
-    kind, colon, rest = settings.path.partition(":")
-    prefix, path = (f"{kind}:", rest) if colon and kind in ("sqlite", "jsonl") else ("", settings.path)
-    with in_section(config, "audit"):
-        if settings.path == "memory":
-            return open_sink("memory")
-        return open_sink(f"{prefix}{config.folder / path}", fsync=settings.fsync, retention=retention)
 
 
 def _gate(config: Config, toolbox: Toolbox) -> None:
@@ -315,19 +299,24 @@ def _open_scripts(
 
 
 def script_library(config: Any, **options: Any) -> ScriptLibrary:
-    """The tool scripts of a configuration by themselves, with the context that they find in the whole project.
+    """The tool scripts of a configuration by themselves, with the limits and the context of the whole project.
 
     `config` is a Config, the path of one, or the [tools] table as a dict, which has no knowledge base.
     """
+    from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.library import ScriptLibrary
 
-    if not isinstance(config, Config) and not isinstance(config, dict):
-        config = Config.load(config)
-    if isinstance(config, dict) or not config.section("knowledge") or "context" in options:
+    if isinstance(config, dict):
         return ScriptLibrary.from_config(config, **options)
+    if not isinstance(config, Config):
+        config = Config.load(config)
     with contextlib.ExitStack() as closing:
-        _, tools = _open_knowledge(config, closing)
-        library = ScriptLibrary.from_config(config, context=_script_context(tools), **options)
+        settings: dict[str, Any] = {name: read_sandbox(config)[name] for name in ("failures", "require")}
+        settings |= {name: options.pop(name) for name in ("audit", "redact") if name in options}
+        sandbox = closing.enter_context(Sandbox(limits=read_limits(config), **settings))
+        if "context" not in options:
+            options["context"] = _script_context(_open_knowledge(config, closing)[1])
+        library = ScriptLibrary.from_config(config, sandbox=sandbox, **options)
         library.closing(closing.pop_all())
         return library
     raise AssertionError

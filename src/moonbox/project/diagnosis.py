@@ -18,7 +18,7 @@ from moonbox.native import why_missing
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from moonbox.config import Config
@@ -73,6 +73,7 @@ def diagnose(config: Path | None = None) -> Diagnosis:
     from moonbox import __version__
 
     isolation, native, worker_layers = _isolation()
+    layers = _layers(worker_layers)
     return Diagnosis(
         moonbox=__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -81,8 +82,8 @@ def diagnose(config: Path | None = None) -> Diagnosis:
         native=native,
         interrupt=_interrupt(),
         fork=_FORK if hasattr(os, "fork") else Check("fork", False, f"{sys.platform} has no fork, which workers need"),
-        layers=_layers(worker_layers),
-        configuration=_configuration(config),
+        layers=layers,
+        configuration=_configuration(config, layers),
         packages=_packages(),
     )
 
@@ -100,7 +101,7 @@ class Doctor:
             if self._first is None:
                 self._first = diagnose(self._config)
                 return self._first
-        return replace(self._first, configuration=_configuration(self._config))
+        return replace(self._first, configuration=_configuration(self._config, self._first.layers))
 
 
 def _isolation() -> tuple[Check, Check, dict[str, Check]]:
@@ -155,9 +156,9 @@ def _layers(reported: Mapping[str, Check]) -> tuple[Check, ...]:
     return tuple(reported.get(check.name, check) if check.active else check for check in tried)
 
 
-def _configuration(path: Path | None) -> tuple[Check, ...]:
+def _configuration(path: Path | None, layers: Sequence[Check]) -> tuple[Check, ...]:
     from moonbox.config import FILE_NAME, Config
-    from moonbox.project.sections import problems
+    from moonbox.project.sections import problems, read_sandbox
     from moonbox.project.trust import TrustStore, powers
 
     try:
@@ -166,7 +167,7 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
         return (Check(path.name if path is not None else FILE_NAME, False, str(problem)),)
     if config.path is None:
         return ()
-    wrong = problems(config)
+    wrong, active = problems(config), {layer.name for layer in layers if layer.active}
     valid = [f"[{name}]" for name in config.data if name not in wrong]
     detail = f"{config.path}: {', '.join(valid)} valid" if valid else f"{config.path}"
     unset = config.unset
@@ -178,6 +179,13 @@ def _configuration(path: Path | None) -> tuple[Check, ...]:
     checks += [Check("variable", False, problem) for problem in unset]
     if config.data.get("journal") and "journal" not in wrong:
         checks.append(_journal(config))
+    if "sandbox" in config.data and "sandbox" not in wrong:
+        required = read_sandbox(config)["require"]
+        checks += [
+            Check("[sandbox]", False, f"required layer of the jail missing: '{name}'")
+            for name in required
+            if name not in active
+        ]
     if "tools" in config.data and "tools" not in wrong:
         checks += _tool_scripts(config)
     checks += [] if "openapi" in wrong else _sources(config)
@@ -203,10 +211,10 @@ def _journal(config: Config) -> Check:
 
 def _tool_scripts(config: Config) -> list[Check]:
     """The tool scripts that cannot be used, loaded as they are when they are served."""
-    from moonbox.scripts.library import ScriptLibrary
+    from moonbox.project.assembly import script_library
 
     try:
-        with ScriptLibrary.from_config(config) as library:
+        with script_library(config, context={}) as library:
             return [
                 Check(script.settings.path.name, False, script.problem)
                 for script in library.scripts

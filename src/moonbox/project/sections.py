@@ -11,6 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moonbox.audit.retention import Retention
+from moonbox.audit.sinks import default_path, open_sink, parse_place
+from moonbox.config import Config
 from moonbox.config.reader import read
 from moonbox.config.sections import (
     AuditSettings,
@@ -24,7 +27,9 @@ from moonbox.config.sections import (
 )
 from moonbox.config.sources import OpenApiSettings, SqlSettings, tables_of
 from moonbox.config.variables import unset_problem
-from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolDefinitionError, ToolError, UsageError
+from moonbox.errors import ConfigError, MissingExtra, MoonboxError, ToolError, UsageError
+from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.tools.naming import check_name
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
 
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from moonbox.audit.metrics import Metrics
-    from moonbox.config import Config
+    from moonbox.audit.sinks import Sink
     from moonbox.config.mcp import ServerSettings
     from moonbox.journal.store import Journal
     from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
@@ -56,6 +61,32 @@ def open_metrics() -> Metrics | None:
         return None
 
 
+def read_trail(config: Config) -> str | None:
+    """Where [audit] says that runs are recorded, as `open_sink` takes it; None where they are not."""
+    settings = config.read(AuditSettings, "audit")
+    if not settings.enabled:
+        return None
+    if settings.path is None:
+        return str(default_path())
+    with in_section(config, "audit"):
+        kind, path = parse_place(settings.path)
+    return kind if kind == "memory" else f"{kind}:{config.folder / path}"
+
+
+def open_trail(config: Config) -> Sink | None:
+    """The trail that [audit] describes, with its retention."""
+    place, settings = read_trail(config), config.read(AuditSettings, "audit")
+    if place is None:
+        return None
+    retention = Retention(
+        max_age=settings.max_days * 86_400 or None,
+        max_runs=settings.max_runs or None,
+        max_bytes=settings.max_bytes or None,
+    )
+    with in_section(config, "audit"):
+        return open_sink(place, fsync=settings.fsync, retention=retention)
+
+
 def open_journal(config: Config, *, create: bool = True) -> Journal | None:
     """The journal of a configuration, with its retention; None where the configuration has none."""
     settings = config.read(JournalSettings, "journal")
@@ -70,22 +101,28 @@ def open_journal(config: Config, *, create: bool = True) -> Journal | None:
         return open_place(place, durability=settings.durability, create=create, max_days=settings.max_days)
 
 
-def journal_options(config: Config) -> dict[str, Any]:
-    """The arguments of a Sandbox that the section [journal] describes."""
-    settings = config.read(JournalSettings, "journal")
-    return {"journal": open_journal(config), "approval_seconds": settings.approval_seconds}
+def read_sandbox(config: Config) -> dict[str, Any]:
+    """The arguments of a Sandbox that the section [sandbox] describes."""
+    from moonbox.sandbox.setup import check_options, check_required
+
+    settings = dict(vars(config.read(SandboxSettings, "sandbox")))
+    settings["language"] = settings["language"] or DEFAULT_LANGUAGE
+    with in_section(config, "sandbox"):
+        names = ("language", "isolation", "failures", "min_workers", "max_workers")
+        check_options(limits=None, features=settings["lua_features"], **{name: settings[name] for name in names})
+        check_required(settings["require"], settings["isolation"])
+    return settings
 
 
 def sandbox_options(config: Config, language: str | None = None) -> dict[str, Any]:
     """The arguments of a Sandbox that the sections [sandbox], [limits], [audit] and [journal] describe."""
-    from moonbox.languages.registry import DEFAULT_LANGUAGE
-
-    settings = dict(vars(config.read(SandboxSettings, "sandbox")))
-    if language not in (None, DEFAULT_LANGUAGE):
-        settings["lua_features"] = ()
-    settings["language"] = language or settings["language"] or DEFAULT_LANGUAGE
-    redact = config.read(AuditSettings, "audit").redact or None
-    return {**settings, "limits": read_limits(config), "redact": redact, **journal_options(config)}
+    settings = read_sandbox(config)
+    if language is not None:
+        settings["language"] = language
+        settings["lua_features"] = settings["lua_features"] if language == DEFAULT_LANGUAGE else ()
+    settings |= {"limits": read_limits(config), "redact": config.read(AuditSettings, "audit").redact or None}
+    settings["approval_seconds"] = config.read(JournalSettings, "journal").approval_seconds
+    return {**settings, "journal": open_journal(config)}
 
 
 def with_journal(config: Config, place: str | None) -> Config:
@@ -93,8 +130,15 @@ def with_journal(config: Config, place: str | None) -> Config:
     if not place:
         return config
     if "://" in place:
+        read(JournalSettings, {"url": place}, "")  # an invalid option is not an error in the file
         return config.with_changes(journal={"url": place, "path": None})
     return config.with_changes(journal={"url": None, "path": os.path.relpath(place, config.folder)})
+
+
+def without_records(config: Config) -> Config:
+    """The configuration without trail, journal and cluster, for commands that need nothing but its tools."""
+    off: dict[str, Any] = {"audit": {"enabled": False}, "journal": {"path": None, "url": None}}
+    return config.with_changes(cluster={"address": None, "sleep_after": None}, **off)
 
 
 def read_tools(config: Config) -> ToolsSettings:
@@ -113,12 +157,13 @@ def read_knowledge(config: Config) -> KnowledgeConfig:
 def connector_kinds(config: Config | None = None) -> dict[str, ConnectorKind]:
     """Every kind of source that a configuration may name."""
     from moonbox.knowledge.config import builtin_connectors
-    from moonbox.languages.registry import DEFAULT_LANGUAGE
     from moonbox.scripts.configured import protected_paths
     from moonbox.scripts.connector import ScriptConnectorKind
 
-    protected, hidden = (protected_paths(config), config.secrets) if config is not None else ((), {})
-    return {**builtin_connectors(), DEFAULT_LANGUAGE: ScriptConnectorKind(protected=protected, hidden=hidden)}
+    kind = ScriptConnectorKind()
+    if config is not None:
+        kind = ScriptConnectorKind(protected_paths(config), config.secrets, read_sandbox(config)["require"])
+    return {**builtin_connectors(), DEFAULT_LANGUAGE: kind}
 
 
 def read_servers(config: Config, mcp_config: McpConfig = None) -> list[ServerSettings]:
@@ -131,14 +176,15 @@ def read_servers(config: Config, mcp_config: McpConfig = None) -> list[ServerSet
     from moonbox.mcp.imports import servers_from_file
 
     servers = {settings.name: settings for settings in servers_from_config(config)}
-    with config.naming_file():
-        for name in servers:
-            _check_name(name)
+    for name in servers:
+        with in_section(config, f"mcp.servers.{name}"):
+            check_name(name, "server name")
     for file in files:
         for settings in servers_from_file(file):
             if settings.name in servers:
                 raise ConfigError(f"{file}: an MCP server '{settings.name}' is configured already; rename one of them")
-            _check_name(settings.name)
+            with in_section(Config(), f"mcp.servers.{settings.name}"):
+                check_name(settings.name, "server name")
             servers[settings.name] = settings
     return list(servers.values())
 
@@ -173,21 +219,16 @@ def used_servers(
         return servers
     if any(name not in known and name not in words for name in names):
         return servers
-    return [server for server in servers if server.namespace in names or server.name in names]
+    read = _MCP.search(text) is not None
+    return [
+        server for server in servers if server.namespace in names or server.name in names or (read and server.scripts)
+    ]
 
 
+_MCP = re.compile(r"\bmcp\b")
+"""`mcp.read` and `mcp.prompt`, which say a URI or a name, not a server."""
 _TOOLS = re.compile(r"\btools\b")
 _TOOL_NAME = re.compile(r"""\btools\s*(?:\.\s*(\w+)|\[\s*["'](\w+)["']\s*\])""")
-
-
-def _check_name(name: str) -> None:
-    """A server's name is the namespace of its tools."""
-    from moonbox.tools.naming import check_name
-
-    try:
-        check_name(name, "server name")
-    except ToolDefinitionError as problem:
-        raise ConfigError(f"[mcp.servers.{name}] {problem}") from None
 
 
 def need_mcp() -> None:
@@ -263,7 +304,7 @@ def problems(config: Config) -> dict[str, str]:
 
 
 READERS: dict[str, Callable[[Config], Any]] = {
-    "audit": lambda config: config.read(AuditSettings, "audit"),
+    "audit": read_trail,
     "cluster": lambda config: config.read(ClusterSettings, "cluster"),
     "codemode": lambda config: config.read(CodeModeSettings, "codemode"),
     "journal": lambda config: config.read(JournalSettings, "journal"),
@@ -272,7 +313,7 @@ READERS: dict[str, Callable[[Config], Any]] = {
     "llm": lambda config: config.read(LlmSettings, "llm"),
     "mcp": read_servers,
     "openapi": lambda config: read_sources(config, "openapi"),
-    "sandbox": lambda config: config.read(SandboxSettings, "sandbox"),
+    "sandbox": read_sandbox,
     "serve": lambda config: config.read(ServeSettings, "serve"),
     "sql": lambda config: read_sources(config, "sql"),
     "tools": read_tools,

@@ -18,16 +18,13 @@ from moonbox.audit.sinks import SinkAround
 from moonbox.config.sections import STATE_FOLDER
 from moonbox.errors import MissingExtra, MoonboxError, UsageError
 from moonbox.languages.registry import LANGUAGES
-from moonbox.project.assembly import assemble
 from moonbox.project.sections import need_mcp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from moonbox.audit.records import Run
     from moonbox.audit.sinks import Sink
-    from moonbox.config import Config
     from moonbox.config.sections import ServeSettings
     from moonbox.http.app import Service
     from moonbox.http.workbench import Workbench
@@ -35,6 +32,9 @@ if TYPE_CHECKING:
     from moonbox.mcp.server.server import MoonboxServer
     from moonbox.project.assembly import Assembly
     from moonbox.sandbox.call_entry import CallEntry
+
+    OpenProject = Callable[..., Assembly]
+    """Opens the project that is served; its arguments are hooks of `assemble`."""
 
 _LOG = logging.getLogger("moonbox.serve")
 _RUNS = logging.getLogger("moonbox.runs")
@@ -50,7 +50,7 @@ _CONSOLE_HOST, _CONSOLE_PORT = "127.0.0.1", 8809
 _NAMES = "the names by which clients reach this server: set hosts in [serve]"
 
 
-def run_stdio(config: Config, settings: ServeSettings, load_tools: Callable[[], Any], mcp_config: list[Path]) -> None:
+def run_stdio(open_project: OpenProject, settings: ServeSettings) -> None:
     """Serve MCP on standard input and output until the client closes it or a signal stops it."""
     need_mcp()
     with contextlib.ExitStack() as stack:
@@ -59,7 +59,7 @@ def run_stdio(config: Config, settings: ServeSettings, load_tools: Callable[[], 
 
             # The streams come first, because a module with tools may print while it is loaded.
             stdin, stdout = stack.enter_context(capture_stdio())
-            assembly, _ = stack.enter_context(_assembled(config, load_tools, mcp_config))
+            assembly, _ = stack.enter_context(_assembled(open_project))
             server = mcp_server(assembly, settings)
 
         async def serve() -> None:
@@ -84,13 +84,7 @@ def _quick_start() -> Iterator[None]:
 
 
 def run_http(
-    config: Config,
-    settings: ServeSettings,
-    load_tools: Callable[[], Any],
-    mcp_config: list[Path],
-    *,
-    announce: Callable[[str], None],
-    console: bool = False,
+    open_project: OpenProject, settings: ServeSettings, *, announce: Callable[[str], None], console: bool = False
 ) -> None:
     """Serve MCP at /mcp and, unless clients have tokens of their own, the HTTP API at the same address.
 
@@ -108,8 +102,7 @@ def run_http(
         with _quick_start():
             from moonbox.mcp.server.web import create_app
 
-            opened = _assembled(config, load_tools, mcp_config, settings, console=console)
-            assembly, bench = stack.enter_context(opened)
+            assembly, bench = stack.enter_context(_assembled(open_project, settings, console=console))
             app = create_app(mcp_server(assembly, settings), other=_api(assembly, settings, bench))
         listening = listen(settings.host, settings.port)
         address = f"http://{_written(settings.host)}:{listening.getsockname()[1]}"
@@ -121,9 +114,7 @@ def run_http(
 
 
 def run_console(
-    config: Config,
-    load_tools: Callable[[], Any],
-    mcp_config: list[Path],
+    open_project: OpenProject,
     *,
     port: int | None = None,
     script: str = "",
@@ -142,7 +133,7 @@ def run_console(
     from moonbox.http.workbench import Workbench
 
     bench = Workbench(timeout=None)
-    with _assembled_with(bench, config, load_tools, mcp_config) as assembly:
+    with _assembled_with(bench, open_project) as assembly:
         assembly.start()
         service, browser = service_of(assembly, bench), BrowserAccess()
         access = Access(browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
@@ -296,18 +287,14 @@ def service_of(assembly: Assembly, bench: Workbench | None = None) -> Service:
 
 @contextlib.contextmanager
 def _assembled_with(
-    bench: Workbench,
-    config: Config,
-    load_tools: Callable[[], Any],
-    mcp_config: list[Path],
-    wrap_sink: Callable[[Sink], Sink] = lambda sink: sink,
+    bench: Workbench, open_project: OpenProject, wrap_sink: Callable[[Sink], Sink] = lambda sink: sink
 ) -> Iterator[Assembly]:
     """An assembly whose approvals, calls and output go to a workbench; `wrap_sink` puts a sink around the trail's."""
     from moonbox.project.diagnosis import Doctor
 
-    doctor = Doctor(config.path)
     hooks = {**bench.hooks, "wrap_sink": lambda sink: bench.sink(wrap_sink(sink))}
-    with assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks) as assembly, contextlib.closing(bench):
+    with open_project(**hooks) as assembly, contextlib.closing(bench):
+        doctor = Doctor(assembly.config.path)
         bench.attach(
             assembly.sandbox,
             trail=assembly.trail,
@@ -322,12 +309,7 @@ def _assembled_with(
 
 @contextlib.contextmanager
 def _assembled(
-    config: Config,
-    load_tools: Callable[[], Any],
-    mcp_config: list[Path],
-    settings: ServeSettings | None = None,
-    *,
-    console: bool = False,
+    open_project: OpenProject, settings: ServeSettings | None = None, *, console: bool = False
 ) -> Iterator[tuple[Assembly, Workbench | None]]:
     from moonbox.mcp import caller
 
@@ -339,11 +321,11 @@ def _assembled(
 
         # A client that can show a question is asked beside the console's inbox; the first answer counts.
         bench = Workbench(others=(caller.approve,), watchers=(watch,), timeout=settings.answer_seconds)
-        opened = _assembled_with(bench, config, load_tools, mcp_config, _LoggedSink)
+        opened = _assembled_with(bench, open_project, _LoggedSink)
     else:
-        hooks: Any = {"approve": caller.approve, "on_call": watch, "wrap_sink": _LoggedSink}
-        opened = assemble(config, tools=load_tools(), mcp_config=mcp_config, **hooks)
+        opened = open_project(approve=caller.approve, on_call=watch, wrap_sink=_LoggedSink)
     with opened as assembly:
+        config = assembly.config
         if config.path is not None:  # what results look like is known again after the next start
             assembly.sandbox.toolbox.learned.keep_in(config.folder / STATE_FOLDER / "shapes.json")
         assembly.report_broken()

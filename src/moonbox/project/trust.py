@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from moonbox.audit.sinks import default_path
 from moonbox.errors import ConfigError
 from moonbox.mcp import files
 from moonbox.net.addresses import is_loopback
-from moonbox.tools.results import scrub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,18 +46,24 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     for name, server in _table(_table(data.get("mcp")).get("servers")).items():
         table = _table(server)
         if "command" in table:
-            words = [table["command"], *(table.get("args") or [])]
-            yield f"start the program `{' '.join(map(str, words))}` (the MCP server {name})"
+            words = " ".join([str(table["command"]), *_texts(table.get("args"))])
+            yield f"start the program `{words}` (the MCP server {name}){_variables(table)}"
         else:
-            yield f"connect to {table.get('url')} (the MCP server {name})"
+            yield f"connect to {table.get('url')} (the MCP server {name}){_variables(table)}"
     for name, api in _table(data.get("openapi")).items():
-        place = _table(api).get("base_url") or f"the server that {_table(api).get('spec')} names"
-        yield f"send requests to {place} (the OpenAPI specification {name})"
-        if token_url := _table(_table(api).get("auth")).get("token_url"):
-            yield f"send credentials to {token_url} (the OpenAPI specification {name})"
+        table = _table(api)
+        spec, whose = str(table.get("spec")), f"(the OpenAPI specification {name})"
+        if _may_leave(folder, spec):
+            yield f"read {_without_password(spec)} {whose}"
+        yield f"send requests to {table.get('base_url') or f'the server that {spec} names'} {whose}{_variables(table)}"
+        if token_url := _table(table.get("auth")).get("token_url"):
+            yield f"send credentials to {token_url} {whose}"
     for name, database in _table(data.get("sql")).items():
-        deed = "read and change" if _table(database).get("execute") else "read"
-        yield f"{deed} the database {scrub(str(_table(database).get('url')))} (the SQL source {name})"
+        table = _table(database)
+        deed = "read and change" if table.get("execute") else "read"
+        yield f"{deed} the database {_without_password(str(table.get('url')))} (the SQL source {name})"
+        if folders := _texts(table.get("folders")):
+            yield f"read the files in {', '.join(folders)} (the SQL source {name})"
     tools = _table(data.get("tools"))
     for reference in _texts(tools.get("python")):
         yield f"run the Python code of {reference}"
@@ -69,16 +75,24 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
             yield f"give the tool script {name}: {granted}"
     knowledge = _table(data.get("knowledge"))
     for name, source in _table(knowledge.get("sources")).items():
-        yield f"read the source {name} ({_table(source).get('connector', 'unknown')})"
-        if granted := _granted(_table(source)):
+        table = _table(source)
+        places = [table.get("path"), *_texts(table.get("urls")), *_texts(table.get("sitemaps"))]
+        where = ", ".join(place for place in places if isinstance(place, str))
+        yield f"read the source {name} ({table.get('connector', 'unknown')}){f': {where}' if where else ''}"
+        if granted := _granted(table):
             yield f"give the script of the source {name}: {granted}"
     embeddings = _table(knowledge.get("embeddings"))
     if embeddings and embeddings.get("provider") != "local":
-        yield f"send texts of the knowledge base to {embeddings.get('url', 'an embedding service')}"
+        place = embeddings.get("url", "an embedding service")
+        yield f"send texts of the knowledge base to {place}{_variables(embeddings)}"
     if llm := _table(data.get("llm")):
-        yield f"send prompts of scripts to {llm.get('url') or llm.get('provider')} (the model {llm.get('model', '')})"
+        place = llm.get("url") or llm.get("provider")
+        yield f"send prompts of scripts to {place} (the model {llm.get('model', '')}){_variables(llm)}"
+    audit = _table(data.get("audit"))
+    if bounds := [key for key in ("max_bytes", "max_runs", "max_days") if audit.get(key) and not audit.get("path")]:
+        yield f"delete old runs from your own audit trail ({', '.join(f'{key} = {audit[key]}' for key in bounds)})"
     for what, path in (
-        ("audit trail", _table(data.get("audit")).get("path")),
+        ("audit trail", audit.get("path")),
         ("journal", _table(data.get("journal")).get("path")),
         ("knowledge base", knowledge.get("path")),
     ):
@@ -87,7 +101,7 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if cluster := _table(data.get("cluster")).get("address"):
         yield f"run scripts, with the data that they get, on the cluster {cluster}"
     if isinstance(url := _table(data.get("journal")).get("url"), str):
-        yield f"write scripts, arguments and results to the database {url.rpartition('@')[2]}"
+        yield f"write scripts, arguments and results to the database {_without_password(url)}"
     serve = _table(data.get("serve"))
     if not is_loopback(host := str(serve.get("host", "localhost"))):
         yield f"accept requests of other machines on {host}"
@@ -95,6 +109,17 @@ def _powers(data: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield f"let pages of {', '.join(others)} use the server"
     if _table(data.get("sandbox")).get("isolation") == "inline":
         yield "run scripts without isolation"
+
+
+def _variables(table: Mapping[str, Any]) -> str:
+    """The environment variables whose values a server gets."""
+    named = [f"${{{table['key_env']}}}"] if "key_env" in table else []
+    names = re.findall(r"(?<!\$)\$\{(\w+)", json.dumps([table, *named], default=str))
+    return f", with the variables {', '.join(dict.fromkeys(names))}" if names else ""
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"(?<=://)[^/?#]*@", "", url)
 
 
 def _granted(script: Mapping[str, Any]) -> str:
@@ -105,7 +130,7 @@ def _granted(script: Mapping[str, Any]) -> str:
 def _may_leave(folder: Path, path: str) -> bool:
     """Whether a path may be outside of the project's folder: as it is written, or because a link leads there."""
     place = path.removeprefix("sqlite:").removeprefix("jsonl:")
-    if place.startswith(("/", "~")) or "${" in place or "\0" in place or ".." in Path(place).parts:
+    if place.startswith(("/", "~")) or "${" in place or "\0" in place or "://" in place or ".." in Path(place).parts:
         return True
     return not Path(os.path.realpath(folder / place)).is_relative_to(folder)
 
@@ -154,7 +179,7 @@ class TrustStore:
         """The hash for each path; a damaged file holds no agreement."""
         try:
             data = json.loads(self.path.read_bytes())
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return {}
         except OSError as problem:
             raise ConfigError(f"'{self.path}' cannot be read: {problem.strerror}") from None

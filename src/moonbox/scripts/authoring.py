@@ -96,7 +96,7 @@ def examples_of(script: Path) -> tuple[Example, ...]:
         data = json.loads(read_source(file))
     except ToolDefinitionError as problem:
         raise ConfigError(str(problem)) from None
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ConfigError(f"{file.name} is not valid JSON: {problem}") from None
     if not isinstance(data, list):
         raise ConfigError(f'{file.name} must be a list of {{"params": {{…}}, "result": …}}')

@@ -35,13 +35,15 @@ class ScriptConnector:
 
     settings: ScriptSettings
     section: str
+    require: tuple[str, ...] = ()
+    """Layers of the jail without which its script is not run."""
 
     def scan(self, known: Mapping[str, str]) -> Iterator[Scanned]:
         from moonbox.sandbox.sandbox import Sandbox
 
         source = read_source(self.settings.path)
         with (
-            Sandbox(min_workers=0) as sandbox,
+            Sandbox(min_workers=0, require=self.require) as sandbox,
             script_repl(sandbox, self.settings, section=self.section) as repl,
         ):
             repl.define("config", dict(self.settings.config))
@@ -82,6 +84,8 @@ class ScriptConnectorKind:
     """Paths that the script cannot write, whatever its grants are."""
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values of variables that its documents must not contain."""
+    require: tuple[str, ...] = ()
+    """As in [sandbox]."""
 
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> ScriptConnector:
         name = where.rpartition(".")[2]
@@ -91,7 +95,7 @@ class ScriptConnectorKind:
             )
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
-        return ScriptConnector(settings, where)
+        return ScriptConnector(settings, where, self.require)
 
     def schema(self) -> dict[str, Any]:
         return {

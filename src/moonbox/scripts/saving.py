@@ -194,7 +194,7 @@ def _assigned(source: str) -> dict[str, Any]:
     for name, text in re.findall(r"^local (\w+)\s*=\s*(\S.*?)[ \t;]*(?:--.*)?$", source, re.MULTILINE):
         try:
             value = json.loads(f'"{text[1:-1]}"' if text[:1] == text[-1:] == "'" else text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, bool | int | float | str):
             values.setdefault(name, value)

@@ -228,10 +228,15 @@ READ = "mcp.read(uri) -> the text of a resource of an MCP server; the handle of 
 PROMPT = "mcp.prompt(name, arguments?) -> the messages of a prompt of an MCP server: an array of {role, content}."
 
 
+_OFFERS_SECONDS = 10.0
+"""How long a script waits for servers that have just started and still list their resources and prompts."""
+
+
 def reader(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
     async def read(uri: Any = None) -> Any:
         if not isinstance(uri, str):
             raise ArgumentError("mcp.read takes the address of a resource, a string")
+        await upstreams.wait_for_offers(_OFFERS_SECONDS)
         result = await upstreams.read_resource(types.ReadResourceRequestParams(uri=uri), granted=True)
         items = [
             item.text
@@ -250,6 +255,7 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
             raise ArgumentError("mcp.prompt takes the name of a prompt, a string")
         if arguments not in (None, []) and not isinstance(arguments, dict):
             raise ArgumentError("mcp.prompt takes the arguments as a table with names")
+        await upstreams.wait_for_offers(_OFFERS_SECONDS)
         given = {str(key): str(value) for key, value in arguments.items()} if arguments else None
         result = await upstreams.get_prompt(types.GetPromptRequestParams(name=name, arguments=given), granted=True)
         return [{"role": message.role, "content": content(message.content)} for message in result.messages]
