@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ToolDefinitionError
+from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.limits import Limits
 from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import Parameter, Wrong, checked, options
+from moonbox.suggest import unknown
+from moonbox.tools.binding import Binder
 from moonbox.tools.naming import check_name
 from moonbox.tools.toolbox import Toolbox
 
@@ -24,12 +26,17 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.configured import ScriptSettings
 
-# Run after the script itself: returns what it defined, without the functions.
+# Run after the script itself: returns what it defined, without the functions, and the names of all fields.
 READ_DEFINITION = """
 if type(tool) ~= "table" then return { problem = "the global table `tool` is missing" } end
 if type(tool.execute) ~= "function" then return { problem = "tool.execute is not a function" } end
+local keys = {}
+for key, value in pairs(tool) do
+  if type(value) ~= "function" then keys[#keys + 1] = tostring(key) end
+end
+table.sort(keys)
 return {
-  name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
+  keys = keys, name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
   returns = tool.returns, hints = tool.hints, policy = tool.policy, uses = tool.uses,
 }
 """
@@ -45,6 +52,7 @@ _TOOL = options(
     Parameter("hints", "table", default={}),
     Parameter("policy", "any", default="auto"),
     Parameter("uses", "array", default=()),
+    Parameter("keys", "array", default=()),
 )
 _PARAMETER = options(
     Parameter("name", "string", required=True),
@@ -83,6 +91,9 @@ class ScriptDefinition:
             fields = checked(_TOOL, {"name": settings.name, **value}, "tool")
         except Wrong as wrong:
             raise ToolDefinitionError(wrong.message) from None
+        for key in map(str, fields.pop("keys")):
+            if key not in fields:
+                raise ToolDefinitionError(f"tool has an {unknown('field', key, fields)}")
         if not all(isinstance(item, str) for item in fields["uses"]):
             raise ToolDefinitionError(f"tool.uses must be a list of tool names, not {fields['uses']!r}")
         _check_name(fields["name"], settings)
@@ -105,7 +116,7 @@ def parameters_schema(given: Any) -> dict[str, Any]:
         return {"type": "object", "properties": {}, "additionalProperties": False}
     if isinstance(given, dict):
         if given.get("type") == "object" or "properties" in given:
-            return {"additionalProperties": False, **given}
+            return _with_defaults({"additionalProperties": False, **given})
         raise ToolDefinitionError(
             'tool.parameters must be a list of {name = …, type = …} or a JSON Schema with type = "object"'
         )
@@ -125,7 +136,23 @@ def parameters_schema(given: Any) -> dict[str, Any]:
         properties[name] = {"type": fields["type"], **schema}
         if fields["required"] and "default" not in schema:
             required.append(name)
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return _with_defaults(schema)
+
+
+def _with_defaults(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with each default in the form that an argument has: an empty table may be a list."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return schema
+    parts = {name: part for name, part in properties.items() if isinstance(part, dict) and "default" in part}
+    defaults = {name: part["default"] for name, part in parts.items()}
+    try:
+        bound = Binder({**schema, "required": []}).bind(defaults, "") if defaults else {}
+    except ArgumentError as problem:
+        why = problem.message.partition("- ")[2].partition("\n")[0]
+        raise ToolDefinitionError(f"tool.parameters: the default of {why}") from None
+    return {**schema, "properties": properties | {name: {**parts[name], "default": bound[name]} for name in parts}}
 
 
 def read_source(path: Path) -> str:

@@ -22,6 +22,7 @@ from moonbox.languages.registry import language
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
+from moonbox.scripts.hostapi.api import HostApi
 from moonbox.tools.coercion import compile_coercion
 from moonbox.tools.document import Document
 from moonbox.tools.function import Context
@@ -191,11 +192,11 @@ class ScriptLibrary:
             enclosed = _ENCLOSED.replace("{source}", source)
             run = repl.run(source)
             # The script may return a value that cannot leave it, such as a function.
-            if run.error is not None and (run.error.kind != "runtime" or repl.run(enclosed).error is not None):
-                raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
-            run = repl.run(READ_DEFINITION)
+            if run.error is None or (run.error.kind == "runtime" and repl.run(enclosed).error is None):
+                run = repl.run(READ_DEFINITION)
             if run.error is not None:
-                raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
+                error = _explained(run.error)
+                raise _BrokenScript(f"{settings.path.name} cannot be loaded: {error}", error)
             definition = ScriptDefinition.from_value(run.value, settings)
             # Compiles the script with the call, and returns before the first statement.
             follows = repl.run(f"do return end {source}\n{_EXECUTE}").error is None
@@ -292,6 +293,15 @@ class ScriptLibrary:
             return any(fnmatchcase(tool.path, pattern) for pattern in patterns)
 
         return Toolbox(filter(granted, self.tools if uses else ()))
+
+
+def _explained(error: ScriptError) -> ScriptError:
+    """The error of a script that used a host function while it was loaded, with what to do."""
+    used = re.search(r"\(global '(\w+)'\)", error.message)
+    with HostApi() as api:
+        if used is None or used[1] not in {name.partition(".")[0] for name in {**api.absent, **api.functions}}:
+            return error
+    return error.with_(hint=f"{used[1]} can be used only while tool.execute runs: call it inside that function")
 
 
 @contextlib.contextmanager

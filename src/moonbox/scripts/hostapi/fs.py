@@ -89,7 +89,7 @@ class _Reading:
         return text_or_bytes(data[:most])
 
     def list(self, given: bytes) -> list[dict[str, Any]]:
-        path = self._folders.find(given)
+        path = self._folders.find(given, is_folder=True)
         most = self._limits.max_entries
         with self._folders.opened(path, path.inside, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
             listed: list[dict[str, Any]] = []
@@ -166,7 +166,7 @@ class _Writing:
         return len(data)
 
     def mkdir(self, given: bytes) -> bool:
-        path = self._folders.find(given)
+        path = self._folders.find(given, is_folder=True)
         created, inside = False, "."
         for part in path.inside.split("/"):
             with self._folders.opened(path, inside, FOLDER) as parent, contextlib.suppress(FileExistsError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
+from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
@@ -39,6 +40,7 @@ _ABOUT = (
 )
 _RETURNS = "{status, ok, headers, body, json, url}"
 _MAX_JOINED = 100
+_LOOPBACK = IPv4Address("127.0.0.1")
 _OURS = frozenset({
     "accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
     "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -49,7 +51,7 @@ _OURS = frozenset({
 def functions(host: Host) -> list[HostFunction]:
     requests = _Requests(host)
     url = Parameter("url", "string", 'such as "https://api.example.com/items"', required=True)
-    method = Parameter("method", "string", required=True, choices=_METHODS)
+    method = Parameter("method", "string", ", ".join(_METHODS), required=True, choices=_METHODS)
     chosen = options(*_options(host))
 
     def function(name: str, summary: str, run: Any, *parameters: Parameter) -> HostFunction:
@@ -64,7 +66,7 @@ def functions(host: Host) -> list[HostFunction]:
 
     return [
         *(short(method) for method in ("GET", "POST", "PUT", "PATCH", "DELETE")),
-        function("request", "Send a request with any method.", requests.send, method, url),
+        function("request", "Send a request with the given method.", requests.send, method, url),
     ]
 
 
@@ -166,6 +168,8 @@ class _GrantedHosts:
         if target.host == "localhost" or target.host.endswith(".localhost"):
             what, grant = f"{what} by name", grant_text("127.0.0.1", target.port)
         denied = self._host.not_granted(what, "http", grant)
+        if grant != wanted and any(pattern.covers(_LOOPBACK, target.port) for pattern in self._patterns):
+            denied = Denied(f"{what} is not granted; write {grant} in the URL, which is", code=denied.code)
         if redirected_by is not None:
             raise Denied(f"{redirected_by} redirects to another host: {denied.message}", code=denied.code)
         raise denied
