@@ -13,6 +13,7 @@ from moonbox.audit.sinks import MemorySink, open_trail
 from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
 from moonbox.knowledge import KnowledgeBase
+from moonbox.knowledge.records import KnowledgeError
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import read_knowledge
 from moonbox.scripts.connector import ScriptConnectorKind
@@ -419,3 +420,17 @@ def test_the_first_cursor_is_nil(tmp_path: Path) -> None:
         {"source_id": "first", "title": "nil", "body": "a"},
         {"source_id": "last", "title": "number", "body": "nil"},
     ]
+
+
+def test_a_page_of_a_connector_with_an_unknown_key_loses_no_documents(tmp_path: Path) -> None:
+    (tmp_path / "pages.lua").write_text(PAGES.replace("next = 2", "nxt = 2"))
+    connector = ScriptConnectorKind().build({"path": "pages.lua"}, tmp_path, "knowledge.sources.pages")
+    with pytest.raises(
+        KnowledgeError, match=r"^pages\.lua: connector\.scan returned an unknown key .nxt.; did you"
+    ):
+        list(connector.scan({}))
+
+
+def test_a_connector_script_has_no_tools(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^\[knowledge\.sources\.pages\] a connector script cannot call tools"):
+        ScriptConnectorKind().build({"path": "pages.lua", "tools": ["x"]}, tmp_path, "knowledge.sources.pages")
