@@ -425,9 +425,7 @@ def test_the_first_cursor_is_nil(tmp_path: Path) -> None:
 def test_a_page_of_a_connector_with_an_unknown_key_loses_no_documents(tmp_path: Path) -> None:
     (tmp_path / "pages.lua").write_text(PAGES.replace("next = 2", "nxt = 2"))
     connector = ScriptConnectorKind().build({"path": "pages.lua"}, tmp_path, "knowledge.sources.pages")
-    with pytest.raises(
-        KnowledgeError, match=r"^pages\.lua: connector\.scan returned an unknown key .nxt.; did you"
-    ):
+    with pytest.raises(KnowledgeError, match=r"^pages\.lua: connector\.scan returned an unknown key .nxt.; did you"):
         list(connector.scan({}))
 
 
