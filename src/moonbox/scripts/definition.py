@@ -12,7 +12,6 @@ from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.limits import Limits
 from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import Parameter, Wrong, checked, options
-from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
 from moonbox.tools.naming import check_name
 from moonbox.tools.toolbox import Toolbox
@@ -26,19 +25,15 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.configured import ScriptSettings
 
-# Run after the script itself: returns what it defined, without the functions, and the names of all fields.
+# Run after the script itself: returns what it defined, without the functions.
 READ_DEFINITION = """
 if type(tool) ~= "table" then return { problem = "the global table `tool` is missing" } end
 if type(tool.execute) ~= "function" then return { problem = "tool.execute is not a function" } end
-local keys = {}
+local fields = {}
 for key, value in pairs(tool) do
-  if type(value) ~= "function" then keys[#keys + 1] = tostring(key) end
+  if type(value) ~= "function" then fields[tostring(key)] = value end
 end
-table.sort(keys)
-return {
-  keys = keys, name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
-  returns = tool.returns, hints = tool.hints, policy = tool.policy, uses = tool.uses,
-}
+return fields
 """
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
@@ -52,7 +47,6 @@ _TOOL = options(
     Parameter("hints", "table", default={}),
     Parameter("policy", "any", default="auto"),
     Parameter("uses", "array", default=()),
-    Parameter("keys", "array", default=()),
 )
 _PARAMETER = options(
     Parameter("name", "string", required=True),
@@ -91,9 +85,6 @@ class ScriptDefinition:
             fields = checked(_TOOL, {"name": settings.name, **value}, "tool")
         except Wrong as wrong:
             raise ToolDefinitionError(wrong.message) from None
-        for key in map(str, fields.pop("keys")):
-            if key not in fields:
-                raise ToolDefinitionError(f"tool has an {unknown('field', key, fields)}")
         if not all(isinstance(item, str) for item in fields["uses"]):
             raise ToolDefinitionError(f"tool.uses must be a list of tool names, not {fields['uses']!r}")
         _check_name(fields["name"], settings)

@@ -22,7 +22,6 @@ from moonbox.languages.registry import language
 from moonbox.limits import Limits
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
-from moonbox.scripts.hostapi.api import HostApi
 from moonbox.tools.coercion import compile_coercion
 from moonbox.tools.document import Document
 from moonbox.tools.function import Context
@@ -44,6 +43,7 @@ _ENCLOSED = "do local load = function(...) {source}\nend load(...) end"
 """The script inside a function, which limits the scope of its locals and its return. No line is added before it."""
 _SHADOWED = re.compile(r"^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
 """A local variable that would hide an argument of the call."""
+_HOST_FUNCTION = re.compile(r"\(global '(http|fs|env|secret|log|time|sleep|url|csv|base64|crypto|regex)'\)")
 
 _DEPTH: ContextVar[int] = ContextVar("moonbox_tool_script_depth", default=0)
 """How many tool scripts wait for each other."""
@@ -195,7 +195,9 @@ class ScriptLibrary:
             if run.error is None or (run.error.kind == "runtime" and repl.run(enclosed).error is None):
                 run = repl.run(READ_DEFINITION)
             if run.error is not None:
-                error = _explained(run.error)
+                error = run.error
+                if used := _HOST_FUNCTION.search(error.message):
+                    error = error.with_(hint=f"{used[1]} can be used only while tool.execute runs: call it in there")
                 raise _BrokenScript(f"{settings.path.name} cannot be loaded: {error}", error)
             definition = ScriptDefinition.from_value(run.value, settings)
             # Compiles the script with the call, and returns before the first statement.
@@ -293,15 +295,6 @@ class ScriptLibrary:
             return any(fnmatchcase(tool.path, pattern) for pattern in patterns)
 
         return Toolbox(filter(granted, self.tools if uses else ()))
-
-
-def _explained(error: ScriptError) -> ScriptError:
-    """The error of a script that used a host function while it was loaded, with what to do."""
-    used = re.search(r"\(global '(\w+)'\)", error.message)
-    with HostApi() as api:
-        if used is None or used[1] not in {name.partition(".")[0] for name in {**api.absent, **api.functions}}:
-            return error
-    return error.with_(hint=f"{used[1]} can be used only while tool.execute runs: call it inside that function")
 
 
 @contextlib.contextmanager

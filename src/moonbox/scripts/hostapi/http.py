@@ -72,6 +72,10 @@ def functions(host: Host) -> list[HostFunction]:
 
 def _options(host: Host) -> tuple[Parameter, ...]:
     limits = host.limits
+    seconds = f"seconds for everything together, {limits.http_timeout:g} by default"
+    followed = "how many to follow, 5 by default; 0 returns the redirect itself"
+    size, largest = limits.max_response, f"largest body to accept, {limits.max_response:,} by default"
+    five, longest = min(5, limits.max_redirects), limits.max_http_timeout
     return (
         Parameter("headers", "table", "values are strings, secrets, or arrays of these to be joined"),
         Parameter("params", "table", "added to the query of the URL; an array repeats its name"),
@@ -79,30 +83,9 @@ def _options(host: Host) -> tuple[Parameter, ...]:
         Parameter("form", "table", "sent as a form body"),
         Parameter("body", "data", "sent as it is"),
         Parameter("auth", "array", '{user, password} for HTTP Basic, such as {"me", secret("MY_PASSWORD")}'),
-        Parameter(
-            "timeout",
-            "number",
-            f"seconds for everything together, {limits.http_timeout:g} by default",
-            default=limits.http_timeout,
-            least=0.001,
-            most=limits.max_http_timeout,
-        ),
-        Parameter(
-            "redirects",
-            "integer",
-            "how many to follow, 5 by default; 0 returns the redirect itself",
-            default=min(5, limits.max_redirects),
-            least=0,
-            most=limits.max_redirects,
-        ),
-        Parameter(
-            "max_bytes",
-            "integer",
-            f"largest body to accept, {limits.max_response:,} by default",
-            default=limits.max_response,
-            least=0,
-            most=limits.max_response,
-        ),
+        Parameter("timeout", "number", seconds, default=limits.http_timeout, least=0.001, most=longest),
+        Parameter("redirects", "integer", followed, default=five, least=0, most=limits.max_redirects),
+        Parameter("max_bytes", "integer", largest, default=size, least=0, most=size),
     )
 
 
