@@ -137,7 +137,7 @@ class Arguments:
         plain = specification.resolve(schema) if isinstance(schema, dict) else {}
         parts = fields(plain.get("properties"))
         if kind == _MULTIPART:
-            parts = {name: self._part(name, part, specification) for name, part in parts.items()}
+            parts = {name: self._part(name, specification.resolve(part), specification) for name, part in parts.items()}
         is_open = bool(plain.get("additionalProperties")) or plain.keys() & _NOT_PLAIN
         self._body_required = body.get("required") is True
         if not parts or parts.keys() & self._properties.keys() or (is_open and kind not in forms):
@@ -149,9 +149,8 @@ class Arguments:
             self._properties |= parts
             self._required += items(plain.get("required")) if self._body_required else []
 
-    def _part(self, name: str, schema: Any, specification: Specification) -> Mapping[str, Any]:
+    def _part(self, name: str, schema: Mapping[str, Any], specification: Specification) -> Mapping[str, Any]:
         """A part of a multipart body. A file is text or a medium, of which the service gets the bytes."""
-        schema = specification.resolve(schema)
         one = specification.resolve(fields(schema.get("items"))) if schema.get("type") == "array" else schema
         if one.get("format") != "binary" and "contentMediaType" not in one:
             return schema
