@@ -26,6 +26,7 @@ from moonbox.sources.service import latest
 from moonbox.sources.statements import CHANGES, LONGEST_PATTERN, Statement, check
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
+from moonbox.values import text_or_bytes
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class _Sqlite:
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_LENGTH)
             db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LONGEST_PATTERN)
             db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
-            db.text_factory = _text
+            db.text_factory = text_or_bytes  # SQLite does not check that a text is UTF-8
             if not trusted:
                 db.set_authorizer(functools.partial(_authorize, write))
             yield db.execute(statement.text, statement.values)
@@ -201,14 +202,6 @@ _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
 _NEVER = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA)
 _VIRTUAL = ((sqlite3.SQLITE_UPDATE, "sqlite_master"), (sqlite3.SQLITE_PRAGMA, "data_version"))
 """What a virtual table asks for: to declare its columns, and whether the file has changed. Neither writes the file."""
-
-
-def _text(data: bytes) -> str | bytes:
-    """SQLite does not check that a text is UTF-8."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data
 
 
 def _authorize(write: bool, action: int, first: str | None, second: str | None, *_: str | None) -> int:

@@ -8,17 +8,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError
-from moonbox.scripts.hostapi.functions import (
-    Host,
-    HostFunction,
-    Parameter,
-    Wrong,
-    options,
-    scalar_text,
-    text_or_bytes,
-    type_word,
-)
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, scalar_text, type_word
 from moonbox.scripts.hostapi.grants import excerpt
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote_to_bytes, urlencode
 
 from moonbox.errors import ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options
 from moonbox.scripts.hostapi.grants import excerpt
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

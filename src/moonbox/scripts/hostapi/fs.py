@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
 from moonbox.scripts.hostapi.paths import FOLDER, Folders, GrantedPath, refuse_special, translated
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -201,14 +201,6 @@ def _bound(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]:
     return [checked(parameter, value, parameter.name) for parameter, value in zip(parameters, given, strict=True)]
 
 
-def text_or_bytes(data: bytes) -> str | bytes:
-    """Text when it is valid UTF-8. Scripts see the same string either way."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data
-
-
 def scalar_text(value: Any) -> str:
     """A string, number or boolean of a script as text."""
     if isinstance(value, bool):

@@ -12,17 +12,10 @@ from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
 from moonbox.net.client import HEADER_NAME, ByteBudget, Client, Request, header_value, parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
-from moonbox.scripts.hostapi.functions import (
-    Host,
-    HostFunction,
-    Parameter,
-    options,
-    scalar_text,
-    text_or_bytes,
-    type_word,
-)
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, options, scalar_text, type_word
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
 from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
