@@ -387,6 +387,14 @@ def json_in(text: str) -> Any:
         return None
 
 
+def text_or_bytes(data: bytes) -> str | bytes:
+    """Text when it is valid UTF-8. Scripts see the same string either way."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
 def to_jsonable(value: Any) -> Any:
     """A plain value as strict JSON: bytes, non-string keys and NaN or infinity become tagged objects."""
     if isinstance(value, float) and not isfinite(value):

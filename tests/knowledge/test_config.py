@@ -127,6 +127,14 @@ def source(**table: Any) -> dict[str, Any]:
             source(connector="git", path="x", exclude=["/abs"]),
             "[knowledge.sources.docs] a glob must be a path inside the source, not '/abs'",
         ),
+        (
+            source(connector="git", path="x", url="https://x.org/{commit}/{pth}"),
+            "[knowledge.sources.docs] url: unknown placeholder '{pth}'; did you mean '{path}'?",
+        ),
+        (
+            source(connector="filesystem", path="x", url="https://x.org/{commit}"),
+            "[knowledge.sources.docs] url: unknown placeholder '{commit}'; known placeholders: {path}",
+        ),
         (source(connector="web"), "[knowledge.sources.docs] a web source needs urls or sitemaps"),
         (
             source(connector="web", urls=["x"], fetch="y"),

@@ -167,6 +167,7 @@ def test_sitemaps(site: Site) -> None:
     scanned = scan(site, sitemaps=(f"{url}/index.xml", f"{url}/lines.txt"), exclude=("private/",), max_pages=3)
     assert [one.source_id for one in scanned if isinstance(one, Item)] == [f"{url}/c", f"{url}/e", f"{url}/a"]
     assert [one for one in scanned if isinstance(one, Skipped)] == [
+        Skipped("http://elsewhere.org/x.xml", "on another host than the sitemap that lists it"),
         Skipped("http://elsewhere.org/x", "on another host than the sitemap that lists it"),
         Skipped(f"{url}/b", "more than max_pages = 3"),
     ]
@@ -186,7 +187,10 @@ LAUGHS = """<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;
             DOCTYPE,
         ),
         ("<urlset>", "the sitemap is not XML: "),
-        ("<a>" * 1000, "the sitemap is nested too deeply"),
+        ("<urlset>" * 1000, "the sitemap is nested too deeply"),
+        ("<html><body>Please log in</body></html>", "it is not a sitemap, but <html>"),
+        ("Please log in", "it is not a sitemap: no line is an address"),
+        ("", "it is not a sitemap: no line is an address"),
         (b"\x1f\x8bnot gzip", "the response is not valid gzip data"),
     ],
 )
@@ -213,6 +217,14 @@ def test_sitemaps_that_list_too_much(site: Site, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(KnowledgeError, match=r"^the sitemaps list more than 100 bytes of addresses$"):
         scan(site, sitemaps=(f"{site.url}/index.xml",))
     assert len(site.asked()) < len(parts)
+
+
+def test_more_sitemaps_than_are_read_are_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "MAX_SITEMAPS", 2)
+    site.put("/index.xml", sitemap(f"{site.url}/one.xml", f"{site.url}/two.xml", kind="sitemap"))
+    site.put("/one.xml", sitemap())
+    scanned = scan(site, sitemaps=(f"{site.url}/index.xml",))
+    assert Skipped(f"{site.url}/two.xml", "more than 2 sitemaps") in scanned
 
 
 def test_a_sitemap_that_is_not_there_removes_nothing(site: Site, store: Path) -> None:

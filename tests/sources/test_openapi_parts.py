@@ -75,6 +75,48 @@ def test_parameters_are_written_in_their_styles(echo: Server, parameter: Any, va
     assert call(tools, f"return tools.a{{v = {value}}}.path").unwrap() == written
 
 
+def test_a_path_with_a_query_of_its_own(echo: Server) -> None:
+    tools = one_tool(echo, path="/a?kind=b", operation={"parameters": [{"name": "v", "in": "query"}]})
+    assert call(tools, "return tools.a{v = 1}.path").unwrap() == "/a?kind=b&v=1"
+
+
+def test_several_files_in_one_part(echo: Server) -> None:
+    file = {"$ref": "#/components/schemas/file"}
+    body = {"multipart/form-data": {"schema": {"properties": {"files": {"type": "array", "items": file}}}}}
+    data = spec({"/a": {"post": operation(operationId="a", requestBody={"content": body})}})
+    data["components"] = {"schemas": {"file": {"type": "string", "format": "binary"}}}
+    tools = Toolbox.from_openapi(data, base_url=echo.url, policy={"*": "auto"})
+    assert call(tools, 'return tools.a{files = {"one", "\\xff"}}').ok
+    sent = echo.requests[0].body
+    assert sent.count(b'name="files"; filename="files"\r\ncontent-type: application/octet-stream\r\n\r\n') == 2
+    assert b"\r\n\r\none\r\n" in sent
+    assert b"\r\n\r\n\xff\r\n" in sent
+
+
+@pytest.mark.parametrize(("required", "body"), [(True, b"{}"), (False, b"")])
+def test_a_required_body_is_sent_without_fields_too(echo: Server, required: bool, body: bytes) -> None:
+    content = {"application/json": {"schema": {"properties": {"x": {"type": "string"}}}}}
+    tools = one_tool(echo, "post", operation={"requestBody": {"content": content, "required": required}})
+    assert call(tools).ok
+    assert echo.requests[0].body == body
+
+
+def test_a_field_of_a_form_with_the_name_of_another_parameter(echo: Server) -> None:
+    form = {"application/x-www-form-urlencoded": {"schema": {"properties": {"id": {"type": "string"}}}}}
+    more = {"parameters": [{"name": "id", "in": "query"}], "requestBody": {"content": form}}
+    tools = one_tool(echo, "post", operation=more)
+    assert call(tools, "return tools.a{id = 'old', body = {id = 'new'}}.path").unwrap() == "/a?id=old"
+    assert echo.requests[0].body == b"id=new"
+
+
+@pytest.mark.parametrize("charset", ["iso-8859-1", '"windows-1252"', "ISO-8859-99"])
+def test_text_in_another_charset(serve: Callable[..., Server], charset: str) -> None:
+    header = {"content-type": f"text/plain; charset={charset}"}
+    tools = one_tool(serve({"/a": lambda _: Answer(200, "café".encode("latin-1"), header)}))
+    value = call(tools).unwrap()
+    assert value["size"] == 4 if "99" in charset else value == "café"
+
+
 @pytest.mark.parametrize("path", ["/x/{id}/a", "/x/{id}"])
 @pytest.mark.parametrize("value", ["'..'", "'.'", "''", "{}", "json.null"])
 def test_a_parameter_cannot_leave_its_path(echo: Server, path: str, value: str) -> None:
@@ -170,6 +212,7 @@ def test_what_cannot_be_used_is_reported_operation_by_operation() -> None:
         ('{"swagger": "2.0"}', "only OpenAPI 3.0 and 3.1 are supported; the specification has swagger 2.0"),
         ('{"openapi": "3.0.1", "paths": {}}', None),
         ("openapi: 3.1.0\npaths: {}", None),
+        ("openapi: 3.0\npaths: {}", None),
         ("a: &a [x]\nopenapi: *a", "only OpenAPI 3.0 and 3.1"),
     ],
 )

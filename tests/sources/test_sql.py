@@ -65,7 +65,9 @@ def box(url: str) -> Iterator[Sandbox]:
         ("tools.query('VALUES (1, 2)')", 1),
         ("#tools.query('EXPLAIN SELECT * FROM orders') > 0", True),
         ("tools.query('SELECT id, id FROM orders WHERE id = 1')", [{"id": 1, "id_2": 1}]),
+        ("tools.query('SELECT 1 AS a_3, 2 AS a, 3 AS a')", [{"a_3": 1, "a": 2, "a_3_3": 3}]),
         ("tools.query('SELECT id FROM orders WHERE id > 5')", []),
+        ("tools.query('SELECT id FROM orders WHERE id IN (?,?) ORDER BY id', {1, 2})", [{"id": 1}, {"id": 2}]),
         ("tools.tables().orders.customer", "TEXT"),
     ],
 )
@@ -78,6 +80,73 @@ def test_queries(box: Sandbox, script: str, value: Any) -> None:
         assert run.value.upper() in ("TEXT", "VARCHAR")
     else:
         assert run.value == value
+
+
+@pytest.mark.parametrize(
+    ("sql", "params", "value"),
+    [
+        ("SELECT ?::INTEGER+?::INTEGER AS v", [1, 2], 3),
+        ("SELECT ?||'x' AS v", ["a"], "ax"),
+        ("SELECT '?' AS v WHERE ?::INTEGER = 1", [1], "?"),
+        ("SELECT '{\"a\": 1}'::JSONB ? 'a' AS v", None, True),
+        ("SELECT '{\"a\": 1}'::JSONB ?| ARRAY['a', 'b'] AS v WHERE 1 = ?", [1], True),
+        ("SELECT 'NaN'::NUMERIC AS v", None, "NaN"),
+        ("SELECT '-Infinity'::DOUBLE PRECISION AS v", None, "-inf"),
+    ],
+)
+def test_values_of_postgresql_and_duckdb(box: Sandbox, url: str, sql: str, params: Any, value: Any) -> None:
+    if url.startswith("sqlite") or (url.startswith("duckdb") and ("JSONB" in sql or "NUMERIC" in sql)):
+        pytest.skip("not in the SQL of this database")
+    run = box.run("return tools.query(sql, values)[1].v", inputs={"sql": sql, "values": params})
+    assert run.error is None
+    assert run.value == value
+
+
+@pytest.mark.parametrize(("params", "name"), [("{1}", ":who"), ("{}", ":who"), ("{other = 1}", ":who")])
+def test_a_parameter_without_a_value(box: Sandbox, params: str, name: str) -> None:
+    run = box.run(f"return tools.query('SELECT id FROM orders WHERE customer = :who', {params})")
+    assert run.error is not None
+    assert run.error.message == f"the parameter {name} has no value in params"
+
+
+def test_virtual_tables_and_generated_columns_of_sqlite(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "notes.db") as db:
+        db.execute("CREATE VIRTUAL TABLE notes USING fts5(body)")
+        db.execute("INSERT INTO notes VALUES ('soup at noon'), ('nothing')")
+        db.execute("CREATE TABLE prices (net INTEGER, gross INTEGER GENERATED ALWAYS AS (net * 2))")
+        db.execute("CREATE TABLE wild (number REAL, text TEXT)")
+        db.execute("INSERT INTO wild VALUES (9e999, CAST(x'636166e9' AS TEXT))")
+    db.close()
+    search = "SELECT highlight(notes, 0, '[', ']') AS v FROM notes WHERE notes MATCH 'soup' ORDER BY bm25(notes)"
+    with Sandbox(Toolbox.from_sql(f"sqlite:///{tmp_path}/notes.db")) as box:
+        assert box.run("return tools.query(sql)", inputs={"sql": search}).value == [{"v": "[soup] at noon"}]
+        run = box.run("return tools.query([[SELECT value FROM json_each('[1, 2]') WHERE value > 1]])")
+        assert run.value == [{"value": 2}]
+        assert box.run("return tools.tables().prices").value == {"net": "INTEGER", "gross": "INTEGER"}
+        assert box.run("return tools.query('SELECT * FROM wild')[1]").value == {"number": "inf", "text": b"caf\xe9"}
+
+
+def test_the_tables_of_postgresql(postgres: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres) as db:
+        db.execute("CREATE TYPE mood AS ENUM ('ok')")
+        db.execute("CREATE TABLE people (moods mood[], name VARCHAR(9), gone INTEGER)")
+        db.execute("ALTER TABLE people DROP gone")
+        db.execute("CREATE MATERIALIZED VIEW names AS SELECT name FROM people")
+    with Sandbox(Toolbox.from_sql(postgres)) as box:
+        tables = box.run("return tools.tables()").value
+    assert tables["people"] == {"moods": "mood[]", "name": "character varying(9)"}
+    assert tables["names"] == {"name": "character varying(9)"}
+    assert not [name for name in tables if "pg_" in name]
+
+
+def test_times_with_a_zone_in_duckdb() -> None:
+    pytest.importorskip("pytz")
+    with Sandbox(Toolbox.from_sql("duckdb://")) as box:
+        run = box.run("return tools.query([[SELECT TIMESTAMPTZ '2026-01-01 12:00:00+00' AS t, now() AS n]])[1].t")
+    assert run.error is None
+    assert run.value.startswith("2026-01-01T") or run.value.startswith("2025-12-31T")
 
 
 def test_the_catalog_has_the_columns_of_the_tables(box: Sandbox) -> None:

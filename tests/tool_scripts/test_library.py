@@ -13,6 +13,7 @@ from moonbox.audit.sinks import MemorySink, open_trail
 from moonbox.config import Config
 from moonbox.errors import ArgumentError, ConfigError, ToolError
 from moonbox.knowledge import KnowledgeBase
+from moonbox.knowledge.records import KnowledgeError
 from moonbox.project.assembly import assemble
 from moonbox.project.sections import read_knowledge
 from moonbox.scripts.connector import ScriptConnectorKind
@@ -115,7 +116,7 @@ BROKEN_FILES = {
     "while true do end": "cannot be loaded: limit",
     "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end": "cannot be loaded: limit",
     "error('no')": "cannot be loaded: runtime",
-    "http.get('http://example.com')": "cannot be loaded",
+    "http.get('http://example.com')": "hint: http can be used only while tool.execute runs",
     "return 1": "the global table `tool` is missing",
     "tool = {}": "tool.execute is not a function",
 }
@@ -129,6 +130,15 @@ BROKEN_TABLES = {
     "parameters = {{name = 'a', required = 1}}": "tool.parameters[1]: required must be a boolean, not integer",
     "parameters = {{name = 'a'}, {name = 'a'}}": "tool.parameters[2]: duplicate parameter 'a'",
     "parameters = {{name = 'a', requird = 1}}": "tool.parameters[1]: unknown key 'requird'; did you mean 'required'?",
+    "parameters = {{name = 'a', type = 'integer', default = 'x'}}": 'the default of a: expected integer, got "x"',
+    "parameters = {{name = 'a', enum = {'x'}, default = 'z'}}": "the default of a: ",
+    "parameters = {type = 'object', properties = {a = {type = 'integer', default = 'x'}}}": "the default of a: ",
+    "polcy = 'approve'": "unknown key 'polcy'; did you mean 'policy'?",
+    "parameter = {{name = 'a'}}": "unknown key 'parameter'; did you mean 'parameters'?",
+    "keys = 5": "unknown key 'keys'",
+    "properties = 5": "unknown key 'properties'",
+    "parameters = {type = 'object', properties = 5}": "properties",
+    "timeout = 5": "unknown key 'timeout'; known keys: name, ",
     "description = 1": "tool.description must be a string, not integer",
     "uses = {1}": "tool.uses must be a list of tool names, not [1]",
 }
@@ -145,6 +155,17 @@ def test_a_broken_script_says_why_and_leaves_the_others_working(tmp_path: Path, 
         assert message in (problems["bad"] or "")
         assert problems["greet"] is None
         assert lib.toolbox.paths() == ("greet",)
+
+
+def test_an_empty_table_is_the_default_of_a_list(tmp_path: Path) -> None:
+    text = """
+    tool = {parameters = {{name = "tags", type = "array", default = {}}, {name = "by", type = "object", default = {}}}}
+    tool.helper = function(list) return #list end
+    function tool.execute(params) return tool.helper(params.tags), params.by end
+    """
+    with library(tmp_path, files={"count.lua": text}) as lib:
+        assert lib.scripts[0].problem is None
+        assert lib.toolbox["count"].bind({}) == {"tags": [], "by": {}}
 
 
 def test_a_json_schema_is_accepted(tmp_path: Path) -> None:
@@ -399,3 +420,15 @@ def test_the_first_cursor_is_nil(tmp_path: Path) -> None:
         {"source_id": "first", "title": "nil", "body": "a"},
         {"source_id": "last", "title": "number", "body": "nil"},
     ]
+
+
+def test_a_page_of_a_connector_with_an_unknown_key_loses_no_documents(tmp_path: Path) -> None:
+    (tmp_path / "pages.lua").write_text(PAGES.replace("next = 2", "nxt = 2"))
+    connector = ScriptConnectorKind().build({"path": "pages.lua"}, tmp_path, "knowledge.sources.pages")
+    with pytest.raises(KnowledgeError, match=r"^pages\.lua: connector\.scan returned an unknown key .nxt.; did you"):
+        list(connector.scan({}))
+
+
+def test_a_connector_script_has_no_tools(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^\[knowledge\.sources\.pages\] a connector script cannot call tools"):
+        ScriptConnectorKind().build({"path": "pages.lua", "tools": ["x"]}, tmp_path, "knowledge.sources.pages")

@@ -105,6 +105,30 @@ def test_one_command_makes_a_run_a_tool_that_is_tested_and_removed(folder: Path)
     assert [path.name for path in (folder / "saved").rglob("*.*")] == ["totals.1.lua"]
 
 
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("local s = 'a--b' -- why", "a--b"),
+        ('local s = "http://x--y/;z";', "http://x--y/;z"),
+        ("local s = 'a' .. 'b'", None),
+        ("local s = {1, 2}", None),
+        ("local s = -5 -- why", -5),
+        ("local s = true;", True),
+    ],
+)
+def test_the_value_of_a_parameter_is_read_from_its_line(opened: Callable[..., Assembly], line: str, value: Any) -> None:
+    project = opened()
+    run = project.sandbox.run(f"{line}\nreturn s")
+    parameters: list[dict[str, Any]] = [{"name": "s"}]
+    if value is None:
+        message = r"in the run is unknown: no line `local s = …` sets it to a plain text, .* give it as s=VALUE$"
+        with pytest.raises(UsageError, match=message):
+            save_run(library(project), run, name="same", parameters=parameters)
+        return
+    assert save_run(library(project), run, name="same", parameters=parameters).tested
+    assert project.sandbox.call("same", {"s": value}).value == value
+
+
 def test_a_saved_script_survives_a_restart_and_an_edit(folder: Path, opened: Callable[..., Assembly]) -> None:
     first = opened()
     saved = save_run(library(first), first.sandbox.run(TOTALS), name="totals", parameters=[{"name": "status"}])

@@ -172,16 +172,12 @@ class KnowledgeBase:
 
     def warm(self) -> None:
         """Load the embedder's model now, where it has one, so that the first query does not wait for it."""
-        warm = getattr(self._embedder, "warm", None)
-        if warm is not None:
-            warm()
+        getattr(self._embedder, "warm", lambda: None)()
 
     def close(self) -> None:
         """Close the file, and the embedder's connections. Closing twice is fine; using it later raises ClosedError."""
         self._database.close()
-        close = getattr(self._embedder, "close", None)
-        if close is not None:
-            close()
+        getattr(self._embedder, "close", lambda: None)()
 
     def __enter__(self) -> KnowledgeBase:
         return self

@@ -103,6 +103,10 @@ class Failed:
     message: str
 
 
+Problem = Failed
+"""Such an item in the report of a synchronisation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Total:
     """How many items the scan expects to yield; only for progress."""
@@ -286,14 +290,6 @@ class Stats(_Record):
     """Chunks that semantic search can find."""
     embedder: str | None
     """The model that made the vectors."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An item that could not be read; an older version in the store is kept."""
-
-    source_id: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.records import KnowledgeError
 from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.definition import read_source, script_repl
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,6 +60,9 @@ class ScriptConnector:
             repl.define("cursor", cursor)
             page = self._run(repl, _SCAN)
             is_page = isinstance(page, dict) and "items" in page
+            if is_page and (others := set(page) - {"items", "next"}):
+                problem = unknown("key", str(min(others, key=str)), ("items", "next"))
+                raise KnowledgeError(f"{self.settings.path.name}: connector.scan returned an {problem}")
             items, cursor = (page["items"], page.get("next")) if is_page else (page, None)
             if items == {}:
                 items = []
@@ -95,6 +99,8 @@ class ScriptConnectorKind:
             )
         except ToolError as problem:
             raise ConfigError(str(problem)) from None
+        if settings.tools:
+            raise ConfigError(f"[{where}] a connector script cannot call tools; remove the key tools")
         return ScriptConnector(settings, where, self.require)
 
     def schema(self) -> dict[str, Any]:

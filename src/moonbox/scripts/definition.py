@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import ToolDefinitionError
+from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.limits import Limits
 from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import Parameter, Wrong, checked, options
+from moonbox.tools.binding import Binder
 from moonbox.tools.naming import check_name
 from moonbox.tools.toolbox import Toolbox
 
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 READ_DEFINITION = """
 if type(tool) ~= "table" then return { problem = "the global table `tool` is missing" } end
 if type(tool.execute) ~= "function" then return { problem = "tool.execute is not a function" } end
-return {
-  name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
-  returns = tool.returns, hints = tool.hints, policy = tool.policy, uses = tool.uses,
-}
+local fields = {}
+for key, value in pairs(tool) do
+  if type(value) ~= "function" then fields[tostring(key)] = value end
+end
+return fields
 """
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
@@ -105,7 +107,7 @@ def parameters_schema(given: Any) -> dict[str, Any]:
         return {"type": "object", "properties": {}, "additionalProperties": False}
     if isinstance(given, dict):
         if given.get("type") == "object" or "properties" in given:
-            return {"additionalProperties": False, **given}
+            return _with_defaults({"additionalProperties": False, **given})
         raise ToolDefinitionError(
             'tool.parameters must be a list of {name = …, type = …} or a JSON Schema with type = "object"'
         )
@@ -125,7 +127,23 @@ def parameters_schema(given: Any) -> dict[str, Any]:
         properties[name] = {"type": fields["type"], **schema}
         if fields["required"] and "default" not in schema:
             required.append(name)
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return _with_defaults(schema)
+
+
+def _with_defaults(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with each default in the form that an argument has: an empty table may be a list."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return schema
+    parts = {name: part for name, part in properties.items() if isinstance(part, dict) and "default" in part}
+    defaults = {name: part["default"] for name, part in parts.items()}
+    try:
+        bound = Binder({**schema, "required": []}).bind(defaults, "") if defaults else {}
+    except ArgumentError as problem:
+        why = problem.message.partition("- ")[2].partition("\n")[0]
+        raise ToolDefinitionError(f"tool.parameters: the default of {why}") from None
+    return {**schema, "properties": properties | {name: {**parts[name], "default": bound[name]} for name in parts}}
 
 
 def read_source(path: Path) -> str:

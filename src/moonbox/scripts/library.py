@@ -43,6 +43,7 @@ _ENCLOSED = "do local load = function(...) {source}\nend load(...) end"
 """The script inside a function, which limits the scope of its locals and its return. No line is added before it."""
 _SHADOWED = re.compile(r"^\s*local\s[^=\n]*\b(?:params|context)\b", re.MULTILINE)
 """A local variable that would hide an argument of the call."""
+_HOST_FUNCTION = re.compile(r"\(global '(http|fs|env|secret|log|time|sleep|url|csv|base64|crypto|regex)'\)")
 
 _DEPTH: ContextVar[int] = ContextVar("moonbox_tool_script_depth", default=0)
 """How many tool scripts wait for each other."""
@@ -191,11 +192,13 @@ class ScriptLibrary:
             enclosed = _ENCLOSED.replace("{source}", source)
             run = repl.run(source)
             # The script may return a value that cannot leave it, such as a function.
-            if run.error is not None and (run.error.kind != "runtime" or repl.run(enclosed).error is not None):
-                raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
-            run = repl.run(READ_DEFINITION)
+            if run.error is None or (run.error.kind == "runtime" and repl.run(enclosed).error is None):
+                run = repl.run(READ_DEFINITION)
             if run.error is not None:
-                raise _BrokenScript(f"{settings.path.name} cannot be loaded: {run.error}", run.error)
+                error = run.error
+                if used := _HOST_FUNCTION.search(error.message):
+                    error = error.with_(hint=f"{used[1]} can be used only while tool.execute runs: call it in there")
+                raise _BrokenScript(f"{settings.path.name} cannot be loaded: {error}", error)
             definition = ScriptDefinition.from_value(run.value, settings)
             # Compiles the script with the call, and returns before the first statement.
             follows = repl.run(f"do return end {source}\n{_EXECUTE}").error is None

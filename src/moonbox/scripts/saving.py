@@ -31,6 +31,8 @@ HISTORY = "history"
 """The folder, in that of the saved scripts, for earlier versions and removed scripts."""
 _LONGEST_NAME = 64
 _LARGEST_EXAMPLE = 200_000
+_PLAIN = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s"';]+?"""
+"""A text in quotes, which may contain `--`, or a word."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -191,7 +193,7 @@ def script_literal(value: Any) -> str:
 def _assigned(source: str) -> dict[str, Any]:
     """The numbers, texts and truth values that lines `local NAME = …` set."""
     values: dict[str, Any] = {}
-    for name, text in re.findall(r"^local (\w+)\s*=\s*(\S.*?)[ \t;]*(?:--.*)?$", source, re.MULTILINE):
+    for name, text in re.findall(rf"^local (\w+)\s*=\s*({_PLAIN})[ \t;]*(?:--.*)?$", source, re.MULTILINE):
         try:
             value = json.loads(f'"{text[1:-1]}"' if text[:1] == text[-1:] == "'" else text)
         except (ValueError, RecursionError):
@@ -216,7 +218,7 @@ def _example(run: Run, parameters: Sequence[Mapping[str, Any]], known: Mapping[s
     if missing := [name for name in names if name not in known]:
         raise UsageError(
             f"the value of the parameter '{missing[0]}' in the run is unknown: no line `local {missing[0]} = …` sets "
-            "it, and none was given"
+            f"it to a plain text, number or truth value; give it as {missing[0]}=VALUE"
         )
     calls = []
     for call in run.calls:

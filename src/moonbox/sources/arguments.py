@@ -64,6 +64,7 @@ class Arguments:
         self._body_fields: tuple[str, ...] | None = None
         self._files: set[str] = set()
         self._body_name = "body"
+        self._body_required = False
         listed = [*items(operation.shared.get("parameters")), *items(operation.data.get("parameters"))]
         found = [specification.resolve(item) for item in listed]
         for item in {(str(item.get("name")), str(item.get("in"))): item for item in found}.values():
@@ -99,7 +100,8 @@ class Arguments:
         body = self._body(given, headers)
         if len(body) > _MOST_BODY:
             raise ArgumentError(f"the body has {len(body):,} bytes; at most {_MOST_BODY:,} can be sent")
-        return Written(f"{path}?{'&'.join(query)}" if query else path, headers, body)
+        joint = "&" if "?" in self._path else "?"
+        return Written(f"{path}{joint}{'&'.join(query)}" if query else path, headers, body)
 
     def _add(self, item: Mapping[str, Any]) -> None:
         name, place = item.get("name"), item.get("in")
@@ -135,32 +137,32 @@ class Arguments:
         plain = specification.resolve(schema) if isinstance(schema, dict) else {}
         parts = fields(plain.get("properties"))
         if kind == _MULTIPART:
-            parts = {name: self._part(name, specification.resolve(part)) for name, part in parts.items()}
-        is_open = (
-            bool(plain.get("additionalProperties"))
-            or plain.keys() & _NOT_PLAIN
-            or parts.keys() & self._properties.keys()
-        )
-        if not parts or (is_open and kind not in forms):
+            parts = {name: self._part(name, specification.resolve(part), specification) for name, part in parts.items()}
+        is_open = bool(plain.get("additionalProperties")) or plain.keys() & _NOT_PLAIN
+        self._body_required = body.get("required") is True
+        if not parts or parts.keys() & self._properties.keys() or (is_open and kind not in forms):
             self._body_name = "body" if "body" not in self._properties else "request_body"
             self._properties[self._body_name] = schema
-            self._required += [self._body_name] if body.get("required") is True else []
+            self._required += [self._body_name] if self._body_required else []
         else:
             self._body_fields = tuple(parts)
             self._properties |= parts
-            self._required += items(plain.get("required")) if body.get("required") is True else []
+            self._required += items(plain.get("required")) if self._body_required else []
 
-    def _part(self, name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _part(self, name: str, schema: Mapping[str, Any], specification: Specification) -> Mapping[str, Any]:
         """A part of a multipart body. A file is text or a medium, of which the service gets the bytes."""
-        if schema.get("format") != "binary" and "contentMediaType" not in schema:
+        one = specification.resolve(fields(schema.get("items"))) if schema.get("type") == "array" else schema
+        if one.get("format") != "binary" and "contentMediaType" not in one:
             return schema
         self._files.add(name)
-        return {**schema, "type": "string", "format": "binary"}
+        file = {**one, "type": "string", "format": "binary"}
+        return file if one is schema else {**schema, "items": file}
 
     def _body(self, given: Mapping[str, Any], headers: dict[str, bytes]) -> bytes:
         value = given.get(self._body_name) if self._body_type else None
         if self._body_fields is not None:
-            value = {name: given[name] for name in self._body_fields if name in given} or None
+            value = {name: given[name] for name in self._body_fields if name in given}
+            value = value if value or self._body_required else None
         if value is None:
             return b""
         if self._body_type == _MULTIPART:

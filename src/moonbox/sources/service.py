@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _LONGEST_MESSAGE = 400
 _MARGIN = 1.0  # seconds of a run that stay for the request after a wait
 _LOOK = 0.1
+_CHARSET = re.compile(r"charset\s*=\s*\"?(iso-8859-\d+|windows-125\d|utf-16)\b", re.IGNORECASE)
 _NEXT = re.compile(r'<([^<>]*)>[^<>,]*;\s*rel="?next\b')
 _CODES = {"not_allowed": "denied", "too_large": "result_too_large"}
 
@@ -236,7 +237,8 @@ def _value(method: str, response: Response) -> Any:
             return value
     try:
         if not kind or kind.startswith("text/") or "xml" in kind or "json" in kind:
-            return body.decode()
+            charset = _CHARSET.search(response.headers.get("content-type", ""))
+            return body.decode(charset[1] if charset else "utf-8")
         return Media(body, kind)
-    except (UnicodeDecodeError, UsageError):
+    except (UnicodeDecodeError, LookupError, UsageError):
         return Media(body)

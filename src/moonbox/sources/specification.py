@@ -87,7 +87,7 @@ class Specification:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         version = str(data.get("openapi", "no version" if "swagger" not in data else "swagger 2.0"))
-        if not re.match(r"3\.[01]\.", version):
+        if not re.match(r"3\.[01]\b", version):
             raise UsageError(f"only OpenAPI 3.0 and 3.1 are supported; the specification has {one_line(version, 60)}")
         self.data, self.is_30 = data, version.startswith("3.0")
 

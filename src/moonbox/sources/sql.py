@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import decimal
 import functools
+import math
 import sqlite3
 import threading
 import time
@@ -25,6 +26,7 @@ from moonbox.sources.service import latest
 from moonbox.sources.statements import CHANGES, LONGEST_PATTERN, Statement, check
 from moonbox.tools.tool import Tool
 from moonbox.tools.toolbox import Toolbox
+from moonbox.values import text_or_bytes
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
@@ -34,8 +36,9 @@ _WRONG_URL = (
     "the url of a database must be sqlite:///file, duckdb:///file, duckdb:// or postgresql://…; "
     "an absolute path has one slash more"
 )
+_NAMES = "Name computed columns with AS."
 _MOST_TABLES, _MOST_COLUMNS, _MOST_LISTED = 200, 100, 5000
-_EXACT = (str, bytes, float, bool, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
+_EXACT = (str, bytes, bool, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
 
 def from_sql(url: str, *, namespace: str | None = None, folder: Path = Path(), **options: Any) -> Toolbox:
@@ -52,7 +55,7 @@ def from_sql(url: str, *, namespace: str | None = None, folder: Path = Path(), *
     shape, read_only = {"type": "object", "properties": properties}, {"read_only": True}
     about = f"One statement in the SQL of {source.database.name}, with ? or :name for values."
     tools: list[Tool] = [
-        Tool.from_function(source.query, description=f"Read rows with SELECT. {about}", hints=read_only),
+        Tool.from_function(source.query, description=f"Read rows with SELECT. {about} {_NAMES}", hints=read_only),
         Tool.from_function(source.tables, returns=shape, hints=read_only),
     ]
     if source.settings.execute:
@@ -112,8 +115,10 @@ class _Source:
 
     def _rows(self, cursor: Any, most_rows: int, most_bytes: int) -> Iterator[dict[str, Any]]:
         names: list[str] = []
-        for column in cursor.description or ():
-            names.append(column[0] if column[0] not in names else f"{column[0]}_{len(names) + 1}")
+        for place, (name, *_) in enumerate(cursor.description or (), 1):
+            while name in names:
+                name = f"{name}_{place}"
+            names.append(name)
         count = size = 0
         while names and (page := cursor.fetchmany(200)):
             for row in page:
@@ -133,14 +138,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     is_exact = isinstance(value, _EXACT) or (isinstance(value, int) and -(2**63) <= value < 2**63)
+    if isinstance(value, float | decimal.Decimal):
+        is_exact = math.isfinite(value)
     return value if value is None or is_exact else str(value)
 
 
-_COLUMNS = """SELECT CASE WHEN table_schema IN ('public', 'main') THEN '' ELSE table_schema || '.' END || table_name,
+_DUCKDB_COLUMNS = """SELECT CASE table_schema WHEN 'main' THEN '' ELSE table_schema || '.' END || table_name,
 column_name, data_type FROM information_schema.columns
 WHERE table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY 1, ordinal_position LIMIT 5000"""
-_SQLITE_COLUMNS = """SELECT m.name, p.name, p.type FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS p
-WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, p.cid LIMIT 5000"""
+_SQLITE_COLUMNS = """SELECT m.name, p.name, p.type FROM sqlite_master AS m JOIN pragma_table_xinfo(m.name) AS p
+WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite_%' AND p.hidden <> 1 ORDER BY m.name, p.cid LIMIT 5000"""
+_POSTGRES_COLUMNS = """SELECT CASE nspname WHEN 'public' THEN '' ELSE nspname || '.' END || relname,
+attname, format_type(atttypid, atttypmod)
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace JOIN pg_attribute ON attrelid = pg_class.oid
+WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND attnum > 0 AND NOT attisdropped AND nspname <> 'information_schema'
+AND nspname NOT LIKE 'pg\\_%' AND has_column_privilege(attrelid, attnum, 'SELECT') ORDER BY 1, attnum LIMIT 5000"""
 _MOST_MEMORY = "256MB"
 _MOST_LENGTH = 10_000_000
 _STEPS = 10_000
@@ -180,6 +192,7 @@ class _Sqlite:
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_LENGTH)
             db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LONGEST_PATTERN)
             db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+            db.text_factory = text_or_bytes  # SQLite does not check that a text is UTF-8
             if not trusted:
                 db.set_authorizer(functools.partial(_authorize, write))
             yield db.execute(statement.text, statement.values)
@@ -187,15 +200,17 @@ class _Sqlite:
 
 _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _NEVER = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA)
+_VIRTUAL = ((sqlite3.SQLITE_UPDATE, "sqlite_master"), (sqlite3.SQLITE_PRAGMA, "data_version"))
+"""What a virtual table asks for: to declare its columns, and whether the file has changed. Neither writes the file."""
 
 
-def _authorize(write: bool, action: int, _: str | None, second: str | None, *__: str | None) -> int:
-    allowed = action not in _NEVER if write else action in _READING
+def _authorize(write: bool, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    allowed = (action not in _NEVER if write else action in _READING) or (action, first) in _VIRTUAL
     return sqlite3.SQLITE_OK if allowed and (second or "").lower() != "load_extension" else sqlite3.SQLITE_DENY
 
 
 class _DuckDB:
-    name, dialect, columns = "DuckDB", "duckdb", _COLUMNS
+    name, dialect, columns = "DuckDB", "duckdb", _DUCKDB_COLUMNS
 
     def __init__(self, path: Path | None, folders: Sequence[str]) -> None:
         try:
@@ -225,7 +240,7 @@ class _DuckDB:
 
 
 class _Postgres:
-    name, dialect, columns = "PostgreSQL", "postgres", _COLUMNS
+    name, dialect, columns = "PostgreSQL", "postgres", _POSTGRES_COLUMNS
 
     def __init__(self, url: str) -> None:
         try:

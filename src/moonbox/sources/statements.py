@@ -23,6 +23,8 @@ _FILE_READERS = frozenset({"READ_CSV", "READ_PARQUET", "READ_CSV_AUTO", "READ_JS
 _REFUSED = frozenset({"REPEAT", "PAD", "SPACE", "NEXT_VALUE_FOR"}) | _FILE_READERS
 """Functions that the parser knows, but that make huge values, change something, or read files."""
 _FILE = re.compile(r"[^/:][^:]*\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"\?(?![|&](?!\|))")
+"""Not the operators `?|` and `?&` of PostgreSQL, but the first character of `?||`."""
 _OBJECTS = (None, "TABLE", "VIEW", "INDEX")
 _SLOW = {
     "sqlite": {"strposition": "substr", "replace": "expression", "trim": "expression"},
@@ -63,7 +65,7 @@ def check(
     explain = re.match(r"\s*explain\s+(?:query\s+plan\s+)?", sql, re.IGNORECASE)
     try:
         body = sql[explain.end() :] if explain else sql
-        trees = [tree for tree in sqlglot.parse(_numbered(body, dialect), dialect=dialect) if tree is not None]
+        trees = [tree for tree in sqlglot.parse(_numbered(body, dialect, params), dialect=dialect) if tree is not None]
         if len(trees) != 1:
             raise ArgumentError(f"give exactly one statement, not {len(trees)}")
         tree: Any = trees[0]
@@ -134,30 +136,35 @@ def _whole(name: str, folders: Sequence[str]) -> str:
     return next(found, f"{folders[0]}/{name}")
 
 
-def _numbered(sql: str, dialect: str) -> str:
-    """PostgreSQL numbers its values: `?` becomes `$1`, `$2` and so on, in the order of the text."""
-    if dialect != "postgres" or "?" not in sql:
+def _numbered(sql: str, dialect: str, params: Any) -> str:
+    """With a list of values, `?` becomes `$1`, `$2` and so on, in the order of the text.
+
+    PostgreSQL has no other form, and the parser takes `?::` for an operator. Without a list, `?` is an operator too.
+    """
+    if dialect == "sqlite" or not params or isinstance(params, dict):
         return sql
     from sqlglot.dialects.dialect import Dialect
 
     pieces, done, number = [], 0, 0
     for token in Dialect.get_or_raise(dialect).tokenize(sql):
-        if token.token_type.name == "PLACEHOLDER":
+        if _PLACEHOLDER.match(sql, token.start):
             number += 1
-            pieces += [sql[done : token.start], f"${number}"]
-            done = token.end + 1
+            pieces += [sql[done : token.start], f" ${number} "]  # `$1,$` would begin a quoted text
+            done = token.start + 1
     return "".join([*pieces, sql[done:]])
 
 
 def _values(tree: Any, exp: Any, params: Any, dialect: str) -> Any:
     """The values of `?` as a list, those of `:name` as a mapping; PostgreSQL has a list of both kinds."""
-    if not isinstance(params, dict):
-        return list(params or ())
     names: list[str] = []
     for node in list(tree.find_all(exp.Placeholder)):
-        if node.name not in params:
-            raise ArgumentError(f"the parameter :{one_line(node.name or '?', 80)} has no value in params")
+        in_list = bool(params) and (node.name == "?" or node.name.isdecimal())
+        if node.name not in params if isinstance(params, dict) else not in_list:
+            name = "?" if node.name == "?" else f":{node.name}"
+            raise ArgumentError(f"the parameter {one_line(name, 80)} has no value in params")
         names += [] if node.name in names else [node.name]
         if dialect == "postgres":
             node.replace(exp.Parameter(this=exp.Literal.number(names.index(node.name) + 1)))
+    if not isinstance(params, dict):
+        return list(params or ())
     return [params[name] for name in names] if dialect == "postgres" else {name: params[name] for name in names}

@@ -19,6 +19,7 @@ from moonbox.errors import ConfigError, UsageError
 from moonbox.knowledge.extract.extractor import Extractor
 from moonbox.knowledge.extract.formats import Unreadable, kind_of
 from moonbox.knowledge.records import Failed, Item, KnowledgeError, Skipped, Total, Unchanged, time_or_none
+from moonbox.suggest import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -66,6 +67,7 @@ class Filesystem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         positive("max_file_size", self.max_file_size)
+        check_address(self.url, "{path}")
         Globs(self.include, self.exclude)
 
     @property
@@ -227,14 +229,11 @@ class Folder:
             return None
         return real.relative_to(self._root).as_posix() if real.is_relative_to(self._root) else None
 
-    def close(self) -> None:
-        os.close(self._fd)
-
     def __enter__(self) -> Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        os.close(self._fd)
 
     def _list(self, prefix: str, fd: int, descends: Callable[[str], bool], depth: int) -> Iterator[Entry]:
         try:
@@ -271,6 +270,13 @@ class Folder:
 def printable(path: str) -> str:
     """A path as text: bytes that are not UTF-8 become escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def check_address(url: str | None, *known: str) -> None:
+    """Raises ConfigError where the pattern has a name in braces that stands for nothing."""
+    for name in re.findall(r"\{\w*\}", url or ""):
+        if name not in known:
+            raise ConfigError(f"url: {unknown('placeholder', name, known)}")
 
 
 def page_address(url: str | None, path: str, commit: str = "") -> str | None:

@@ -24,6 +24,7 @@ from moonbox.knowledge.connectors.filesystem import (
     MAX_FILES,
     Folder,
     Globs,
+    check_address,
     page_address,
     printable,
     read_item,
@@ -73,6 +74,7 @@ class Git:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         positive("max_file_size", self.max_file_size)
+        check_address(self.url, "{path}", "{commit}")
         Globs(self.include, self.exclude)
 
     @property

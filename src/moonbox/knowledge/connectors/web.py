@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MAX_SITEMAPS = 50
 GONE = (404, 410)
+_ELSEWHERE = "on another host than the sitemap that lists it"
 _HEADERS = {"user-agent": f"moonbox/{__version__}", "accept": "text/html, text/plain, application/pdf, */*;q=0.5"}
 MAX_UNPACKED = 50_000_000
 MAX_ENTRIES = 50_000
@@ -97,17 +98,17 @@ class Web:
     def _pages(self, fetch: Fetch, skipped: list[Scanned]) -> list[str]:
         globs = Globs(self.include, self.exclude)
         pages = dict.fromkeys(urldefrag(url).url for url in self.urls)
-        for url, home in self._listed(fetch):
+        for url, home in self._listed(fetch, skipped):
             origin = _origin(url)
             if origin is None or origin != home:
-                skipped.append(Skipped(url, "on another host than the sitemap that lists it"))
+                skipped.append(Skipped(url, _ELSEWHERE))
             elif globs.chooses(unquote(urlsplit(url).path).lstrip("/") or "index.html"):
                 pages.setdefault(urldefrag(url).url)
         for url in list(pages)[self.max_pages :]:
             skipped.append(Skipped(url, f"more than max_pages = {self.max_pages:,}"))
         return list(pages)[: self.max_pages]
 
-    def _listed(self, fetch: Fetch) -> Iterator[tuple[str, str | None]]:
+    def _listed(self, fetch: Fetch, skipped: list[Scanned]) -> Iterator[tuple[str, str | None]]:
         """Every page of every sitemap, with the sitemap's host. Failing here fails the scan: nothing is removed."""
         waiting, seen = deque((url, _origin(url)) for url in self.sitemaps), set(self.sitemaps)
         size = 0
@@ -120,13 +121,17 @@ class Web:
                 sitemap = read_sitemap(response)
             except (MoonboxError, OSError) as error:
                 raise KnowledgeError(f"cannot read the sitemap {url}: {error}") from error
-            size += sum(map(len, sitemap.pages))
+            size += sum(map(len, (*sitemap.pages, *sitemap.sitemaps)))
             if size > MAX_LISTED:
                 raise KnowledgeError(f"the sitemaps list more than {MAX_LISTED:,} bytes of addresses")
             for page in sitemap.pages:
                 yield page, home
             for further in sitemap.sitemaps:
-                if further not in seen and _origin(further) == home and len(seen) < MAX_SITEMAPS:
+                if _origin(further) != home:
+                    skipped.append(Skipped(further, _ELSEWHERE))
+                elif further not in seen and len(seen) >= MAX_SITEMAPS:
+                    skipped.append(Skipped(further, f"more than {MAX_SITEMAPS} sitemaps"))
+                elif further not in seen:
                     seen.add(further)
                     waiting.append((further, home))
 
@@ -248,6 +253,8 @@ def read_sitemap(response: Response) -> Sitemap:
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
         sitemap.pages += [line for line in lines if line and len(line) <= MAX_ADDRESS][:MAX_ENTRIES]
+        if not any(line.startswith(("http://", "https://")) for line in sitemap.pages):
+            raise FetchError("it is not a sitemap: no line is an address")
     else:
         sitemap.read_xml(body)
     return sitemap
@@ -283,6 +290,8 @@ class Sitemap:
         if len(self._inside) > 20:
             raise FetchError("the sitemap is nested too deeply")
         self._inside.append(name.rpartition(" ")[2])
+        if self._inside[0] not in ("urlset", "sitemapindex"):
+            raise FetchError(f"it is not a sitemap, but <{self._inside[0][:40]}>")
         self._address, self._length = [], 0
 
     def _text(self, text: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ToolError
 from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, scalar_text, type_word
 from moonbox.scripts.hostapi.grants import excerpt
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def functions(host: Host) -> Sequence[HostFunction]:
         rows = _rows(decoded, delimiter)
         return _tables(rows, host.limits.max_parsed) if options["header"] else [row for _, row in rows]
 
-    def encode(rows: list[Any], options: dict[str, Any]) -> str:
+    def encode(rows: list[Any], options: dict[str, Any]) -> str | bytes:
         return _encoded(rows, options["columns"], _delimiter(options), host.limits)
 
     reading = (
@@ -100,25 +101,30 @@ def _tables(rows: list[tuple[int, list[str]]], most: int) -> list[dict[str, str]
     return tables
 
 
-def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits: HostLimits) -> str:
+def _encoded(rows: list[Any], columns: list[Any] | None, delimiter: str, limits: HostLimits) -> str | bytes:
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     named = bool(rows) and isinstance(rows[0], dict)
     if named and columns is None:
-        columns = sorted({str(key) for row in rows if isinstance(row, dict) for key in row})
-    columns = columns or []
-    if len(columns) * len(rows) > limits.max_cells:
+        columns = sorted({scalar_text(key) for row in rows if isinstance(row, dict) for key in row})
+    if len(columns or ()) * len(rows) > limits.max_cells:
         raise ToolError(f"at most {limits.max_cells:,} fields are written", code="too_large")
     cells = _Cells(limits.max_text)
-    if columns:
-        writer.writerow([cells.text(column) for column in columns])
+    names = [cells.text(column) for column in columns or ()]
+    if names:
+        writer.writerow(names)
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict if named else list):
             wanted = "a table" if named else "an array"
             raise Wrong(f"row {number} must be {wanted}, not {type_word(row)}")
-        values = (row.get(name) for name in columns) if isinstance(row, dict) else row
-        writer.writerow([cells.text(value) for value in values])
-    return out.getvalue()
+        if isinstance(row, dict):
+            named_values = {scalar_text(key): value for key, value in row.items()}  # a key may be a number
+            row = [named_values.get(name) for name in names]
+        writer.writerow([cells.text(value) for value in row])
+    try:
+        return text_or_bytes(out.getvalue().encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        raise Wrong("a field contains half of a surrogate pair, which is not a character") from None
 
 
 class _Cells:

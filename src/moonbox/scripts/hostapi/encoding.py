@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
+from urllib.parse import parse_qs, quote, unquote_to_bytes, urlencode
 
 from moonbox.errors import ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options
 from moonbox.scripts.hostapi.grants import excerpt
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,21 +92,14 @@ def _parsed(text: str) -> dict[str, Any]:
     query = parts["query"] or ""
     if query.count("&") >= _MAX_PARAMS:
         raise _invalid(text, f"its query has more than {_MAX_PARAMS:,} parameters")
-    params: dict[str, Any] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in params:
-            params[name] = value
-        elif isinstance(params[name], list):
-            params[name].append(value)
-        else:
-            params[name] = [params[name], value]
+    params = parse_qs(query, keep_blank_values=True)
     return {
         "scheme": parts["scheme"].lower() if parts["scheme"] else None,
         "host": host,
         "port": port,
         "path": parts["path"],
         "query": query or None,
-        "params": params,
+        "params": {name: values if len(values) > 1 else values[0] for name, values in params.items()},
         "fragment": parts["fragment"] or None,
     }
 

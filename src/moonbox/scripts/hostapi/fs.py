@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
 from moonbox.scripts.hostapi.paths import FOLDER, Folders, GrantedPath, refuse_special, translated
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,7 +90,7 @@ class _Reading:
         return text_or_bytes(data[:most])
 
     def list(self, given: bytes) -> list[dict[str, Any]]:
-        path = self._folders.find(given)
+        path = self._folders.find(given, is_folder=True)
         most = self._limits.max_entries
         with self._folders.opened(path, path.inside, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
             listed: list[dict[str, Any]] = []
@@ -166,7 +167,7 @@ class _Writing:
         return len(data)
 
     def mkdir(self, given: bytes) -> bool:
-        path = self._folders.find(given)
+        path = self._folders.find(given, is_folder=True)
         created, inside = False, "."
         for part in path.inside.split("/"):
             with self._folders.opened(path, inside, FOLDER) as parent, contextlib.suppress(FileExistsError):

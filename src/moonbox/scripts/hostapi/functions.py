@@ -201,14 +201,6 @@ def _bound(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any]:
     return [checked(parameter, value, parameter.name) for parameter, value in zip(parameters, given, strict=True)]
 
 
-def text_or_bytes(data: bytes) -> str | bytes:
-    """Text when it is valid UTF-8. Scripts see the same string either way."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data
-
-
 def scalar_text(value: Any) -> str:
     """A string, number or boolean of a script as text."""
     if isinstance(value, bool):
@@ -283,9 +275,9 @@ def _in_range(parameter: Parameter, value: float | str | bytes, path: str) -> No
         if parameter.most is not None and size > parameter.most:
             raise Wrong(f"{path} must have at most {parameter.most:,} bytes, not {size:,}", code="too_large")
     elif parameter.least is not None and value < parameter.least:
-        raise Wrong(f"{path} must be at least {parameter.least:g}, not {value}")
+        raise Wrong(f"{path} must be at least {parameter.least:,.12g}, not {value}")
     elif parameter.most is not None and value > parameter.most:
-        raise Wrong(f"{path} must be at most {parameter.most:g}, not {value}")
+        raise Wrong(f"{path} must be at most {parameter.most:,.12g}, not {value}")
 
 
 def _encoded(value: str, path: str) -> bytes:

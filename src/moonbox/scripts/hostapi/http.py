@@ -5,23 +5,17 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
+from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, Denied, MoonboxError, ToolError
 from moonbox.net.addresses import InvalidURL, NetError, parse_target, why_refused
 from moonbox.net.client import HEADER_NAME, ByteBudget, Client, Request, header_value, parse_json
 from moonbox.scripts.hostapi.encoding import encode_query
-from moonbox.scripts.hostapi.functions import (
-    Host,
-    HostFunction,
-    Parameter,
-    options,
-    scalar_text,
-    text_or_bytes,
-    type_word,
-)
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, options, scalar_text, type_word
 from moonbox.scripts.hostapi.grants import excerpt, grant_text
 from moonbox.scripts.hostapi.secrets import contains_handle, is_handle
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +33,7 @@ _ABOUT = (
 )
 _RETURNS = "{status, ok, headers, body, json, url}"
 _MAX_JOINED = 100
+_LOOPBACK = IPv4Address("127.0.0.1")
 _OURS = frozenset({
     "accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
     "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -49,7 +44,7 @@ _OURS = frozenset({
 def functions(host: Host) -> list[HostFunction]:
     requests = _Requests(host)
     url = Parameter("url", "string", 'such as "https://api.example.com/items"', required=True)
-    method = Parameter("method", "string", required=True, choices=_METHODS)
+    method = Parameter("method", "string", ", ".join(_METHODS), required=True, choices=_METHODS)
     chosen = options(*_options(host))
 
     def function(name: str, summary: str, run: Any, *parameters: Parameter) -> HostFunction:
@@ -64,12 +59,16 @@ def functions(host: Host) -> list[HostFunction]:
 
     return [
         *(short(method) for method in ("GET", "POST", "PUT", "PATCH", "DELETE")),
-        function("request", "Send a request with any method.", requests.send, method, url),
+        function("request", "Send a request with the given method.", requests.send, method, url),
     ]
 
 
 def _options(host: Host) -> tuple[Parameter, ...]:
     limits = host.limits
+    seconds = f"seconds for everything together, {limits.http_timeout:g} by default"
+    followed = "how many to follow, 5 by default; 0 returns the redirect itself"
+    size, largest = limits.max_response, f"largest body to accept, {limits.max_response:,} by default"
+    five, longest = min(5, limits.max_redirects), limits.max_http_timeout
     return (
         Parameter("headers", "table", "values are strings, secrets, or arrays of these to be joined"),
         Parameter("params", "table", "added to the query of the URL; an array repeats its name"),
@@ -77,30 +76,9 @@ def _options(host: Host) -> tuple[Parameter, ...]:
         Parameter("form", "table", "sent as a form body"),
         Parameter("body", "data", "sent as it is"),
         Parameter("auth", "array", '{user, password} for HTTP Basic, such as {"me", secret("MY_PASSWORD")}'),
-        Parameter(
-            "timeout",
-            "number",
-            f"seconds for everything together, {limits.http_timeout:g} by default",
-            default=limits.http_timeout,
-            least=0.001,
-            most=limits.max_http_timeout,
-        ),
-        Parameter(
-            "redirects",
-            "integer",
-            "how many to follow, 5 by default; 0 returns the redirect itself",
-            default=min(5, limits.max_redirects),
-            least=0,
-            most=limits.max_redirects,
-        ),
-        Parameter(
-            "max_bytes",
-            "integer",
-            f"largest body to accept, {limits.max_response:,} by default",
-            default=limits.max_response,
-            least=0,
-            most=limits.max_response,
-        ),
+        Parameter("timeout", "number", seconds, default=limits.http_timeout, least=0.001, most=longest),
+        Parameter("redirects", "integer", followed, default=five, least=0, most=limits.max_redirects),
+        Parameter("max_bytes", "integer", largest, default=size, least=0, most=size),
     )
 
 
@@ -166,6 +144,8 @@ class _GrantedHosts:
         if target.host == "localhost" or target.host.endswith(".localhost"):
             what, grant = f"{what} by name", grant_text("127.0.0.1", target.port)
         denied = self._host.not_granted(what, "http", grant)
+        if grant != wanted and any(pattern.covers(_LOOPBACK, target.port) for pattern in self._patterns):
+            denied = Denied(f"{what} is not granted; write {grant} in the URL, which is", code=denied.code)
         if redirected_by is not None:
             raise Denied(f"{redirected_by} redirects to another host: {denied.message}", code=denied.code)
         raise denied

@@ -66,7 +66,7 @@ class Folders:
         self._host, self._key = host, key
         self._roots = [Path(os.path.normpath(host.grants.folder(text))) for text in getattr(host.grants, key)]
 
-    def find(self, path: str | bytes) -> GrantedPath:
+    def find(self, path: str | bytes, *, is_folder: bool = False) -> GrantedPath:
         """Raises Denied when the path, with its ".." taken literally, is not in a granted folder."""
         text = os.fsdecode(path)
         if not text or "\0" in text or len(text) > _MAX_PATH or text.count("/") > _MAX_DEPTH:
@@ -77,11 +77,11 @@ class Folders:
             if absolute == str(root) or absolute.startswith(f"{root}/"):
                 return GrantedPath(text, root, os.path.relpath(absolute, root))
         doing = "reading" if self._key == "read" else "writing"
-        raise self._host.not_granted(f"{doing} {text}", self._key, self._advice(Path(absolute).parent))
-
-    def _advice(self, folder: Path) -> str:
-        base = Path(self._host.grants.base)
-        return f"./{folder.relative_to(base)}" if folder.is_relative_to(base) and folder != base else str(folder)
+        base, folder = Path(self._host.grants.base), Path(absolute)
+        if not is_folder and folder != base:
+            folder = folder.parent
+        advice = f"./{folder.relative_to(base)}" if folder.is_relative_to(base) else str(folder)
+        raise self._host.not_granted(f"{doing} {text}", self._key, advice.removesuffix("/."))
 
     @contextlib.contextmanager
     def opened(self, path: GrantedPath, inside: str, flags: int = _ANY, mode: int = 0) -> Iterator[int]:

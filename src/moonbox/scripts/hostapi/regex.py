@@ -8,8 +8,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import MissingExtra, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options, text_or_bytes
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, Wrong, options
 from moonbox.scripts.hostapi.grants import excerpt
+from moonbox.values import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
