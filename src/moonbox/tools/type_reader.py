@@ -12,6 +12,8 @@ from moonbox.tools.facts import allowed_values, remark
 from moonbox.tools.types import Fact, Shape, Template, joined, type_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.tools.document import Document, Schema
     from moonbox.tools.types import TypeBook
 
@@ -40,6 +42,9 @@ class Reader:
         self._read: dict[int, Template] = {}
         self._open: set[int] = set()
         self._left = _MOST_SUBSCHEMAS
+        text, null = (self._word("string"),), (self._word("null"),)
+        forms: list[Callable[[Template], Template]] = [tuple, lambda inner: self._either([inner, null]), self._list]
+        self._of_text = {form(text): form for form in forms}
 
     def read(self, schema: Schema, hint: str = "", *, titled: bool = False) -> Template:
         """One schema; `hint` is a name for it."""
@@ -85,10 +90,8 @@ class Reader:
         template = self.read(schema, name)
         description = self._document.said(schema, "description")
         words = description if isinstance(description, str) else ""
-        text = (self._word("string"),)
-        for form in (lambda inner: inner, lambda inner: self._either([inner, (self._word("null"),)]), self._list):
-            if template == form(text) and (values := allowed_values(words)):
-                template = form((self._notation.either.join(map(self._notation.constant, values)),))
+        if (form := self._of_text.get(template)) and (values := allowed_values(words)):
+            template = form((self._notation.either.join(map(self._notation.constant, values)),))
         said = remark(name, words, self._document.said(schema, "format")) if self._facts else ""
         fact = (Fact(f" ({said})"),) if said and self._book.is_new(name, said) else ()
         return (*template, *fact)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox import Limits, Sandbox, Tool, tool
+from moonbox import CodeMode, Limits, Sandbox, Tool, tool
 from moonbox.project.python_tools import load_tools
 from tests.waiting import wait_until
 
@@ -61,6 +61,16 @@ def test_names_that_python_cannot_write() -> None:
     with Sandbox(tools, language="python") as box:
         run = box.run(f"len([{calls}])")
         assert (run.error, run.value) == (None, 6)
+
+
+def test_positions_are_those_of_the_catalog() -> None:
+    text = {"type": "string"}
+    parameters = {"type": "object", "properties": {"note": text, "to": text}, "required": ["to"]}
+    send = Tool.from_schema(name="send", parameters=parameters, call=lambda given: given)
+    with Sandbox([send], language="python") as box:
+        assert CodeMode(box).catalog.text.splitlines()[1] == "- send(to: str, note: str = ...)"
+        run = box.run("rest = ['b']\n[send('a'), send('a', 'b'), send('a', *rest), send('a', note='b')]")
+    assert run.value == [{"to": "a"}, *[{"to": "a", "note": "b"}] * 3]
 
 
 # The process beside the worker

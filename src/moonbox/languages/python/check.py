@@ -226,7 +226,7 @@ class _Look(ast.NodeVisitor):
         return None if at is None or isinstance(at, dict) else at
 
     def _arguments(self, node: ast.Call, tool: Any) -> None:
-        names = list((tool.parameters or {}).get("properties", {}))
+        names = tool.document.positional_order()
         given: dict[Any, Any] = {}
         for index, argument in enumerate(node.args):
             if isinstance(argument, ast.Starred) or index >= len(names) or isinstance(argument, ast.Dict):

@@ -18,7 +18,7 @@ _MOST_SUBSCHEMAS = 1000  # of one tool; a server's schema may be built to grow w
 def describe(toolbox: Any) -> dict[str, Any]:
     """The names of each tool's parameters in order, and stubs: of functions, and of the module of each namespace."""
     tools = [tool for tool in toolbox if tool.policy != "direct"]
-    parameters = {f"tools.{tool.path}": list((tool.parameters or {}).get("properties", {})) for tool in tools}
+    parameters = {f"tools.{tool.path}": tool.document.positional_order() for tool in tools}
     spaces: dict[str, list[Any]] = {}
     for tool in tools:
         spaces.setdefault(toolbox.alias(tool).rpartition(".")[0], []).append(tool)
@@ -33,8 +33,7 @@ class _Stubs:
 
     def _function(self, tool: Any) -> str:
         """Every argument is `Any`, because the host converts and checks them; the result is what it returns."""
-        schema = tool.parameters or {}
-        parts = [f"{name}: Any = ..." for name in schema.get("properties", {}) if _is_name(name)]
+        parts = [f"{name}: Any = ..." for name in tool.document.positional_order() if _is_name(name)]
         self._root, self._left = tool.returns, _MOST_SUBSCHEMAS
         result = self._type(tool.returns, tool.name, 0)
         return f"def {tool.name}({', '.join([*parts, '**more: Any'])}) -> {result}: ..."

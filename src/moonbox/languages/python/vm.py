@@ -52,8 +52,8 @@ class MontyVM:
     warm_up = None
 
     def __init__(self, native: Any = None) -> None:
-        for name in ("collections", "decimal", "pathlib", "uuid"):  # Monty's client imports them when it needs them
-            import_module(name)
+        for name in ("collections", "decimal", "pathlib", "uuid", "unicodedata"):
+            import_module(name)  # Monty's client, and Python's parser, import them when they need them
         self._monty = import_module("pydantic_monty")
         names = {name.removesuffix(".monty") for name in os.listdir(PRELUDE)}  # noqa: PTH208 - as above
         self._sources = {name: _read(name) for name in sorted(names)}
