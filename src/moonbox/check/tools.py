@@ -93,7 +93,8 @@ class ToolView:
             if tool.policy == "direct":
                 continue
             parts = [tool.name] if tool.namespace is None else [tool.namespace, tool.name]
-            for path in (parts, self._aliases[tool.path].split(".")):
+            alias = self._aliases[tool.path]
+            for path in (parts, alias.split("."), self._language.texts.identifiers(alias).split(".")):
                 _put(root, path, tool)
         return root
 

@@ -6,7 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.languages.language import is_identifier
 from moonbox.tools.document import listed
 from moonbox.tools.facts import allowed_values, remark
 from moonbox.tools.types import Fact, Shape, Template, joined, type_name
@@ -74,13 +73,12 @@ class Reader:
 
     def field(self, name: str, schema: Schema, *, required: bool) -> Template:
         """`name?: type`, with the values that its description allows, and what else that says."""
-        key = self._notation.constant(name) if self._notation.quoted else key_text(name)
-        return (f"{key}{'' if required else '?'}: ", *self._value(name, schema))
+        return (f"{self._notation.key(name)}{'' if required else '?'}: ", *self._value(name, schema))
 
     def parameter(self, name: str, schema: Schema, *, required: bool) -> Template:
         """The same as a parameter, which the notation may write in another way."""
         form = "{name}: {type}" if required else self._notation.optional
-        before, after = form.replace("{name}", key_text(name)).split("{type}")
+        before, after = form.replace("{name}", self._notation.parameter(name)).split("{type}")
         part = self._document.deref(schema)
         default = self._notation.constant(part["default"]) if isinstance(part, dict) and "default" in part else "..."
         after = after.replace("{default}", default if len(default) <= _LONGEST_DEFAULT else "...")
@@ -216,11 +214,6 @@ def singular(name: str) -> str:
         if name.endswith(ending) and len(name) > len(ending) + 1:
             return name[: -len(ending)] + instead
     return name[:-1] if re.search(r"[^su]s$", name) else name
-
-
-def key_text(name: str) -> str:
-    """A field's name as scripts write it."""
-    return name if is_identifier(name) else f"[{minified(name)}]"
 
 
 def minified(value: Any) -> str:

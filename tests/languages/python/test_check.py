@@ -112,6 +112,7 @@ def test_what_cannot_work_is_refused_with_its_line(source: str, repl: Repl) -> N
 
 
 FINE = [
+    "get = tools.get(id=1)\n[tools.get(id=hr)['id'] for hr in [get['id']]]",
     "d = {'a': 1}\ndel d['a']\nsorted(d, key=d.get)",
     "try:\n    import numpy\nexcept ImportError:\n    numpy = None",
     "[get(**{'id': i}) for i in [1]]",

@@ -99,6 +99,11 @@ def defined(source: str) -> list[str]:
     return list(dict.fromkeys(symbol.get_name() for symbol in found))
 
 
+def parameter(word: str, names: Collection[str]) -> str:
+    """The parameter that a keyword argument names: `from_` is `from`, which is a word of Python."""
+    return word[:-1] if word.endswith("_") and word not in names and word[:-1] in names else word
+
+
 def dotted(node: ast.AST) -> str:
     """`a.b.c` of such an expression; "" of others."""
     names = []
