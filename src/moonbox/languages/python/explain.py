@@ -27,6 +27,14 @@ _UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.{1,10
 _OF_PAGES = re.compile(r"(?:Runtime|Type)Error: (?=pages: )")
 _LONGEST = 500  # characters
 _MOST_FINDINGS = 20
+_ADVICE = {
+    r"(?:dict\[.{0,200}|'[A-Z]\w{0,80})' has no attribute '(\w{1,60})'": 'results are dicts: write x["{0}"]',
+    r"list\[.{0,200}' has no attribute '(\w{1,60})'": 'it is a list: loop over it, or take an element with x[0]["{0}"]',
+    r"'NoneType' object is not subscriptable": 'the value is None: ask first, as in x["a"] if x else None',
+    r"string indices must be integers": "it is text; if that is JSON, json.loads(text) makes data of it",
+    r"the JSON object must be str.{0,40}not (?:dict|list)": "the value is data already: use it without json.loads",
+    r"^KeyError: '(\w{1,60})'": 'where a key may be missing write x.get("{0}")',
+}
 _METHODS = {"dict": dict, "str": str, "list": list, "set": set, "tuple": tuple}
 
 
@@ -56,6 +64,7 @@ def _types(told: Any, source: str) -> ScriptError:
         _plain(message) + more,
         line=line,
         column=column,
+        hint=_advice(_plain(message)),
         code="types",
         traceback=pointed(source, line, column),
     )
@@ -86,4 +95,9 @@ def _hint(message: str, tools: Collection[str]) -> str | None:
         return unknown_tool(match[1], tools, PYTHON.tool_name, 'docs.search("words")')
     if match := _NO_NAME.search(message):
         return did_you_mean(nearest(match[1], [tool.rpartition(".")[2] for tool in tools]))
-    return None
+    return _advice(message)
+
+
+def _advice(message: str) -> str | None:
+    found = ((re.search(pattern, message), hint) for pattern, hint in _ADVICE.items())
+    return next((hint.format(*match.groups()) for match, hint in found if match), None)
