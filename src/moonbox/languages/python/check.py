@@ -211,7 +211,9 @@ class _Look(ast.NodeVisitor):
         elif root == "tools" and rest and "tools" not in self.bound:
             self._error(node, *self._view.unknown(rest), code="unknown_tool", tool=rest)
         elif self._is_unset(root):
-            hint = modules().builtins.get(root) or did_you_mean(self._nearest(root))
+            known = modules()
+            hint = known.builtins.get(root) or did_you_mean(self._nearest(root))
+            hint = f"write: import {root}" if rest and root in f"{known.there} {known.ours}".split() else hint
             self._error(node, f"unknown function '{name}'", hint, code="unknown_tool", tool=name)
 
     def _tool(self, name: str) -> Any:

@@ -28,9 +28,11 @@ _OF_PAGES = re.compile(r"(?:Runtime|Type)Error: (?=pages: )")
 _LONGEST = 500  # characters
 _MOST_FINDINGS = 20
 _ADVICE = {
-    r"(?:dict\[.{0,200}|'[A-Z]\w{0,80})' has no attribute '(\w{1,60})'": 'results are dicts: write x["{0}"]',
-    r"list\[.{0,200}' has no attribute '(\w{1,60})'": 'it is a list: loop over it, or take an element with x[0]["{0}"]',
-    r"'NoneType' object is not subscriptable": 'the value is None: ask first, as in x["a"] if x else None',
+    r"type '(?:dict\[.{0,200}|[A-Z]\w{0,80})' has no attribute '(\w{1,60})'": 'results are dicts: write x["{0}"]',
+    r"type 'list\[.{0,200}' has no attribute": "it is a list: loop over it, or take an element with x[0]",
+    r"'NoneType' object (?:is not sub|has no attr)": 'the value is None: ask first, as in x["a"] if x else None',
+    r"between instances of .{0,20}'NoneType'": "leave None out first: [x for x in items if x is not None]",
+    r"'function' object is not (?:iter|sub)": "a function must be called: name(…)",
     r"string indices must be integers": "it is text; if that is JSON, json.loads(text) makes data of it",
     r"the JSON object must be str.{0,40}not (?:dict|list)": "the value is data already: use it without json.loads",
     r"^KeyError: '(\w{1,60})'": 'where a key may be missing write x.get("{0}")',
