@@ -50,6 +50,8 @@ class Modules(Struct, frozen=True):
     builtins_missing: str
     instead: Mapping[str, str]
     builtins: Mapping[str, str]
+    advice: Mapping[str, str]
+    """Patterns of error messages, and the hint for each; `{0}` is the first group."""
 
 
 @cache

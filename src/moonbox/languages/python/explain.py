@@ -18,25 +18,13 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-_INSIDE_CALLBACK = re.compile(r"external function '([\w.]{1,80})' cannot suspend")
 _NO_ATTRIBUTE = re.compile(r"'(\w{1,40})' object has no attribute '(\w{1,60})'")
-_NO_MODULE = re.compile(r"No module named '([\w.]{1,60})'")
 _NO_TOOL = re.compile(r"module 'tools[\w.]{0,80}' has no attribute '(\w{1,60})'")
 _NO_NAME = re.compile(r"name '(\w{1,60})' is not defined")
 _UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.{1,100})")
 _OF_PAGES = re.compile(r"(?:Runtime|Type)Error: (?=pages: )")
 _LONGEST = 500  # characters
 _MOST_FINDINGS = 20
-_ADVICE = {
-    r"type '(?:dict\[.{0,200}|[A-Z]\w{0,80})' has no attribute '(\w{1,60})'": 'results are dicts: write x["{0}"]',
-    r"type 'list\[.{0,200}' has no attribute": "it is a list: loop over it, or take an element with x[0]",
-    r"'NoneType' object (?:is not sub|has no attr)": 'the value is None: ask first, as in x["a"] if x else None',
-    r"between instances of .{0,20}'NoneType'": "leave None out first: [x for x in items if x is not None]",
-    r"'function' object is not (?:iter|sub)": "a function must be called: name(…)",
-    r"string indices must be integers": "it is text; if that is JSON, json.loads(text) makes data of it",
-    r"the JSON object must be str.{0,40}not (?:dict|list)": "the value is data already: use it without json.loads",
-    r"^KeyError: '(\w{1,60})'": 'where a key may be missing write x.get("{0}")',
-}
 _METHODS = {"dict": dict, "str": str, "list": list, "set": set, "tuple": tuple}
 
 
@@ -80,19 +68,10 @@ def _plain(message: str) -> str:
 def _hint(message: str, tools: Collection[str]) -> str | None:
     from moonbox.suggest import did_you_mean, nearest
 
-    if match := _INSIDE_CALLBACK.search(message):
-        return (
-            f"sorted, map, filter and other functions that call back cannot call a tool: call {match[1]} first, "
-            "in a list comprehension, and keep the results"
-        )
     if match := _NO_ATTRIBUTE.search(message):
         kind, name = match.groups()
         if kind in _METHODS and hasattr(_METHODS[kind], name) and not name.startswith("__"):
             return f"a method is not a value here: write a lambda, as in lambda *a: x.{name}(*a)"
-        if kind == "dict":
-            return f'results are dicts: write x["{name}"]'
-    if match := _NO_MODULE.search(message):
-        return f"there is no module {match[1]} here; see the code tool's description for those that there are"
     if match := _NO_TOOL.search(message):
         return unknown_tool(match[1], tools, PYTHON.tool_name, 'docs.search("words")')
     if match := _NO_NAME.search(message):
@@ -101,5 +80,8 @@ def _hint(message: str, tools: Collection[str]) -> str | None:
 
 
 def _advice(message: str) -> str | None:
-    found = ((re.search(pattern, message), hint) for pattern, hint in _ADVICE.items())
+    """What `modules.toml` says about such a message."""
+    from moonbox.languages.python.check import modules  # only a run that failed needs it
+
+    found = ((re.search(pattern, message), hint) for pattern, hint in modules().advice.items())
     return next((hint.format(*match.groups()) for match, hint in found if match), None)
