@@ -1,6 +1,6 @@
 """The catalog: the hidden tools as text on the code tool's description, as detailed as a budget allows.
 
-    schemas      full, and the JSON Schema of each tool's parameters
+    schemas      brief, and the JSON Schema of each tool's parameters
     full         types, signatures with what descriptions say of their fields, and sentences
     brief        types, signatures, first sentences
     signatures   types and signatures
