@@ -94,7 +94,8 @@ class ToolView:
                 continue
             parts = [tool.name] if tool.namespace is None else [tool.namespace, tool.name]
             alias = self._aliases[tool.path]
-            for path in (parts, alias.split("."), self._language.texts.identifiers(alias).split(".")):
+            other = self._language.texts.identifiers(alias)
+            for path in (parts, alias.split("."), other.split(".") if other not in self._toolbox else parts):
                 _put(root, path, tool)
         return root
 

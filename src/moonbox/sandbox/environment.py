@@ -131,7 +131,8 @@ def describe_environment(
             continue
         name = tool.name if tool.namespace is None else tool.namespace + _PART + tool.name
         alias = toolbox.alias(tool)
-        aliases = [each.replace(".", _PART) for each in (language.texts.identifiers(alias), alias)]
+        other = language.texts.identifiers(alias)
+        aliases = [each.replace(".", _PART) for each in (alias, other) if each not in toolbox or each == tool.path]
         form = paging_form(tool)
         about = [f"tools.{tool.path}"] if form is None else [f"tools.{tool.path}", form]
         tools += [[each, *about] for each in dict.fromkeys((name, *aliases))]
