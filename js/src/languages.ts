@@ -40,6 +40,8 @@ export interface Texts {
   call: string;
   tool: string;
   separator: string;
+  reserved: string;
+  taken: string;
   kept: string;
 }
 
@@ -160,7 +162,15 @@ export function filled(text: string, fields: Record<string, string | number>): s
   );
 }
 
+/** The alias without words that cannot name a tool. */
+export function identifiers(texts: Texts, alias: string): string {
+  const reserved = texts.reserved.split(/\s+/);
+  return alias.split(".").map((part) => (reserved.includes(part) ? `${part}_` : part)).join(".");
+}
+
 /** A tool's name as scripts write it behind `tools`, or alone where there is no such table. */
 export function written(texts: Texts, alias: string): string {
-  return alias.replaceAll(".", texts.separator);
+  const name = identifiers(texts, alias);
+  const hidden = texts.taken.split(/\s+/).includes(name.split(".")[0]!);
+  return (hidden ? `tools.${name}` : name).replaceAll(".", texts.separator);
 }

@@ -75,6 +75,16 @@ def shop() -> Toolbox:
         """A result that may be of a subclass."""
         return Dog(name="Rex", breed="spitz")
 
+    @tool
+    def hand_over(to: str | None) -> str:
+        """Take null as an argument."""
+        return to or ""
+
+    @tool
+    def totals() -> dict[str, float]:
+        """A map."""
+        return {}
+
     unknown = Tool.from_schema(name="anything", description="", parameters={"type": "object"}, call=lambda _: None)
     open_result = Tool.from_schema(
         name="open_result",
@@ -84,7 +94,7 @@ def shop() -> Toolbox:
         returns={"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": True},
     )
     nothing = Tool.from_schema(name="nothing", call=lambda _: None, returns={"type": "null"})
-    box = Toolbox([get_expenses, search, wipe, unknown, open_result, closed_result, pet, nothing])
+    box = Toolbox([get_expenses, search, wipe, hand_over, totals, unknown, open_result, closed_result, pet, nothing])
     box.learned.learn("anything", {"id": 1, "rows": [{"name": "x"}]})
     return box
 

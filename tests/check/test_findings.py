@@ -89,6 +89,23 @@ def test_where_and_what_instead(find: Find) -> None:
     assert (finding.code, finding.tool) == ("unknown_tool", "serch")
 
 
+@pytest.mark.parametrize(
+    ("source", "language", "hint"),
+    [
+        (
+            "local x = tools.hand_over{to = 'a'} return x.id",
+            "lua",
+            "it is text; if that is JSON, write: json.decode(x)",
+        ),
+        ('let x = hand_over("a"); x.id', "rhai", "it is text; if that is JSON, write: parse_json(x)"),
+        ("for (k, n) in totals() { print(k); }", "rhai", "write: for key in totals().keys()"),
+    ],
+)
+def test_what_a_result_is_instead(source: str, language: str, hint: str, find: Find) -> None:
+    (finding,) = find(source, language)
+    assert finding.hint == hint
+
+
 def test_arguments_say_what_the_call_would_say(find: Find) -> None:
     (finding,) = find("return tools.get_expenses{employe_id = 1, limit = n, note = 'x'}", names=["n"])
     assert finding.message == (

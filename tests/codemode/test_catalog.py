@@ -490,6 +490,8 @@ def test_groups_with_equal_members_are_listed_once() -> None:
     found = text(*groups("acme_math", "globex_math", "other"))
     assert found.splitlines()[1] == "- {acme_math, globex_math, other}.tool_0(a: integer) — Does thing 0."
     assert len(found.splitlines()) == 13
+    openings = [item.with_(description=f"Of {item.namespace}. {item.description}") for item in groups("a", "b", "c")]
+    assert text(*openings, budget=110).splitlines()[1] == "- {a, b, c}.tool_0(a: integer)"
     assert "- {acme, globex}_math: tool_0, " in text(*groups("acme_math", "globex_math"), budget=100)
     clones = [*groups("acme_math", "globex_math"), made("one", {}, "Not the same.", namespace="acme_math")]
     assert "\n- acme_math.one() — Not the same.\n" in text(*clones)

@@ -77,6 +77,8 @@ TOOLS = [
         hints={"read_only": True},
     ),
     made("odd-name", fields((), **{"a b": TEXT, "end": {"type": "boolean"}}), description="Ünïcode — “quotes” 😀."),
+    made("match", namespace="call"),
+    made("len"),
     made("delete_all", fields(), description="Delete everything!", hints={"destructive": True}),
     made("ask_first", fields(why=TEXT), description="Needs a person", policy="approve", timeout=5),
     made("direct_only", fields(), policy="direct"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import moonbox
+from moonbox import CodeMode, Sandbox, Tool
 from moonbox.errors import UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES, EngineError, Language, language
 from moonbox.limits import Limits
@@ -120,3 +121,40 @@ def test_unknown_languages() -> None:
         language("cobol")
     with pytest.raises(UsageError, match="unknown language 5"):
         language(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("language", "calls"),
+    [
+        ("lua", ["tools.import{}", "tools.list{}", "tools.end_{}", "tools.match.print{}"]),
+        ("rhai", ["import_()", "list()", "end_()", "match_::print_()", "tools::len()"]),
+        ("python", ["import_()", "tools.list()", "end_()", "match.print()", "tools.len()", "json_.get()"]),
+    ],
+)
+def test_the_catalog_names_tools_as_scripts_must_write_them(language: str, calls: list[str]) -> None:
+    places = [("import", None), ("list", None), ("end", None), ("print", "match"), ("len", None), ("get", "json")]
+    tools = [Tool.from_schema(name=name, namespace=space, call=lambda _, name=name: name) for name, space in places]
+    with Sandbox(tools, language=language) as box, CodeMode(box) as mode:
+        shown = [line.removeprefix("- ").partition("(")[0] for line in mode.catalog.text.splitlines()[1:]]
+        runs = [box.run(f"return {call}" if language == "lua" else call) for call in calls]
+    named = [call.rstrip("(){}") for call in calls]
+    assert set(named) <= ({f"tools.{name}" for name in shown} if language == "lua" else set(shown))
+    assert [run.value for run in runs] == ["import", "list", "end", "print", "len", "get"][: len(calls)]
+
+
+@pytest.mark.parametrize("language", ["rhai", "python"])
+def test_a_tool_keeps_its_name_beside_one_that_would_be_written_so(language: str) -> None:
+    for names in (("import", "import_"), ("import_", "import")):
+        tools = [Tool.from_schema(name=name, call=lambda _, name=name: name) for name in names]
+        with Sandbox(tools, language=language) as box:
+            assert box.run("import_()").value == "import_"
+
+
+def test_parameters_that_are_words_of_python() -> None:
+    text = {"type": "string"}
+    parameters = {"type": "object", "properties": {"from": text, "end": text, "größe": text}, "required": ["from"]}
+    move = Tool.from_schema(name="move", parameters=parameters, call=lambda given: given)
+    with Sandbox([move], language="python") as box, CodeMode(box) as mode:
+        assert mode.catalog.text.endswith("- move(from_: str, end: str = ..., größe: str = ...)")
+        run = box.run('rest = {"from_": "a"}\n[move(from_="a", end="b"), move(größe="c", **rest)] ')
+    assert run.value == [{"from": "a", "end": "b"}, {"größe": "c", "from": "a"}]

@@ -145,7 +145,7 @@ function catalogText(step: Detail, tools: Tool[], toolbox: Toolbox, texts: Texts
     const namespaces = spaces.slice(0, MOST_NAMESPACES).join(", ") + (more > 0 ? ` and ${more} more` : "");
     return [...before, filled(texts.search_title, { count: tools.length, namespaces, call: call(tools.at(-1)!) })].join("\n");
   }
-  const shown = step === "signatures" ? tools : withoutSharedOpenings(tools);
+  const shown = withoutSharedOpenings(tools);
   const [groups, shared] = [groupsOf(shown, toolbox, fingerprint), sharedWords(shown)];
   const signatures = new Signatures(groups.flatMap((group) => group.tools), { facts: step === "full" });
   const lines = groups.flatMap((group) =>

@@ -4,7 +4,7 @@ import type { Run } from "../audit/records.js";
 import { Checker } from "../check/check.js";
 import { ClosedError, ConversionError, UsageError, WorkerError, type ScriptError } from "../errors.js";
 import { explain } from "../explain/explain.js";
-import { functionDocs, luaHints, prelude, type Language } from "../languages.js";
+import { functionDocs, identifiers, luaHints, prelude, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
 import { pagingForm, type PagingForm } from "../tools/paging.js";
@@ -347,9 +347,10 @@ export class Repl {
     for (const tool of this.toolbox) {
       if (tool.policy === "direct") continue;
       const name = tool.namespace === null ? tool.name : tool.namespace + PART + tool.name;
-      const alias = this.toolbox.alias(tool).replaceAll(".", PART);
+      const alias = this.toolbox.alias(tool);
+      const aliases = [identifiers(this.setup.language.texts, alias), alias].map((each) => each.replaceAll(".", PART));
       const form = pagingForm(tool);
-      for (const each of new Set([name, alias])) {
+      for (const each of new Set([name, ...aliases])) {
         tools.push(form === null ? [each, `tools.${tool.path}`] : [each, `tools.${tool.path}`, form]);
       }
     }

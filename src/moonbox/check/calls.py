@@ -104,7 +104,8 @@ def _unknown_function(walk: Walk, name: str) -> tuple[str, str | None]:
 
 
 def _arguments(walk: Walk, tool: v.ToolValue, at: int, arguments: tuple[p.Expression, ...]) -> None:
-    error = walk.view.problem_with(tool.tool, list(map(literal, arguments)))
+    given = [literal(argument, keeps_null=walk.language.runtime is not None) for argument in arguments]
+    error = walk.view.problem_with(tool.tool, given)
     if error is not None:  # word for word what the call itself would say
         walk.error(at, error.message, code=error.code, tool=tool.tool.path)
 

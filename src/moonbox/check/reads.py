@@ -62,7 +62,8 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
             _list_field(walk, base, node)
     elif kinds == v.TEXT:
         if name not in walk.words.string_methods:
-            hint = _length_form(walk, node) if name in LENGTHS else "it is text, not data"
+            decoded = walk.words.form("decode", value=walk.text(node.value))
+            hint = _length_form(walk, node) if name in LENGTHS else f"it is text; if that is JSON, write: {decoded}"
             walk.about_result(base, node.value, node.key, f"is a string: it has no field '{name}'", hint)
     elif kinds <= {"integer", "number", "boolean"}:
         walk.about_result(base, node.value, node.key, f"is a {_one(kinds)}: it has no field '{name}'")
@@ -243,6 +244,8 @@ def _elements(walk: Walk, node: p.Each, source: p.Expression, value: v.Value) ->
     kinds = v.kinds_of(value)
     if isinstance(value, v.Data) and kinds and "array" not in kinds and "string" not in kinds:
         hint = lists_within(walk, value) if kinds == v.OBJECT else None
+        if kinds == v.OBJECT and not value.facts.properties:
+            hint = "write: " + walk.words.form("keys", value=walk.text(source))
         walk.about_result(value, source, source.at, "is not a list: a loop cannot go over it", hint)
     elif isinstance(value, v.Scalar) and value.kind in ("number", "boolean"):
         walk.error(source.at, "a loop cannot go over a number", "write a range: 0..n")

@@ -93,7 +93,9 @@ class ToolView:
             if tool.policy == "direct":
                 continue
             parts = [tool.name] if tool.namespace is None else [tool.namespace, tool.name]
-            for path in (parts, self._aliases[tool.path].split(".")):
+            alias = self._aliases[tool.path]
+            other = self._language.texts.identifiers(alias)
+            for path in (parts, alias.split("."), other.split(".") if other not in self._toolbox else parts):
                 _put(root, path, tool)
         return root
 
@@ -118,15 +120,15 @@ def _known(value: Any) -> Any:
     return UNKNOWN if value is ... else value
 
 
-def literal(value: Expression, depth: int = 0) -> Any:
-    """A written value as data, `...` where only the run knows it."""
+def literal(value: Expression, keeps_null: bool, depth: int = 0) -> Any:
+    """A written value as data, `...` where only the run knows it; tables of Lua do not keep null."""
     if type(value) is Constant:
         return value.value
     if type(value) is not Record or depth > _DEEPEST:
         return ...
     if value.is_list and value.exact:
-        items = [literal(item, depth + 1) for _, item in value.entries]
-        while items and items[-1] is None:  # which a list of Lua does not count
+        items = [literal(item, keeps_null, depth + 1) for _, item in value.entries]
+        while items and items[-1] is None and not keeps_null:
             items.pop()
         return items
     table: dict[Any, Any] = {}
@@ -134,9 +136,9 @@ def literal(value: Expression, depth: int = 0) -> Any:
     for name, item in value.entries:
         position += name is None
         if name != "":
-            table[position if name is None else name] = literal(item, depth + 1)
+            table[position if name is None else name] = literal(item, keeps_null, depth + 1)
     if not value.exact:
         if position or not table:  # keys that only the run knows may be those of a list
             return ...
         table[...] = ...
-    return {name: item for name, item in table.items() if item is not None or type(name) is not str}
+    return {name: item for name, item in table.items() if keeps_null or item is not None or type(name) is not str}

@@ -1,6 +1,6 @@
 """The catalog: the hidden tools as text on the code tool's description, as detailed as a budget allows.
 
-    schemas      full, and the JSON Schema of each tool's parameters
+    schemas      brief, and the JSON Schema of each tool's parameters
     full         types, signatures with what descriptions say of their fields, and sentences
     brief        types, signatures, first sentences
     signatures   types and signatures
@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from moonbox.tools.learned import with_shape
@@ -98,10 +99,10 @@ class _Writer:
         """All tools at that step; some of them with signatures where the others have none."""
         match step:
             case "names":
-                return "\n".join([*self._detailed("brief", with_signatures), *self._names(with_signatures)])
+                return "\n".join([*self._some(with_signatures), *self._names(with_signatures)])
             case "search":
-                return "\n".join([*self._detailed("brief", with_signatures), self._search()])
-        return "\n".join(self._detailed(step, self._tools))
+                return "\n".join([*self._some(with_signatures), self._search()])
+        return "\n".join(self._detailed(step, *self._all))
 
     def with_signatures(
         self,
@@ -133,13 +134,22 @@ class _Writer:
         order = sorted(range(len(groups)), key=lambda at: ranked[at], reverse=True)
         return [groups[at].tools for at in order if any(ranked[at])]
 
-    def _detailed(self, step: Detail, tools: Sequence[Tool]) -> list[str]:
-        if not tools:
-            return []
-        shown = tools if step == "signatures" else _without_shared_openings(tools)
-        groups, shared = self._groups(shown, _fingerprint), shared_words(shown)
+    @cached_property
+    def _all(self) -> tuple[list[_Group], Set[str], Signatures]:
+        """What every step writes of all tools, read once."""
+        return self._read(self._tools, facts=True)
+
+    def _some(self, tools: Sequence[Tool]) -> list[str]:
+        return self._detailed("brief", *self._read(tools, facts=False)) if tools else []
+
+    def _read(self, tools: Sequence[Tool], *, facts: bool) -> tuple[list[_Group], Set[str], Signatures]:
+        shown = _without_shared_openings(tools)
+        groups = self._groups(shown, _fingerprint)
         members = [tool for group in groups for tool in group.tools]
-        signatures = Signatures(members, notation=self._texts.types, facts=step == "full")
+        return groups, shared_words(shown), Signatures(members, notation=self._texts.types, facts=facts)
+
+    def _detailed(self, step: Detail, groups: list[_Group], shared: Set[str], read: Signatures) -> list[str]:
+        signatures = read if step == "full" else read.without_facts()
         lines = [
             _line(step, tool, self._texts.written(f"{group.place}{_place(tool, self._toolbox)[1]}"), signatures, shared)
             for group in groups

@@ -12,6 +12,7 @@ methods of `LuaVM`, and its own `explain`; nothing else here depends on what run
 from __future__ import annotations
 
 import json
+import keyword
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,10 @@ def is_identifier(text: str) -> bool:
     return text.isascii() and text.isidentifier() and text not in RESERVED_WORDS
 
 
+def _plain_or_bracketed(name: str) -> str:
+    return name if is_identifier(name) else f"[{json.dumps(name, ensure_ascii=False)}]"
+
+
 class Notation(Struct, frozen=True):
     """How types of JSON Schemas are written for a model: their words and forms; `{}` stands for the type inside."""
 
@@ -49,7 +54,8 @@ class Notation(Struct, frozen=True):
     mapping: str = "{[string]: {}}"
     either: str = "|"
     quoted: bool = False
-    """Whether keys of objects are written as text; else identifiers are written as they are, others as `["a b"]`."""
+    """Whether keys of objects are written as text, and parameters as Python does; else identifiers of Lua are written
+    as they are, others as `["a b"]`."""
     optional: str = "{name}?: {type}"
     """A parameter that may be left out; `{default}` is its value then, `...` where that is not known."""
 
@@ -60,6 +66,16 @@ class Notation(Struct, frozen=True):
         """A value as it is written, on one line."""
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
         return self.word(text)
+
+    def key(self, name: str) -> str:
+        """The key of a field."""
+        return self.constant(name) if self.quoted else _plain_or_bracketed(name)
+
+    def parameter(self, name: str) -> str:
+        """The name of a parameter: with a `_` behind it where it is a word of the language."""
+        if self.quoted and name.isidentifier():
+            return f"{name}_" if keyword.iskeyword(name) else name
+        return _plain_or_bracketed(name)
 
     def around(self, form: str) -> tuple[str, str]:
         """What stands before and behind the type inside."""
@@ -129,10 +145,21 @@ class Texts(Struct, frozen=True, kw_only=True):
     """Between a namespace and a tool's name."""
     types: Notation = SHORT
     """How signatures of tools write types."""
+    reserved: str = ""
+    """Words that cannot name a tool: it gets a `_` behind its name."""
+    taken: str = ""
+    """Names that mean something else, so that a tool of such a name is written behind `tools`."""
+
+    def identifiers(self, alias: str) -> str:
+        """The alias without words that cannot name a tool."""
+        reserved = self.reserved.split()
+        return ".".join(f"{part}_" if part in reserved else part for part in alias.split("."))
 
     def written(self, alias: str) -> str:
         """A tool's name as scripts write it behind `tools`, or alone where there is no such table."""
-        return alias.replace(".", self.separator)
+        name = self.identifiers(alias)
+        name = f"tools.{name}" if name.partition(".")[0] in self.taken.split() else name
+        return name.replace(".", self.separator)
 
 
 class EngineError(Struct, frozen=True):

@@ -164,7 +164,7 @@ class Docs:
         return f"{render(tool, 'full', notation=self._language.texts.types)}\nreturned so far: {returned}"
 
     def _tool(self, path: str) -> Any:
-        tool = self._toolbox.get(path)
+        tool = self._toolbox.get(path) or self._toolbox.get(path.replace("_.", ".").removesuffix("_"))
         return tool if tool is not None and tool.policy != "direct" else None
 
 

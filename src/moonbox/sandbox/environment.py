@@ -130,10 +130,12 @@ def describe_environment(
         if tool.policy == "direct":
             continue
         name = tool.name if tool.namespace is None else tool.namespace + _PART + tool.name
-        alias = toolbox.alias(tool).replace(".", _PART)
+        alias = toolbox.alias(tool)
+        other = language.texts.identifiers(alias)
+        aliases = [each.replace(".", _PART) for each in (alias, other) if each not in toolbox or each == tool.path]
         form = paging_form(tool)
         about = [f"tools.{tool.path}"] if form is None else [f"tools.{tool.path}", form]
-        tools += [[each, *about] for each in dict.fromkeys((name, alias))]
+        tools += [[each, *about] for each in dict.fromkeys((name, *aliases))]
     environment: dict[str, Any] = {
         "tools": tools,
         "functions": [

@@ -12,6 +12,7 @@ contain, it cannot begin a line of its own, except behind `> `.
 
 from __future__ import annotations
 
+import copy
 import re
 import unicodedata
 from collections import Counter
@@ -26,7 +27,7 @@ from moonbox.tools.facts import SENTENCE, sentences, telling
 from moonbox.tools.paging import paging_form
 from moonbox.tools.search import words
 from moonbox.tools.type_reader import Reader, minified, singular
-from moonbox.tools.types import Template, TypeBook, joined
+from moonbox.tools.types import Template, TypeBook, bare, joined
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:
@@ -76,6 +77,14 @@ class Signatures:
             if tool.returns is not None:
                 reader = Reader(self._book, Document(tool.returns), facts=facts or facts_of_results)
                 self._results[tool.path] = self._book.enter(reader.read(tool.returns, _thing(tool.name)))
+
+    def without_facts(self) -> Signatures:
+        """The same without what descriptions say, as if no type were written yet."""
+        other = copy.copy(self)
+        other._book = self._book.without_facts()
+        other._parameters = {path: bare(template) for path, template in self._parameters.items()}
+        other._results = {path: bare(template) for path, template in self._results.items()}
+        return other
 
     def signature(self, tool: Tool, name: str, *, result: bool = True) -> str:
         """`name(a: number) -> Order`, and `-> …` in place of a result that is left out."""

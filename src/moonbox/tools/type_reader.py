@@ -6,12 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.languages.language import is_identifier
 from moonbox.tools.document import listed
 from moonbox.tools.facts import allowed_values, remark
 from moonbox.tools.types import Fact, Shape, Template, joined, type_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moonbox.tools.document import Document, Schema
     from moonbox.tools.types import TypeBook
 
@@ -40,6 +41,9 @@ class Reader:
         self._read: dict[int, Template] = {}
         self._open: set[int] = set()
         self._left = _MOST_SUBSCHEMAS
+        text, null = (self._word("string"),), (self._word("null"),)
+        forms: list[Callable[[Template], Template]] = [tuple, lambda inner: self._either([inner, null]), self._list]
+        self._of_text = {form(text): form for form in forms}
 
     def read(self, schema: Schema, hint: str = "", *, titled: bool = False) -> Template:
         """One schema; `hint` is a name for it."""
@@ -69,13 +73,12 @@ class Reader:
 
     def field(self, name: str, schema: Schema, *, required: bool) -> Template:
         """`name?: type`, with the values that its description allows, and what else that says."""
-        key = self._notation.constant(name) if self._notation.quoted else key_text(name)
-        return (f"{key}{'' if required else '?'}: ", *self._value(name, schema))
+        return (f"{self._notation.key(name)}{'' if required else '?'}: ", *self._value(name, schema))
 
     def parameter(self, name: str, schema: Schema, *, required: bool) -> Template:
         """The same as a parameter, which the notation may write in another way."""
         form = "{name}: {type}" if required else self._notation.optional
-        before, after = form.replace("{name}", key_text(name)).split("{type}")
+        before, after = form.replace("{name}", self._notation.parameter(name)).split("{type}")
         part = self._document.deref(schema)
         default = self._notation.constant(part["default"]) if isinstance(part, dict) and "default" in part else "..."
         after = after.replace("{default}", default if len(default) <= _LONGEST_DEFAULT else "...")
@@ -85,10 +88,8 @@ class Reader:
         template = self.read(schema, name)
         description = self._document.said(schema, "description")
         words = description if isinstance(description, str) else ""
-        text = (self._word("string"),)
-        for form in (lambda inner: inner, lambda inner: self._either([inner, (self._word("null"),)]), self._list):
-            if template == form(text) and (values := allowed_values(words)):
-                template = form((self._notation.either.join(map(self._notation.constant, values)),))
+        if (form := self._of_text.get(template)) and (values := allowed_values(words)):
+            template = form((self._notation.either.join(map(self._notation.constant, values)),))
         said = remark(name, words, self._document.said(schema, "format")) if self._facts else ""
         fact = (Fact(f" ({said})"),) if said and self._book.is_new(name, said) else ()
         return (*template, *fact)
@@ -213,11 +214,6 @@ def singular(name: str) -> str:
         if name.endswith(ending) and len(name) > len(ending) + 1:
             return name[: -len(ending)] + instead
     return name[:-1] if re.search(r"[^su]s$", name) else name
-
-
-def key_text(name: str) -> str:
-    """A field's name as scripts write it."""
-    return name if is_identifier(name) else f"[{minified(name)}]"
 
 
 def minified(value: Any) -> str:

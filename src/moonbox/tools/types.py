@@ -11,11 +11,12 @@ The text depends on the schemas and their order alone, byte for byte.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from moonbox.languages.language import SHORT, Notation
 
@@ -94,6 +95,13 @@ class TypeBook:
                 self._defined.add(kind)
                 lines.append(f"{self._chosen()[kind]} = {self.text(self._first[kind].body)}")
         return lines
+
+    def without_facts(self) -> TypeBook:
+        """The same types without remarks, none of them written yet."""
+        other = copy.copy(self)
+        other._first = {kind: structs.replace(shape, body=bare(shape.body)) for kind, shape in self._first.items()}
+        other._names, other._used, other._defined = None, {}, set()
+        return other
 
     def is_new(self, name: str, said: str) -> bool:
         """Whether this is not said yet of a field of that name."""
@@ -211,6 +219,11 @@ def type_name(text: str) -> str:
         return ""
     name = "".join(word[0].upper() + word[1:] for word in words)[:_LONGEST_NAME]
     return f"T{name}" if name[0].isdigit() else name
+
+
+def bare(template: Template) -> Template:
+    """A template without remarks."""
+    return tuple(piece for piece in template if not isinstance(piece, Fact))
 
 
 def joined(between: str, parts: list[Template]) -> Template:

@@ -106,12 +106,14 @@ def test_what_cannot_work_is_refused_with_its_line(source: str, repl: Repl) -> N
     assert "nothing was run" in run.for_model()
     if source in WRONG:
         assert (len(findings), found.code, run.error.code) == (1, "types", "types")
+        assert run.error.hint == ('results are dicts: write x["id"]' if "'Rows' has no" in message else None)
     else:
         assert run.error.message.startswith(message)
         assert run.error.hint or run.error.code == "invalid" or "import *" in message
 
 
 FINE = [
+    "get = tools.get(id=1)\n[tools.get(id=hr)['id'] for hr in [get['id']]]",
     "d = {'a': 1}\ndel d['a']\nsorted(d, key=d.get)",
     "try:\n    import numpy\nexcept ImportError:\n    numpy = None",
     "[get(**{'id': i}) for i in [1]]",

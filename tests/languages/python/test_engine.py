@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moonbox import Limits, Sandbox, Tool, tool
+from moonbox import CodeMode, Limits, Sandbox, Tool, tool
 from moonbox.project.python_tools import load_tools
 from tests.waiting import wait_until
 
@@ -61,6 +61,26 @@ def test_names_that_python_cannot_write() -> None:
     with Sandbox(tools, language="python") as box:
         run = box.run(f"len([{calls}])")
         assert (run.error, run.value) == (None, 6)
+        described = box.run('[docs.describe(name) for name in ("import_", "class_.list")]')
+        assert [text.split("\n")[0] for text in described.value] == ["import()", "class.list()"]
+
+
+def test_a_namespace_beside_a_tool_or_a_module_of_its_name() -> None:
+    places = (("git", None), ("log", "git"), ("now", "time"), ("search", "docs"))
+    tools = [Tool.from_schema(name=name, namespace=space, call=lambda _, name=name: name) for name, space in places]
+    with Sandbox(tools, language="python") as box:
+        run = box.run("import time\n[git_(), git.log(), tools.git.log(), time_.now(), tools.docs.search()] ")
+        assert (run.error, run.value) == (None, ["git", "log", "log", "now", "search"])
+
+
+def test_positions_are_those_of_the_catalog() -> None:
+    text = {"type": "string"}
+    parameters = {"type": "object", "properties": {"note": text, "to": text}, "required": ["to"]}
+    send = Tool.from_schema(name="send", parameters=parameters, call=lambda given: given)
+    with Sandbox([send], language="python") as box:
+        assert CodeMode(box).catalog.text.splitlines()[1] == "- send(to: str, note: str = ...)"
+        run = box.run("rest = ['b']\n[send('a'), send('a', 'b'), send('a', *rest), send('a', note='b')]")
+    assert run.value == [{"to": "a"}, *[{"to": "a", "note": "b"}] * 3]
 
 
 # The process beside the worker

@@ -166,6 +166,7 @@ def lua_vocabulary() -> Vocabulary:
             "f_string": '"total: " .. x',
             "first_element": "{value}[1]",
             "last_element": "{value}[#{value}]",
+            "decode": "json.decode({value})",
             "length": "#{value}",
             "library_member": "{library}.{name}({arguments})",
             "loop": "for {names} in {function}({value}) do",

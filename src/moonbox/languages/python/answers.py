@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import keyword
 
 from moonbox.languages.python.encode import Refused
+from moonbox.languages.python.rewriting import parameter
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ class Calls:
         self.targets = {f"docs.{name}": f"docs.{name}" for name in _DOCS}
         self._forms = {}
         for name, target, *form in environment["tools"]:
-            written = ".".join(f"{part}_" if keyword.iskeyword(part) else part for part in name.split(_PART))
-            self.targets[f"tools.{written}"] = self.targets[written] = target
-            self._forms[f"tools.{written}"] = self._forms[written] = form[0] if form else {}
+            written = name.replace(_PART, ".")
+            is_hidden = written.partition(".")[0] in environment["taken"]
+            for each in (f"tools.{written}",) if is_hidden else (f"tools.{written}", written):
+                self.targets[each], self._forms[each] = target, form[0] if form else {}
         for name, target in environment["functions"]:
             self.targets.setdefault(name.replace(_PART, "."), target)  # a tool of that name hides it
 
@@ -132,6 +133,7 @@ class Calls:
         if len(args) > len(names):
             return f"{name}() takes {len(names)} positional arguments but {len(args)} were given"
         given = dict(zip(names, args, strict=False))
+        kwargs = {parameter(word, names): value for word, value in kwargs.items()}
         twice = [each for each in kwargs if each in given]
         return f"{name}() got multiple values for argument '{twice[0]}'" if twice else [{**given, **kwargs}]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import keyword
 import symtable
 import tomllib
 from functools import cache
@@ -19,7 +18,8 @@ from msgspec import Struct
 
 from moonbox.findings import Finding
 from moonbox.languages.program import Vocabulary
-from moonbox.languages.python.rewriting import dotted, parsed, symbols
+from moonbox.languages.python.language import PYTHON
+from moonbox.languages.python.rewriting import dotted, parameter, parsed, symbols
 from moonbox.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Modules(Struct, frozen=True):
     builtins_missing: str
     instead: Mapping[str, str]
     builtins: Mapping[str, str]
+    advice: Mapping[str, str]
+    """Patterns of error messages, and the hint for each; `{0}` is the first group."""
 
 
 @cache
@@ -164,9 +166,9 @@ class _Look(ast.NodeVisitor):
             self._report("note", node, f"'{node.id}' is not set anywhere: reading it is an error", hint)
 
     def _is_unset(self, name: str) -> bool:
-        is_tool = name in self._view.root.members or keyword.iskeyword(name[:-1])
         is_private = name.startswith("__")  # in a class it has another name
-        return not (name in self.bound or name in self._known or self._open or is_tool or is_private)
+        is_known = name in self.bound or name in self._known or name in self._view.root.members
+        return not (is_known or self._open or is_private)
 
     def _nearest(self, name: str) -> list[str]:
         known = {*self.bound, *self._known, *self._view.root.members}
@@ -211,22 +213,25 @@ class _Look(ast.NodeVisitor):
         elif root == "tools" and rest and "tools" not in self.bound:
             self._error(node, *self._view.unknown(rest), code="unknown_tool", tool=rest)
         elif self._is_unset(root):
-            hint = modules().builtins.get(root) or did_you_mean(self._nearest(root))
+            known = modules()
+            hint = known.builtins.get(root) or did_you_mean(self._nearest(root))
+            hint = f"write: import {root}" if rest and root in f"{known.there} {known.ours}".split() else hint
             self._error(node, f"unknown function '{name}'", hint, code="unknown_tool", tool=name)
 
     def _tool(self, name: str) -> Any:
         """The tool of a dotted name; None where it is something else."""
-        path = name.removeprefix("tools.").split(".")
-        if not name or path[0] in self.bound or (path[0] in _builtins() and not name.startswith("tools.")):
+        path = name.split(".")
+        is_hidden = path[0] in PYTHON.texts.taken.split() and path[0] != "tools"
+        if not name or path[0] in self.bound or is_hidden:
             return None
+        path = path[1:] if path[0] == "tools" else path
         at: Any = self._view.root.members
         for part in path:
-            name = part[:-1] if keyword.iskeyword(part[:-1]) else part  # a tool `import` is written import_
-            at = at.get(name) if isinstance(at, dict) else None
+            at = at.get(part) if isinstance(at, dict) else None
         return None if at is None or isinstance(at, dict) else at
 
     def _arguments(self, node: ast.Call, tool: Any) -> None:
-        names = list((tool.parameters or {}).get("properties", {}))
+        names = tool.document.positional_order()
         given: dict[Any, Any] = {}
         for index, argument in enumerate(node.args):
             if isinstance(argument, ast.Starred) or index >= len(names) or isinstance(argument, ast.Dict):
@@ -236,7 +241,7 @@ class _Look(ast.NodeVisitor):
             if word.arg is None:
                 given[...] = ...
             else:
-                given[word.arg] = _literal(word.value)
+                given[parameter(word.arg, names)] = _literal(word.value)
         error = self._view.problem_with(tool, [given])
         if error is not None:
             self._error(node, error.message, code=error.code, tool=tool.path)

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from moonbox.languages.language import EngineError
     from moonbox.limits import Limits
 
-_INSIDE_CALLBACK = re.compile(r"external function '([\w.]{1,80})' cannot suspend")
 _NO_ATTRIBUTE = re.compile(r"'(\w{1,40})' object has no attribute '(\w{1,60})'")
-_NO_MODULE = re.compile(r"No module named '([\w.]{1,60})'")
 _NO_TOOL = re.compile(r"module 'tools[\w.]{0,80}' has no attribute '(\w{1,60})'")
 _NO_NAME = re.compile(r"name '(\w{1,60})' is not defined")
 _UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.{1,100})")
@@ -56,6 +54,7 @@ def _types(told: Any, source: str) -> ScriptError:
         _plain(message) + more,
         line=line,
         column=column,
+        hint=_advice(_plain(message)),
         code="types",
         traceback=pointed(source, line, column),
     )
@@ -69,21 +68,20 @@ def _plain(message: str) -> str:
 def _hint(message: str, tools: Collection[str]) -> str | None:
     from moonbox.suggest import did_you_mean, nearest
 
-    if match := _INSIDE_CALLBACK.search(message):
-        return (
-            f"sorted, map, filter and other functions that call back cannot call a tool: call {match[1]} first, "
-            "in a list comprehension, and keep the results"
-        )
     if match := _NO_ATTRIBUTE.search(message):
         kind, name = match.groups()
         if kind in _METHODS and hasattr(_METHODS[kind], name) and not name.startswith("__"):
             return f"a method is not a value here: write a lambda, as in lambda *a: x.{name}(*a)"
-        if kind == "dict":
-            return f'results are dicts: write x["{name}"]'
-    if match := _NO_MODULE.search(message):
-        return f"there is no module {match[1]} here; see the code tool's description for those that there are"
     if match := _NO_TOOL.search(message):
         return unknown_tool(match[1], tools, PYTHON.tool_name, 'docs.search("words")')
     if match := _NO_NAME.search(message):
         return did_you_mean(nearest(match[1], [tool.rpartition(".")[2] for tool in tools]))
-    return None
+    return _advice(message)
+
+
+def _advice(message: str) -> str | None:
+    """What `modules.toml` says about such a message."""
+    from moonbox.languages.python.check import modules  # only a run that failed needs it
+
+    found = ((re.search(pattern, message), hint) for pattern, hint in modules().advice.items())
+    return next((hint.format(*match.groups()) for match, hint in found if match), None)

@@ -55,11 +55,16 @@ def rewrite(source: str, is_tool: Callable[[str], bool], modules: Collection[str
     tree = parsed(source)
     if tree is None:
         return Rewritten(source)
-    done = _Rewriter(source, tree, is_tool, modules, number).rewritten()
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+    def is_called(name: str) -> bool:
+        return name not in own and is_tool(name)
+
+    done = _Rewriter(source, tree, is_called, modules, number).rewritten()
     tree = tree if done.text == source else parsed(done.text)
     if tree is not None:
-        done.awaited = _awaited_places(done.text, tree, is_tool)
-        done.has_tools = any(is_tool(dotted(call.func)) for call in _calls(tree))
+        done.awaited = _awaited_places(done.text, tree, is_called)
+        done.has_tools = any(is_called(dotted(call.func)) for call in _calls(tree))
         tries = [node.body for node in ast.walk(tree) if isinstance(node, ast.Try)]
         done.caught = {line for body in tries for line in range(body[0].lineno, (body[-1].end_lineno or 0) + 1)}
     return done
@@ -97,6 +102,11 @@ def defined(source: str) -> list[str]:
         symbol for outer, symbol in symbols(source) if symbol.is_assigned() and (outer or symbol.is_declared_global())
     ]
     return list(dict.fromkeys(symbol.get_name() for symbol in found))
+
+
+def parameter(word: str, names: Collection[str]) -> str:
+    """The parameter that a keyword argument names: `from_` is `from`, which is a word of Python."""
+    return word[:-1] if word.endswith("_") and word not in names and word[:-1] in names else word
 
 
 def dotted(node: ast.AST) -> str:

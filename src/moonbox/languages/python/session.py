@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import os
 import re
 from contextlib import suppress
@@ -107,12 +106,13 @@ class Session:
         ).__enter__()
         self.pid = self.pid or int(self._session.worker_pid)
 
-    def define(self, functions: Collection[str], values: list[tuple[str, Any]]) -> list[str]:
+    def define(self, functions: Collection[str], values: list[tuple[str, Any]], reserved: Collection[str]) -> list[str]:
         """Make modules of these dotted names; the names of the modules."""
         tree: dict[str, Any] = {}
-        for name, item in (*((name, _stand_in) for name in functions), *values):
+        deepest_first = sorted(functions, key=lambda name: -name.count("."))  # a namespace hides a tool of its name
+        for name, item in (*((name, _stand_in) for name in deepest_first), *values):
             *spaces, last = name.split(".")
-            if not all(map(_is_written, (*spaces, last))):
+            if not all(part.isidentifier() and part not in reserved for part in (*spaces, last)):
                 continue  # it has another name
             place = tree
             for space in spaces:
@@ -141,11 +141,6 @@ def with_timeout(state: bytes, timeout: float | None) -> bytes:
     if len(_DURATION.findall(state)) != 1:
         raise ValueError("the dump does not name its limits")
     return _DURATION.sub(lambda _: limit, state)
-
-
-def _is_written(name: str) -> bool:
-    """Whether scripts can write the name."""
-    return name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _eight_bytes(number: float) -> bytes:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import keyword
 from typing import Any
 
+from moonbox.languages.python.language import PYTHON
+
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _HEAD = "from typing import Any, NotRequired, TypedDict\n\ndef __getattr__(name: str) -> Any: ..."  # it may have more
 _MOST_DEPTH = 6
@@ -16,13 +18,18 @@ _MOST_SUBSCHEMAS = 1000  # of one tool; a server's schema may be built to grow w
 
 
 def describe(toolbox: Any) -> dict[str, Any]:
-    """The names of each tool's parameters in order, and stubs: of functions, and of the module of each namespace."""
+    """The names of each tool's parameters in order, and stubs: of functions, and of the module of each namespace.
+
+    Beside these, the words that cannot name a tool, and those that name something else.
+    """
     tools = [tool for tool in toolbox if tool.policy != "direct"]
-    parameters = {f"tools.{tool.path}": list((tool.parameters or {}).get("properties", {})) for tool in tools}
+    parameters = {f"tools.{tool.path}": tool.document.positional_order() for tool in tools}
     spaces: dict[str, list[Any]] = {}
     for tool in tools:
         spaces.setdefault(toolbox.alias(tool).rpartition(".")[0], []).append(tool)
-    return {"parameters": parameters, "stubs": {space: _Stubs(members).text for space, members in spaces.items()}}
+    stubs = {space: _Stubs(members).text for space, members in spaces.items()}
+    words = {"reserved": PYTHON.texts.reserved.split(), "taken": PYTHON.texts.taken.split()}
+    return {"parameters": parameters, "stubs": stubs, **words}
 
 
 class _Stubs:
@@ -33,8 +40,7 @@ class _Stubs:
 
     def _function(self, tool: Any) -> str:
         """Every argument is `Any`, because the host converts and checks them; the result is what it returns."""
-        schema = tool.parameters or {}
-        parts = [f"{name}: Any = ..." for name in schema.get("properties", {}) if _is_name(name)]
+        parts = [f"{name}: Any = ..." for name in tool.document.positional_order() if _is_name(name)]
         self._root, self._left = tool.returns, _MOST_SUBSCHEMAS
         result = self._type(tool.returns, tool.name, 0)
         return f"def {tool.name}({', '.join([*parts, '**more: Any'])}) -> {result}: ..."

@@ -52,8 +52,8 @@ class MontyVM:
     warm_up = None
 
     def __init__(self, native: Any = None) -> None:
-        for name in ("collections", "decimal", "pathlib", "uuid"):  # Monty's client imports them when it needs them
-            import_module(name)
+        for name in ("collections", "decimal", "pathlib", "uuid", "unicodedata"):
+            import_module(name)  # Monty's client, and Python's parser, import them when they need them
         self._monty = import_module("pydantic_monty")
         names = {name.removesuffix(".monty") for name in os.listdir(PRELUDE)}  # noqa: PTH208 - as above
         self._sources = {name: _read(name) for name in sorted(names)}
@@ -366,7 +366,7 @@ class MontyVM:
         """Make tools, functions and values known to the session."""
         self._calls.configure(self._environment)
         values = [(name.replace(_PART, "."), value) for name, value in self._environment["values"]]
-        roots = self._session.define(self._calls.targets, values)
+        roots = self._session.define(self._calls.targets, values, self._environment["reserved"])
         plain = {name: value for name, value in values if "." not in name}
         self._feed("\n".join(["pass", *(f"import {name}" for name in roots)]), inputs=plain)
 

@@ -95,7 +95,9 @@ def rhai_vocabulary() -> Vocabulary:
         forms={
             "call": "{tool}(#{…})",
             "closure": "|| {value}",
+            "decode": "parse_json({value})",
             "element": "{value}[0]",
+            "keys": "for key in {value}.keys()",
             "length": "{value}.len()",
             "new_variable": "{name} = …; without let",
             "not_called": "{tool}(#{…})",

@@ -100,7 +100,7 @@ return function(R, lib, host)
       if not at then R.array_bounds(count, key, key_pos) end
       return base[at + 1]
     elseif kind == "map" then
-      if type(key) ~= "string" then R.mismatch(key, "string", key_pos) end
+      if type(key) ~= "string" then R.mismatch(key, "string", key_pos, "keys of maps are text: write map[`${key}`]") end
       local value = base[key]
       if value == nil then return U end
       return value
@@ -202,7 +202,7 @@ return function(R, lib, host)
   local function store(base, key, value, is_property, key_pos, op_pos, eq_pos)
     local kind = kind_of(base)
     if kind == "map" then
-      if type(key) ~= "string" then R.mismatch(key, "string", key_pos) end
+      if type(key) ~= "string" then R.mismatch(key, "string", key_pos, "keys of maps are text: write map[`${key}`]") end
       return store_map(base, key, value, eq_pos)
     end
     if is_property then return store_property(base, key, value, key_pos) end

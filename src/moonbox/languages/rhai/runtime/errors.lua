@@ -314,7 +314,14 @@ return function(R, lib, host)
     if first == U and select("#", ...) > 0 and match(name, "^%a") then
       return "the value is (): methods such as trim(), push() and sort() change what they are called on and return ()"
     end
-    if (name == "split" or name == "trim" or name == "to_upper") and R.kind_of(first) ~= "string" then
+    local kind = R.kind_of(first)
+    if name == "parse_json" and (kind == "map" or kind == "array") then
+      return "the value is data already: use it without parse_json"
+    end
+    if match(name, "^[-*/%%]$") and (kind == "string" or R.kind_of((select(2, ...))) == "string") then
+      return "text is not a number: write parse_float(text) or parse_int(text)"
+    end
+    if (name == "split" or name == "trim" or name == "to_upper") and kind ~= "string" then
       return "that is a method of strings; here it is called on " .. R.type_of(first)
     end
     return call_hints[name]

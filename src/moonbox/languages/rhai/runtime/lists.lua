@@ -152,7 +152,10 @@ return function(R, lib, host)
     local before = native[name][meta]
     native[name][meta] = function(K, d, pos, list, given, ...)
       local field = type(given) == "string" and (sub(given, 1, 1) == "-" and sub(given, 2) or given)
-      if not (field and is_field(K, list, field)) and not is_key(K, given) then return before(K, d, pos, list, given, ...) end
+      if not (field and is_field(K, list, field)) and not is_key(K, given) then
+        local done = before(K, d, pos, list, given, ...)
+        return done == U and copy(list) or done
+      end
       local places = order_of(K, d, pos, list, name, given, ...)
       if not places then return nil end
       local items = snapshot(list)
