@@ -18,6 +18,7 @@ from tests.mcp.mcp_driver import (
     SECONDS,
     SERVE,
     TOKENS,
+    Peer,
     bearer,
     give_up,
     modern,
@@ -237,6 +238,26 @@ def test_a_client_that_hangs_up_stops_its_script(
     trail = open_trail(folder / "home" / "audit.db")
     wait_until(lambda: trail.list(1)[0].kind == "cancelled")
     assert asking.post(url, **_script("return 1")).json()["result"]["structuredContent"]["value"] == 1
+
+
+def test_a_client_that_lost_its_connection_gets_even_a_large_result(url: str, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = f"tools.hold{{path = '{gate}'}} return tools.picture()"
+    call = {"name": "lua_repl", "arguments": {"source_code": script}}
+    peer = Peer(url, "alice")
+    request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+    with peer.http.stream("POST", url, json=request, headers=peer.session) as stream:
+        event = next(line for line in stream.iter_lines() if line.startswith("id:")).removeprefix("id:").strip()
+    wait_until(gate.with_name("gate.entered").exists)
+    other = Peer(url, "alice")
+    before = other.result("resources/list")["resources"]
+    gate.touch()
+    wait_until(lambda: other.result("resources/list")["resources"] != before)
+    with peer.http.stream("GET", url, headers={**peer.session, "Last-Event-ID": event}) as stream:
+        answer = json.loads(next(line for line in stream.iter_lines() if '"id":2' in line).removeprefix("data: "))
+    peer.close()
+    other.close()
+    assert len(answer["result"]["content"][1]["data"]) == 8 << 20
 
 
 def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import secrets
-from collections import OrderedDict
+from collections import deque
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
@@ -146,36 +148,38 @@ def _header(scope: Any, name: bytes) -> str | None:
 
 
 class EventLog(EventStore):
-    """The latest events of one session; the oldest are dropped when there are too many."""
+    """The latest events of one session; the oldest are dropped when there are too many.
+
+    The id of an event has its number and its stream: a client whose last event was dropped gets what is still there.
+    """
 
     def __init__(self, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._events: OrderedDict[EventId, tuple[StreamId, JSONRPCMessage | None, int]] = OrderedDict()
+        self._events: deque[tuple[int, StreamId, EventMessage | None, int]] = deque()
         self._size = 0
         self._prefix = secrets.token_hex(8)
         self._count = 0
 
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
         self._count += 1
-        name = f"{self._prefix}-{self._count}"
-        size = 0 if message is None else len(message.model_dump_json(by_alias=True, exclude_unset=True))
-        self._events[name] = (stream_id, message, size)
+        name = f"{self._prefix}-{self._count}-{quote(stream_id, safe='')}"
+        event = None if message is None else EventMessage(message, name)
+        size = len(name) + (0 if message is None else len(message.model_dump_json(by_alias=True, exclude_unset=True)))
+        self._events.append((self._count, stream_id, event, size))
         self._size += size
         while len(self._events) > self._max_events or (self._size > self._max_bytes and len(self._events) > 1):
-            _, (_, _, dropped) = self._events.popitem(last=False)
-            self._size -= dropped
+            self._size -= self._events.popleft()[-1]
         return name
 
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
-        if last_event_id not in self._events:
+        last = re.fullmatch(rf"{self._prefix}-([0-9]{{1,15}})-(.*)", last_event_id)
+        if last is None:
             return None
-        stream = self._events[last_event_id][0]
-        names = list(self._events)
-        for name in names[names.index(last_event_id) + 1 :]:
-            of, message, _ = self._events.get(name, (None, None, 0))
-            if of == stream and message is not None:
-                await send_callback(EventMessage(message, name))
+        stream = unquote(last[2])
+        for number, of, event, _ in list(self._events):
+            if number > int(last[1]) and of == stream and event is not None:
+                await send_callback(event)
         return stream
 
 
