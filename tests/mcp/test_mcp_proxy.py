@@ -234,8 +234,8 @@ def test_what_the_configuration_allows_and_no_more(driver: Driver, connect: Any)
         assert session.value('return mcp.read("test://static-text")').startswith("This is the content")
         picture = session.value('return mcp.read("test://static-binary")')
         assert (picture["type"], picture["media"][:16]) == ("image/png", "moonbox://media/")
-        said = session.value('return mcp.prompt("open__test_prompt_with_arguments", {arg1 = "x", arg2 = 2})')
-        assert said == [{"role": "user", "content": "Prompt with arguments: arg1='x', arg2='2'"}]
+        said = session.value('return mcp.prompt("open__test_prompt_with_arguments", {arg1 = {2, "x"}, arg2 = true})')
+        assert said == [{"role": "user", "content": "Prompt with arguments: arg1='[2,\"x\"]', arg2='true'"}]
         for source in (
             'return mcp.read("moonbox://servers/closed/test://static-text")',
             'return mcp.prompt("closed__test_simple_prompt")',
