@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from moonbox.audit.sinks import open_trail
 from tests.mcp.mcp_driver import (
@@ -50,6 +50,12 @@ async def wait(seconds: float) -> float:
 @tool
 def broken() -> str:
     raise ValueError("no")
+
+BADGE = Media(b"body", "text/plain")
+
+@tool
+def badge() -> Media:
+    return BADGE
 
 region = {{"type": "object", "properties": {{"region": {{"type": "string", "x-mcp-header": "Region"}}}}}}
 place = Tool.from_schema(name="place", parameters=region, call=lambda given: given, policy="direct")
@@ -144,6 +150,17 @@ def test_the_earlier_protocol_has_sessions(as_: Any, url: str) -> None:
     assert ended.status_code == 200
     gone = httpx2.post(url, json=listing, headers={**ACCEPT, **session, **bearer("alice")}, timeout=100)
     assert gone.status_code == 404
+
+
+def test_media_of_tools_are_resources_of_whom_they_were_returned_to(as_: Any) -> None:
+    with as_("alice") as alice, as_("bob") as bob:
+        badge = {client.value("return tools.badge()")["media"] for client in (alice, bob)}.pop()  # the same for both
+        for client in (alice, bob):
+            assert client.driver.run(client.client.read_resource(badge)).contents[0].blob == "Ym9keQ=="
+        picture = alice.value("return tools.picture()")["media"]
+        assert alice.driver.run(alice.client.read_resource(picture)).contents[0].mime_type == "image/png"
+        with pytest.raises(MCPError, match="unknown resource"):
+            bob.read(picture)
 
 
 def test_the_trail_tells_clients_and_conversations_apart(as_: Any) -> None:

@@ -59,20 +59,22 @@ CALLER: ContextVar[Caller | None] = ContextVar("moonbox_mcp_caller", default=Non
 
 
 class OwnedMedia(MediaStore):
-    """The media that servers returned, each for the owner of the call that it was returned to."""
+    """The media that clients were given, each for the owners of the calls that it was returned to."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._owners: dict[str, str | None] = {}
+        self._owners: dict[str, set[str]] = {}
 
     def keep(self, medium: Media) -> None:
         super().keep(medium)
         caller = CALLER.get()
-        self._owners[medium.address] = None if caller is None else caller.owner
-        self._owners = {address: owner for address, owner in self._owners.items() if address in self.kept}
+        with self._lock:
+            self._owners = {address: owners for address, owners in self._owners.items() if address in self.kept}
+            if caller is not None:
+                self._owners.setdefault(medium.address, set()).add(caller.owner)
 
     def owned(self, address: str, owner: str) -> Media | None:
-        return self.get(address) if self._owners.get(address) == owner else None
+        return self.get(address) if owner in self._owners.get(address, ()) else None
 
 
 async def approve(call: ToolCall) -> Any:

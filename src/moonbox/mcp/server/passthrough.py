@@ -232,7 +232,9 @@ class Resources:
         self._runs: OrderedDict[str, OrderedDict[str, RunSummary]] = OrderedDict()
 
     def add_run(self, owner: str, run: Run) -> None:
-        """Remember the owner of a run."""
+        """Remember the owner of a run, and the media that the run returned or showed."""
+        for medium in run.media:
+            self._upstreams.media.keep(medium)
         runs = self._runs.setdefault(owner, OrderedDict())
         self._runs.move_to_end(owner)
         runs[run.id] = RunSummary.of(run)
