@@ -409,7 +409,14 @@ def test_a_script_that_ends_just_when_its_client_has_waited_enough_is_not_told_a
 
 def test_the_name_of_a_conversation_cannot_name_an_owner() -> None:
     named = conversation_of(_follower("local", "s"), "mine|x", None, ()).key
-    assert (named, owner_of(named)) == ("local|named|mine/x", "local")
+    assert owner_of(named) == "local"
+
+
+def test_conversations_with_different_names_are_different() -> None:
+    names = ["mine|x", "mine/x", "x" * 128 + "1", "x" * 128 + "2"]
+    follower = _follower("local", "s")
+    assert len({conversation_of(follower, name, None, ()).key for name in names}) == len(names)
+    assert len({conversation_of(follower, name, None, ()).label for name in names}) == len(names)
 
 
 @pytest.mark.parametrize(

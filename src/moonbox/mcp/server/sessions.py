@@ -29,7 +29,6 @@ STATE = "state"
 """The code tool's argument that continues a conversation, for clients without a session."""
 _STDIO = f"stdio-{secrets.token_hex(4)}"
 """The one session of a process that serves over stdio."""
-_MAX_HANDLE = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def session_key(owner: str, session: str) -> str:
 
 
 def _key(owner: str, kind: str, name: str) -> str:
-    return f"{owner}|{kind}|{name[:_MAX_HANDLE].replace('|', '/')}"
+    return f"{owner}|{kind}|{digest(name)}"  # of any name, however long
 
 
 def owner_name(owner: str) -> str:
