@@ -277,6 +277,18 @@ def test_a_client_that_lost_its_connection_gets_even_a_large_result(url: str, tm
     assert len(answer["result"]["content"][1]["data"]) == 8 << 20
 
 
+def test_a_session_that_ended_because_it_was_idle_follows_nothing(tmp_path: Path) -> None:
+    with served(tmp_path, "[serve]\nidle_seconds = 3") as address:
+        lost = Peer(address)
+        for number in range(200):
+            assert lost.result("resources/subscribe", uri=f"note://{number}") == {}
+        later = Peer(address)
+        assert "at most 200 resources" in str(later.ask("resources/subscribe", uri="note://200"))
+        wait_until(lambda: "result" in later.ask("resources/subscribe", uri="note://200"))
+        for peer in (lost, later):
+            peer.close()
+
+
 def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("fifty")
 

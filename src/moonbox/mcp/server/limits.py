@@ -134,22 +134,20 @@ class Quotas:
 class SessionShares:
     """How many sessions each client has open, so that none takes the room of the others."""
 
-    def __init__(self, most: int, idle_seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._idle_seconds, self._clock = most, idle_seconds, clock
-        self._used: dict[str, dict[str, float]] = {}
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._owners: dict[str, str] = {}
 
     def is_full(self, owner: str) -> bool:
         """Whether this client may open no further session now."""
-        border = self._clock() - self._idle_seconds
-        alive = {session: used for session, used in self._used.get(owner, {}).items() if used > border}
-        self._used[owner] = alive
-        return len(alive) >= self._most
+        return list(self._owners.values()).count(owner) >= self._most
 
-    def use(self, owner: str, session: str) -> None:
-        self._used.setdefault(owner, {})[session] = self._clock()
+    def begin(self, owner: str, session: str) -> None:
+        self._owners[session] = owner
 
-    def end(self, owner: str, session: str) -> None:
-        self._used.get(owner, {}).pop(session, None)
+    def end(self, session: str) -> str | None:
+        """Forget a session; its owner, unless it never began."""
+        return self._owners.pop(session, None)
 
 
 class RequestRate:

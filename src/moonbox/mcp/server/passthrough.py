@@ -70,8 +70,12 @@ class Passthrough:
         """The level that a client has set for its session."""
         return self._levels.get(client)
 
-    def end_session(self, client: str) -> None:
+    async def end_session(self, client: str) -> None:
+        """Forget what the client followed, so that servers need not tell of it."""
         self._levels.pop(client, None)
+        self._notifier.remove(client)
+        with contextlib.suppress(MCPError):
+            await self._update_subscriptions()
 
     # Lists
 

@@ -126,11 +126,10 @@ class MoonboxServer:
             await self._calls.close()
             await self.upstreams.stop()
 
-    def end_session(self, owner: str, session: str) -> None:
-        """A client has ended its session: its state ends too."""
+    async def end_session(self, owner: str, session: str) -> None:
+        """The session of a client has ended: its state ends too."""
         self._mode.sessions.end(session_key(owner, session), unless_used=True)
-        self._notifier.remove(f"{owner}|{session}")
-        self._offers.end_session(f"{owner}|{session}")
+        await self._offers.end_session(f"{owner}|{session}")
 
     # Requests
 

@@ -28,9 +28,9 @@ from moonbox.mcp.server.sessions import current_owner
 from moonbox.net import guard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from mcp.server.streamable_http import EventCallback, EventId, StreamId
+    from mcp.server.streamable_http import EventCallback, EventId, StreamableHTTPServerTransport, StreamId
     from mcp_types.jsonrpc import JSONRPCMessage
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -48,6 +48,8 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     """An ASGI application that serves MCP at /mcp; all other paths go to `other`."""
     settings = server.settings
     most_sessions = max(settings.max_conversations * 2, 1_000)
+    # Fewer for each client than there are in all, so that one client cannot keep the others out.
+    shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1))
     manager = ResumableSessions(
         server.app,
         retry_interval=RETRY_MILLISECONDS,
@@ -55,9 +57,13 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
         session_idle_timeout=settings.idle_seconds,
         max_sessions=most_sessions,
     )
-    # Fewer for each client than there are in all, so that one client cannot keep the others out.
-    shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1), settings.idle_seconds)
-    endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), server, shares)
+
+    async def end_session(session: str) -> None:
+        if (owner := shares.end(session)) is not None:
+            await server.end_session(owner, session)
+
+    manager.on_end = end_session
+    endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), shares)
     routes: list[BaseRoute] = []
     if configured_tokens(settings) or settings.oauth is not None:
         metadata = None
@@ -112,11 +118,10 @@ def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
 
 
 class _Endpoint:
-    """The SDK's endpoint; a conversation ends when its client ends the session."""
+    """The SDK's endpoint, which opens a limited number of sessions for each client."""
 
-    def __init__(self, app: ASGIApp, server: MoonboxServer, shares: SessionShares) -> None:
+    def __init__(self, app: ASGIApp, shares: SessionShares) -> None:
         self._app = app
-        self._server = server
         self._shares = shares
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,21 +131,15 @@ class _Endpoint:
             refusal = {"error": {"code": "too_many_sessions", "message": "this client has too many sessions open"}}
             await JSONResponse(refusal, 429)(scope, receive, send)
             return
-        status = 0
 
         async def send_and_note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
+            if session is None and message["type"] == "http.response.start" and message["status"] < 300:
                 opened = _header(message, b"mcp-session-id")
-                if opened and status < 300 and scope["method"] != "DELETE":
-                    self._shares.use(owner, opened)
+                if opened:
+                    self._shares.begin(owner, opened)
             await send(message)
 
         await self._app(scope, receive, send_and_note)
-        if session and status < 300 and scope["method"] == "DELETE":
-            self._shares.end(owner, session)
-            self._server.end_session(owner, session)
 
 
 def _header(scope: Any, name: bytes) -> str | None:
@@ -184,7 +183,9 @@ class EventLog(EventStore):
 
 
 class ResumableSessions(StreamableHTTPSessionManager):
-    """The SDK's sessions, each with an event log of its own."""
+    """The SDK's sessions, each with an event log of its own. `on_end` is awaited with each that has ended."""
+
+    on_end: Callable[[str], Awaitable[None]]
 
     @property
     def event_store(self) -> EventStore | None:
@@ -194,3 +195,8 @@ class ResumableSessions(StreamableHTTPSessionManager):
     @event_store.setter
     def event_store(self, _: EventStore | None) -> None:
         """Set by the SDK's constructor; there is no log for all sessions."""
+
+    async def _discard_session(self, session_id: str, transport: StreamableHTTPServerTransport) -> None:
+        """However it ended: by its client, because it was idle, or by an error. The SDK has no other hook for that."""
+        await super()._discard_session(session_id, transport)
+        await self.on_end(session_id)
