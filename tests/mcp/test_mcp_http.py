@@ -289,6 +289,32 @@ def test_a_session_that_ended_because_it_was_idle_follows_nothing(tmp_path: Path
             peer.close()
 
 
+def test_the_http_api_has_the_same_limits(tmp_path: Path) -> None:
+    limits = "[serve]\ntoken = 'shared-by-everybody'\ncalls_per_minute = 3\nrequests_per_minute = 40\nmax_body = 1000"
+    with served(tmp_path, limits, HOLD) as address:
+        peer, api = Peer(address, "shared-by-everybody"), address.removesuffix("/mcp")
+
+        def post(path: str, body: Any, token: str = "shared-by-everybody") -> tuple[int, str]:
+            answer = peer.http.post(api + path, json=body, headers=bearer(token))
+            return answer.status_code, answer.json().get("error", {}).get("code", "")
+
+        gate = tmp_path / "gate"
+        gate.touch()
+        assert post("/run", {"source_code": "return '" + "x" * 1000 + "'"}) == (413, "too_large")
+        assert post("/tools/hold", {"path": str(gate)}) == (200, "")
+        assert "released" in str(peer.result("tools/call", name="lua_repl", arguments={"source_code": "'released'"}))
+        assert post("/tools/hold", {"path": str(gate)}, token="wrong") == (401, "unauthorized")
+        for path, body in (("/run", {"source_code": "return 1"}), ("/tools/hold", {"path": str(gate)})):
+            assert post(path, body) == (429, "too_many_calls")
+        refused = peer.result("tools/call", name="lua_repl", arguments={"source_code": "return 1"})
+        assert "3 calls a minute" in refused["content"][0]["text"]
+        answers = [peer.http.get(f"{api}/tools/list") for _ in range(41)]
+        assert answers[-1].json()["error"]["code"] == "too_many_requests"
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert peer.http.get(f"{api}/health").status_code == 200
+        peer.close()
+
+
 def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("fifty")
 

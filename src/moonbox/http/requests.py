@@ -84,7 +84,7 @@ def choice(request: Request, name: str, known: Sequence[str]) -> str | None:
     """One of these words of the query."""
     given = text(request, name)
     if given is not None and given not in known:
-        raise Refused(400, "invalid_arguments", f"{name} must be one of {', '.join(known)}")
+        raise Refused(400, "invalid", f"{name} must be one of {', '.join(known)}")
     return given
 
 

@@ -79,6 +79,7 @@ class MoonboxServer:
         self._calls = Calls(self.settings, self._views.direct_name, journal)
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
         self._calls.recover = self._runner.recover
+        self.turn = self._runner.turn
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
         self._offers = offers = Passthrough(
             upstreams, self._resources, self._notifier, self.settings, self.upstreams.wait_for_offers

@@ -85,7 +85,7 @@ class Client:
     @property
     def share(self) -> str:
         """Whose share of the limits it uses: more sessions do not give more, and with a token neither do addresses."""
-        return self.owner if self.owner != LOCAL else f"{self.owner}|{self.address}"
+        return share_of(self.owner, self.address)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -118,6 +118,15 @@ def current_owner() -> str:
     """Who sent the current request, according to its token."""
     token = get_access_token()
     return LOCAL if token is None else json.dumps(principal_components(token))
+
+
+def owner_named(name: str | None) -> str:
+    """The owner whose token the configuration has under this name; without a name, whoever needs none."""
+    return LOCAL if name is None else json.dumps((name, None, None))
+
+
+def share_of(owner: str, address: str) -> str:
+    return owner if owner != LOCAL else f"{owner}|{address}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 from moonbox.sandbox.options import CONVERSATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
@@ -213,7 +214,7 @@ class ToolRunner:
     ) -> types.CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
-            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+            async with self.turn(client.share, call.waiting):
                 if params.name != view.code_tool:
                     return await self._run_direct(call, client, params, view)
                 conversation = self._conversation(client, params)
@@ -225,6 +226,12 @@ class ToolRunner:
         except MoonboxError as problem:
             log.exception("a call of %s failed", params.name)
             return error_result(str(problem))
+
+    @asynccontextmanager
+    async def turn(self, share: str, on_wait: Callable[[int], None] = lambda _: None) -> AsyncIterator[None]:
+        """Wait until it is the turn of a call; TooMany says why it may not begin."""
+        async with self._shares.slot(share, on_wait), self._quotas.acall(share):
+            yield
 
     def _conversation(self, client: Client, params: types.CallToolRequestParams) -> Conversation:
         meta: Any = params.meta or {}
@@ -269,7 +276,7 @@ class ToolRunner:
     async def _resume(self, call: Call, client: Client, in_flight: str | None) -> Reply:
         while True:
             await self._calls.until_free(call.id)
-            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+            async with self.turn(client.share, call.waiting):
                 try:
                     return await self._mode.aresume(call.id, in_flight, options={"on_progress": call.reported.advance})
                 except UsageError:

@@ -23,8 +23,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import Verifier, configured_tokens
-from moonbox.mcp.server.limits import RequestRate, SessionShares
-from moonbox.mcp.server.sessions import current_owner
+from moonbox.mcp.server.limits import RequestRate, SessionShares, TooMany
+from moonbox.mcp.server.sessions import current_owner, owner_named, share_of
 from moonbox.net import guard
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ RETRY_MILLISECONDS = 1_000
 
 
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
-    """An ASGI application that serves MCP at /mcp; all other paths go to `other`."""
+    """An ASGI application that serves MCP at /mcp; all other paths go to `other`, the HTTP API, with the same limits."""
     settings = server.settings
     most_sessions = max(settings.max_conversations * 2, 1_000)
     # Fewer for each client than there are in all, so that one client cannot keep the others out.
@@ -79,9 +79,10 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
         endpoint = RequireAuthMiddleware(endpoint, list(scopes), metadata)
         endpoint = AuthContextMiddleware(endpoint)
         endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(Verifier(settings)))
-    routes.append(Route(PATH, endpoint=guarded(endpoint, settings)))
+    senders = _Senders(settings)
+    routes.append(Route(PATH, endpoint=guarded(endpoint, settings, senders)))
     if other is not None:
-        routes.append(Mount("/", app=other))
+        routes.append(Mount("/", app=guard.Guard(_ApiCalls(other, server, senders), senders.check, senders.check_rate)))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -92,29 +93,61 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     return Starlette(routes=routes, lifespan=lifespan)
 
 
-def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
+def guarded(app: ASGIApp, settings: ServeSettings, senders: _Senders | None = None) -> guard.Guard:
     """The endpoint behind checks of Host and Origin, and of how many requests an address sends."""
-    callers = guard.Callers(settings.host_names, frozenset(settings.origins))
-    rate = RequestRate(settings.requests_per_minute)
-    tokens = Verifier(settings)
+    senders = senders or _Senders(settings)
+    # Any header: arguments of tools may be bound to headers of their own (Mcp-Param-*).
+    rated = guard.with_cors(guard.Guard(app, senders.check_rate), settings.origins, headers=("*",))
+    return guard.Guard(rated, senders.check)
 
-    def sender(scope: guard.Scope) -> str:
+
+class _Senders:
+    """Who sends a request, whether it may, and how many requests came before."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.check = guard.Callers(settings.host_names, frozenset(settings.origins)).check
+        self._rate = RequestRate(settings.requests_per_minute)
+        self._tokens = Verifier(settings)
+        self._has_tokens = bool(configured_tokens(settings))
+
+    def check_rate(self, scope: guard.Scope) -> guard.Refusal | None:
         """Clients with a token of their own have a rate of their own: several may come from one address."""
-        kind, _, token = (_header(scope, b"authorization") or "").partition(" ")
-        name = tokens.name_of(token.strip()) if kind.lower() == "bearer" else None
-        client = scope.get("client")
-        return f"client {name}" if name is not None else f"address {client[0] if client else 'unknown'}"
-
-    def check_rate(scope: guard.Scope) -> guard.Refusal | None:
-        wait = rate.wait(sender(scope))
-        if not wait:
+        name = self._name(scope)
+        wait = self._rate.wait(f"client {name}" if name is not None else f"address {_address(scope)}")
+        if not wait or scope["path"] == "/health":  # a proxy that checks it may have the address of all clients
             return None
         message = "too many requests from this client or address; try again later"
         return guard.Refusal(429, "too_many_requests", message, {"Retry-After": str(math.ceil(wait))})
 
-    # Any header: arguments of tools may be bound to headers of their own (Mcp-Param-*).
-    rated = guard.with_cors(guard.Guard(app, check_rate), settings.origins, headers=("*",))
-    return guard.Guard(rated, callers.check)
+    def share(self, scope: guard.Scope) -> str | None:
+        """Whose share of the limits a call uses; None where a token is missing."""
+        name = self._name(scope)
+        return None if name is None and self._has_tokens else share_of(owner_named(name), _address(scope))
+
+    def _name(self, scope: guard.Scope) -> str | None:
+        kind, _, token = (_header(scope, b"authorization") or "").partition(" ")
+        return self._tokens.name_of(token.strip()) if kind.lower() == "bearer" else None
+
+
+class _ApiCalls:
+    """The HTTP API; its calls of tools and scripts take their turns with those of MCP, and have the same quotas."""
+
+    def __init__(self, app: ASGIApp, server: MoonboxServer, senders: _Senders) -> None:
+        self._app, self._server, self._senders = app, server, senders
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        called = scope["type"] == "http" and scope["method"] == "POST"
+        called = called and (path.startswith("/tools/") or path.endswith("/run"))  # also that of a session
+        share = self._senders.share(scope) if called else None
+        if share is None:  # no call, or one that the API refuses
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with self._server.turn(share):
+                await self._app(scope, receive, send)
+        except TooMany as problem:
+            await guard.Refusal(429, "too_many_calls", str(problem))(scope, receive, send)
 
 
 class _Endpoint:
@@ -140,6 +173,10 @@ class _Endpoint:
             await send(message)
 
         await self._app(scope, receive, send_and_note)
+
+
+def _address(scope: guard.Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else "unknown"
 
 
 def _header(scope: Any, name: bytes) -> str | None:
