@@ -45,7 +45,7 @@ RETRY_MILLISECONDS = 1_000
 
 
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
-    """An ASGI application that serves MCP at /mcp; all other paths go to `other`, the HTTP API, with the same limits."""
+    """An ASGI application that serves MCP at /mcp; all other paths go to `other`, with the same limits."""
     settings = server.settings
     most_sessions = max(settings.max_conversations * 2, 1_000)
     # Fewer for each client than there are in all, so that one client cannot keep the others out.
