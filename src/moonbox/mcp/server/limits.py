@@ -1,4 +1,4 @@
-"""Limits of each client: calls at a time and in a minute, open sessions, and requests from one address.
+"""Limits of each client: calls at a time and in a minute, and requests from one address.
 
 The front ends of a cluster count calls together, by one actor.
 """
@@ -129,25 +129,6 @@ class Quotas:
     def _next(self, used: deque[list[float]]) -> str:
         wait = min(entry[0] for entry in used) + 60.0 - self._clock()
         return f"try again in {max(1, math.ceil(wait))} s"
-
-
-class SessionShares:
-    """How many sessions each client has open, so that none takes the room of the others."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._owners: dict[str, str] = {}
-
-    def is_full(self, owner: str) -> bool:
-        """Whether this client may open no further session now."""
-        return list(self._owners.values()).count(owner) >= self._most
-
-    def begin(self, owner: str, session: str) -> None:
-        self._owners[session] = owner
-
-    def end(self, session: str) -> str | None:
-        """Forget a session; its owner, unless it never began."""
-        return self._owners.pop(session, None)
 
 
 class RequestRate:

@@ -14,21 +14,20 @@ from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.streamable_http import EventMessage, EventStore
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import Verifier, configured_tokens
-from moonbox.mcp.server.limits import RequestRate, SessionShares, TooMany
+from moonbox.mcp.server.limits import RequestRate, TooMany
 from moonbox.mcp.server.sessions import current_owner, owner_named, share_of
 from moonbox.net import guard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from mcp.server.streamable_http import EventCallback, EventId, StreamableHTTPServerTransport, StreamId
     from mcp_types.jsonrpc import JSONRPCMessage
@@ -47,23 +46,8 @@ RETRY_MILLISECONDS = 1_000
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
     """An ASGI application that serves MCP at /mcp; all other paths go to `other`, with the same limits."""
     settings = server.settings
-    most_sessions = max(settings.max_conversations * 2, 1_000)
-    # Fewer for each client than there are in all, so that one client cannot keep the others out.
-    shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1))
-    manager = ResumableSessions(
-        server.app,
-        retry_interval=RETRY_MILLISECONDS,
-        max_request_body_size=settings.max_body,
-        session_idle_timeout=settings.idle_seconds,
-        max_sessions=most_sessions,
-    )
-
-    async def end_session(session: str) -> None:
-        if (owner := shares.end(session)) is not None:
-            await server.end_session(owner, session)
-
-    manager.on_end = end_session
-    endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), shares)
+    manager = HttpSessions(server)
+    endpoint: ASGIApp = manager.handle_request
     routes: list[BaseRoute] = []
     if configured_tokens(settings) or settings.oauth is not None:
         metadata = None
@@ -150,31 +134,6 @@ class _ApiCalls:
             await guard.Refusal(429, "too_many_calls", str(problem))(scope, receive, send)
 
 
-class _Endpoint:
-    """The SDK's endpoint, which opens a limited number of sessions for each client."""
-
-    def __init__(self, app: ASGIApp, shares: SessionShares) -> None:
-        self._app = app
-        self._shares = shares
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        owner, session = current_owner(), _header(scope, b"mcp-session-id")
-        modern = _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
-        if session is None and not modern and self._shares.is_full(owner):
-            refusal = {"error": {"code": "too_many_sessions", "message": "this client has too many sessions open"}}
-            await JSONResponse(refusal, 429)(scope, receive, send)
-            return
-
-        async def send_and_note(message: Message) -> None:
-            if session is None and message["type"] == "http.response.start" and message["status"] < 300:
-                opened = _header(message, b"mcp-session-id")
-                if opened:
-                    self._shares.begin(owner, opened)
-            await send(message)
-
-        await self._app(scope, receive, send_and_note)
-
-
 def _address(scope: guard.Scope) -> str:
     return str(scope["client"][0]) if scope.get("client") else "unknown"
 
@@ -219,10 +178,23 @@ class EventLog(EventStore):
         return stream
 
 
-class ResumableSessions(StreamableHTTPSessionManager):
-    """The SDK's sessions, each with an event log of its own. `on_end` is awaited with each that has ended."""
+class HttpSessions(StreamableHTTPSessionManager):
+    """The SDK's sessions: each has an event log of its own, and each client has a limited number of them."""
 
-    on_end: Callable[[str], Awaitable[None]]
+    def __init__(self, server: MoonboxServer) -> None:
+        settings = server.settings
+        most = max(settings.max_conversations * 2, 1_000)
+        super().__init__(
+            server.app,
+            retry_interval=RETRY_MILLISECONDS,
+            max_request_body_size=settings.max_body,
+            session_idle_timeout=settings.idle_seconds,
+            max_sessions=most,
+        )
+        self._server = server
+        # Fewer for each client than there are in all, so that one client cannot keep the others out.
+        self._most_of_one = most // (len(configured_tokens(settings)) + 1)
+        self._owners: dict[str, str] = {}
 
     @property
     def event_store(self) -> EventStore | None:
@@ -233,7 +205,25 @@ class ResumableSessions(StreamableHTTPSessionManager):
     def event_store(self, _: EventStore | None) -> None:
         """Set by the SDK's constructor; there is no log for all sessions."""
 
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        owner, opens = current_owner(), _header(scope, b"mcp-session-id") is None
+        modern = _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
+        if opens and not modern and list(self._owners.values()).count(owner) >= self._most_of_one:
+            refusal = guard.Refusal(429, "too_many_sessions", "this client has too many sessions open")
+            await refusal(scope, receive, send)
+            return
+
+        async def send_and_note(message: Message) -> None:
+            if opens and message["type"] == "http.response.start" and message["status"] < 300:
+                session = _header(message, b"mcp-session-id")
+                if session:
+                    self._owners[session] = owner
+            await send(message)
+
+        await super().handle_request(scope, receive, send_and_note)
+
     async def _discard_session(self, session_id: str, transport: StreamableHTTPServerTransport) -> None:
         """However it ended: by its client, because it was idle, or by an error. The SDK has no other hook for that."""
         await super()._discard_session(session_id, transport)
-        await self.on_end(session_id)
+        if (owner := self._owners.pop(session_id, None)) is not None:
+            await self._server.end_session(owner, session_id)
