@@ -16,7 +16,10 @@ from moonbox.adapters.base import (
     answer,
     answer_all,
 )
-from moonbox.adapters.outcome import MessageT, Outcome, ResponseT, Tokens
+from moonbox.adapters.outcome import MessageT as MessageT
+from moonbox.adapters.outcome import Outcome as Outcome
+from moonbox.adapters.outcome import ResponseT as ResponseT
+from moonbox.adapters.outcome import Tokens as Tokens
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
 
@@ -25,19 +28,6 @@ if TYPE_CHECKING:
 
     from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
-
-__all__ = [
-    "CallT",
-    "Collector",
-    "Dialect",
-    "MessageT",
-    "ModelAdapter",
-    "Outcome",
-    "ResponseT",
-    "ResultT",
-    "Tokens",
-    "ToolT",
-]
 
 CallT = TypeVar("CallT")
 ResultT = TypeVar("ResultT")

@@ -15,7 +15,7 @@ from moonbox.codemode.definitions import Definition, from_tool, portable_value, 
 from moonbox.codemode.mode import Reply
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import InDoubt, MoonboxError, UsageError
-from moonbox.mcp.server.background import free_name, in_doubt, wait_tool
+from moonbox.mcp.server.background import in_doubt, wait_tool
 from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
 from moonbox.mcp.server.sessions import META_KEY, STATE, Conversation, conversation_of, owner_of
@@ -128,7 +128,9 @@ class ToolViews:
         if code is not None:
             tools.insert(0, self._code_tool(code, stateless=stateless, modern=modern))
             if self._waits is not None:
-                wait_name = free_name(f"{code.name}_wait", by_name)
+                wait_name = f"{code.name}_wait"
+                while wait_name in by_name:
+                    wait_name += "_"
                 schema, durable = tools[0].output_schema, mode.sandbox.has_journal
                 tools.insert(1, wait_tool(wait_name, code.name, schema, self._waits, journaled=durable))
         names = {tool.path: name for name, tool in by_name.items()}

@@ -66,7 +66,8 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     senders = _Senders(settings)
     routes.append(Route(PATH, endpoint=guarded(endpoint, settings, senders)))
     if other is not None:
-        routes.append(Mount("/", app=guard.Guard(_ApiCalls(other, server, senders), senders.check, senders.check_rate)))
+        api = _taking_turns(other, server, senders)
+        routes.append(Mount("/", app=guard.Guard(api, senders.check, senders.check_rate)))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -113,25 +114,23 @@ class _Senders:
         return self._tokens.name_of(token.strip()) if kind.lower() == "bearer" else None
 
 
-class _ApiCalls:
+def _taking_turns(api: ASGIApp, server: MoonboxServer, senders: _Senders) -> ASGIApp:
     """The HTTP API; its calls of tools and scripts take their turns with those of MCP, and have the same quotas."""
 
-    def __init__(self, app: ASGIApp, server: MoonboxServer, senders: _Senders) -> None:
-        self._app, self._server, self._senders = app, server, senders
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         called = scope["type"] == "http" and scope["method"] == "POST"
-        called = called and (path.startswith("/tools/") or path.endswith("/run"))  # also that of a session
-        share = self._senders.share(scope) if called else None
+        called = called and (scope["path"].startswith("/tools/") or scope["path"].endswith("/run"))
+        share = senders.share(scope) if called else None
         if share is None:  # no call, or one that the API refuses
-            await self._app(scope, receive, send)
+            await api(scope, receive, send)
             return
         try:
-            async with self._server.turn(share):
-                await self._app(scope, receive, send)
+            async with server.turn(share):
+                await api(scope, receive, send)
         except TooMany as problem:
             await guard.Refusal(429, "too_many_calls", str(problem))(scope, receive, send)
+
+    return app
 
 
 def _address(scope: guard.Scope) -> str:

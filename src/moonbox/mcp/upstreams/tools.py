@@ -27,6 +27,7 @@ from moonbox.mcp.upstreams.records import Records, record_name, user_folder
 from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
+from moonbox.values import json_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -163,7 +164,7 @@ def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, me
     others = [reference(block, media) for block in result.content if not isinstance(block, types.TextContent)]
     if not others:
         if len(texts) == 1 and '"isError"' in texts[0]:
-            _check_failure_as_data(_json(texts[0]))
+            _check_failure_as_data(json_in(texts[0]))
         return _text_value(texts)
     if len(others) == 1 and not texts:
         return others[0]
@@ -190,17 +191,8 @@ def _check_failure_as_data(value: Any) -> None:
 def _text_value(texts: list[str]) -> Any:
     if len(texts) <= 1:
         return texts[0] if texts else None  # a single text that is JSON becomes data later, as with every other tool
-    values = [_json(text) for text in texts]
+    values = [json_in(text) for text in texts]
     return values if all(value is not None for value in values) else "\n".join(texts)
-
-
-def _json(text: str) -> Any:
-    if text.lstrip()[:1] not in {"{", "["}:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def reference(block: types.ContentBlock, store: MediaStore | None) -> dict[str, Any] | Media:
