@@ -16,14 +16,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
+from moonbox.audit.sinks import default_path
 from moonbox.errors import ArgumentError, ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
-from moonbox.mcp.upstreams.records import Records, record_name, user_folder
+from moonbox.mcp.upstreams.records import Records, record_name
 from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
@@ -31,7 +34,6 @@ from moonbox.values import json_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
-    from pathlib import Path
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.manager import Upstreams
@@ -287,7 +289,11 @@ def _failure(texts: list[str], data: Any) -> ToolError:
 
 def default_cache_folder() -> Path:
     """$MOONBOX_HOME/mcp-tools, or a folder in the user's cache."""
-    return user_folder("mcp-tools", "XDG_CACHE_HOME", ".cache")
+    if os.environ.get("MOONBOX_HOME"):
+        return default_path().parent / "mcp-tools"
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    return base / "moonbox" / "mcp-tools"
 
 
 class ToolCache:
