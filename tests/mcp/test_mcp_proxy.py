@@ -235,7 +235,7 @@ def test_what_the_configuration_allows_and_no_more(driver: Driver, connect: Any)
         picture = session.value('return mcp.read("test://static-binary")')
         assert (picture["type"], picture["media"][:16]) == ("image/png", "moonbox://media/")
         said = session.value('return mcp.prompt("open__test_prompt_with_arguments", {arg1 = {2, "x"}, arg2 = true})')
-        assert said == [{"role": "user", "content": "Prompt with arguments: arg1='[2,\"x\"]', arg2='true'"}]
+        assert said == [{"role": "user", "content": "Prompt with arguments: arg1='[2, \"x\"]', arg2='true'"}]
         for source in (
             'return mcp.read("moonbox://servers/closed/test://static-text")',
             'return mcp.prompt("closed__test_simple_prompt")',

@@ -176,11 +176,10 @@ class _Provider:
 
     def _connect(self) -> tuple[Any, dict[str, Any]]:
         most, url = self._settings.max_answer, self._settings.url
-        key, name = {}, self._settings.key_env
-        if name is not None:
-            if not os.environ.get(name):  # the package would take another key, and send it to this address
-                raise ToolError(f"the environment variable {name} of [llm] key_env is not set", code="unavailable")
-            key = {"api_key": os.environ[name]}
+        name = self._settings.key_env
+        if name is not None and not os.environ.get(name):  # the package would send another key to this address
+            raise ToolError(f"the environment variable {name} of [llm] key_env is not set", code="unavailable")
+        key = {} if name is None else {"api_key": os.environ[name]}
         given: dict[str, Any] = key | ({"base_url": url} if url else {})
         match self._settings.provider:
             case "openai":

@@ -245,10 +245,8 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
         if arguments not in (None, []) and not isinstance(arguments, dict):
             raise ArgumentError("mcp.prompt takes the arguments as a table with names")
         # Arguments of prompts are texts: whatever else a script passes is written as JSON.
-        given = {
-            str(key): value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-            for key, value in (arguments or {}).items()
-        } or None
+        named = (arguments or {}).items()
+        given = {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in named} or None
         result = await upstreams.get_prompt(types.GetPromptRequestParams(name=name, arguments=given), granted=True)
         return [{"role": message.role, "content": content(message.content)} for message in result.messages]
 
