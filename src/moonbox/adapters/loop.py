@@ -10,10 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from moonbox.adapters.base import Adapter, aanswer, aanswer_all, answer, answer_all
-from moonbox.adapters.outcome import MessageT as MessageT
-from moonbox.adapters.outcome import Outcome as Outcome
-from moonbox.adapters.outcome import ResponseT as ResponseT
-from moonbox.adapters.outcome import Tokens as Tokens
+from moonbox.adapters.outcome import MessageT, Outcome, ResponseT, Tokens
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError
 
@@ -22,6 +19,19 @@ if TYPE_CHECKING:
 
     from moonbox.adapters.base import ModelCall
     from moonbox.codemode.mode import Reply
+
+__all__ = [
+    "CallT",
+    "Collector",
+    "Dialect",
+    "MessageT",
+    "ModelAdapter",
+    "Outcome",
+    "ResponseT",
+    "ResultT",
+    "Tokens",
+    "ToolT",
+]
 
 CallT = TypeVar("CallT")
 ResultT = TypeVar("ResultT")

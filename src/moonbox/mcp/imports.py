@@ -168,10 +168,11 @@ def _translated(table: dict[str, Any]) -> dict[str, Any]:
     if isinstance(command, list) and command:  # program and arguments in one list
         command, args = command[0], [*command[1:], *args] if isinstance(args, list) else args
     url = table.get("httpUrl") or table.get("serverUrl") or table.get("url")
-    kind = re.sub("[-_]", "", str(table.get("type") or table.get("transport") or "").lower())
-    if kind and kind not in _TRANSPORTS:
+    kind = str(table.get("type") or table.get("transport") or "").lower()
+    transport = _TRANSPORTS.get(re.sub("[-_]", "", kind))
+    if kind and transport is None:
         raise ConfigError(f"unknown type '{kind}'; known types: stdio, http, sse")
-    settings: dict[str, Any] = {"transport": _TRANSPORTS[kind]} if kind else {}
+    settings: dict[str, Any] = {"transport": transport} if kind else {}
     if command:
         settings["command"] = command
         if args:
