@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from moonbox.config import Config
 from moonbox.errors import ConfigError
 from moonbox.project.assembly import assemble
 from moonbox.project.trust import powers
+from moonbox.tools.learned import OWNER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,6 +114,31 @@ def test_the_same_question_is_asked_once() -> None:
         again = box.run("return llm('y')")
     assert (answering(first), answering(again)) == (["A", "A", "B"], "B")
     assert [call.spent.get("cached") for call in first.calls if call.spent] == [None, True, None]
+
+
+def test_an_answer_is_kept_for_its_owner_alone() -> None:
+    """Where the models of clients are asked, one client could otherwise choose the answers that another gets."""
+
+    def run_for(owner: str) -> Any:
+        OWNER.set(owner)
+        return answering(box.run("return llm('Is this safe?')"))
+
+    answers = iter(("yes", "no"))
+    with Sandbox([model_tool({"provider": "openai", "model": "small"}, ask=lambda *_: next(answers))]) as box:
+        said = [copy_context().run(run_for, owner) for owner in ("alice", "bob", "alice")]
+    assert said == ["yes", "no", "yes"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "local"])
+def test_a_missing_key_is_not_replaced_by_another(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, "a-key-for-another-server")
+    monkeypatch.delenv("LOOPBACK_KEY")
+    with serve(Scripted(Say("ok"))) as wire, Sandbox([model_tool(settings(wire, provider))]) as box:
+        run = box.run("return llm('Greet Ada.')")
+    assert wire.seen == []
+    assert run.error is not None
+    assert run.error.message == "the environment variable LOOPBACK_KEY of [llm] key_env is not set"
 
 
 def budget(**more: Any) -> Any:

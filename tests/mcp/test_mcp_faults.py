@@ -146,6 +146,11 @@ def test_what_cannot_start_says_why_and_costs_only_itself(serve_raw: Any) -> Non
         answer = head.encode() + b'{"jsonrpc": "2.0", "id": 1, "result": {}}'
         return f"{serve_raw(lambda peer: peer.sendall(answer)).url}/mcp"
 
+    def flood(kind: str, begin: str = "") -> str:
+        answer = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n{begin}data: {{".encode() + b" " * 1_100_000
+        return f"{serve_raw(lambda peer: peer.sendall(answer)).url}/mcp"
+
+    events, endpoint = "text/event-stream", "event: endpoint\ndata: /messages\n\nevent: message\n"
     with (
         _port() as port,
         started(
@@ -154,6 +159,10 @@ def test_what_cannot_start_says_why_and_costs_only_itself(serve_raw: Any) -> Non
             shell("mute", "sleep 60", start_timeout=0.5),
             ServerSettings(name="closed", url=f"http://127.0.0.1:{port}/mcp"),
             shell("endless", "tr '\\0' a < /dev/zero", max_message=1_000_000),
+            ServerSettings(name="json", url=flood("application/json"), max_message=1_000),
+            ServerSettings(name="events", url=flood(events, ": \r\n\r\n"), max_message=1_000),
+            ServerSettings(name="sse", url=flood(events, endpoint), transport="sse", max_message=1_000),
+            ServerSettings(name="sse_default", url=flood(events, endpoint), transport="sse"),
             ServerSettings(name="overlong", url=liar(10_000), start_timeout=5),
             ServerSettings(name="overshort", url=liar(5), start_timeout=5),
             shell("chatty", f"echo 'Welcome!'; echo '{{not json'; exec {peers.server('memory')}"),
@@ -173,7 +182,9 @@ def test_what_cannot_start_says_why_and_costs_only_itself(serve_raw: Any) -> Non
             "broken": "it exited with status 3; its last output: KEY is not set",
             "mute": "it did not answer within 0.5 s",
             "closed": "cannot connect: All connection attempts failed",
-            "endless": "it wrote a line of more than 1,000,000 bytes",
+            "endless": "it sent a message of more than 1,000,000 bytes (max_message)",
+            **dict.fromkeys(("json", "events", "sse"), "it sent a message of more than 1,000 bytes (max_message)"),
+            "sse_default": 'it sent a message of more than 1,048,576 bytes (the limit of transport = "sse")',
         }
         with Sandbox(upstreams.toolbox) as box:
             run = box.run("local ok, problem = pcall(tools.broken.unavailable) return problem.code, problem.message")

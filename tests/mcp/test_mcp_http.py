@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from moonbox.audit.sinks import open_trail
 from tests.mcp.mcp_driver import (
@@ -18,6 +18,7 @@ from tests.mcp.mcp_driver import (
     SECONDS,
     SERVE,
     TOKENS,
+    Peer,
     bearer,
     give_up,
     modern,
@@ -49,6 +50,12 @@ async def wait(seconds: float) -> float:
 @tool
 def broken() -> str:
     raise ValueError("no")
+
+BADGE = Media(b"body", "text/plain")
+
+@tool
+def badge() -> Media:
+    return BADGE
 
 region = {{"type": "object", "properties": {{"region": {{"type": "string", "x-mcp-header": "Region"}}}}}}
 place = Tool.from_schema(name="place", parameters=region, call=lambda given: given, policy="direct")
@@ -145,6 +152,17 @@ def test_the_earlier_protocol_has_sessions(as_: Any, url: str) -> None:
     assert gone.status_code == 404
 
 
+def test_media_of_tools_are_resources_of_whom_they_were_returned_to(as_: Any) -> None:
+    with as_("alice") as alice, as_("bob") as bob:
+        badge = {client.value("return tools.badge()")["media"] for client in (alice, bob)}.pop()  # the same for both
+        for client in (alice, bob):
+            assert client.driver.run(client.client.read_resource(badge)).contents[0].blob == "Ym9keQ=="
+        picture = alice.value("return tools.picture()")["media"]
+        assert alice.driver.run(alice.client.read_resource(picture)).contents[0].mime_type == "image/png"
+        with pytest.raises(MCPError, match="unknown resource"):
+            bob.read(picture)
+
+
 def test_the_trail_tells_clients_and_conversations_apart(as_: Any) -> None:
     def labels(client: Any, **arguments: Any) -> tuple[dict[str, str], Any]:
         answer = client.lua("count = 1", **arguments)
@@ -237,6 +255,64 @@ def test_a_client_that_hangs_up_stops_its_script(
     trail = open_trail(folder / "home" / "audit.db")
     wait_until(lambda: trail.list(1)[0].kind == "cancelled")
     assert asking.post(url, **_script("return 1")).json()["result"]["structuredContent"]["value"] == 1
+
+
+def test_a_client_that_lost_its_connection_gets_even_a_large_result(url: str, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = f"tools.hold{{path = '{gate}'}} return tools.picture()"
+    call = {"name": "lua_repl", "arguments": {"source_code": script}}
+    peer = Peer(url, "alice")
+    request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+    with peer.http.stream("POST", url, json=request, headers=peer.session) as stream:
+        event = next(line for line in stream.iter_lines() if line.startswith("id:")).removeprefix("id:").strip()
+    wait_until(gate.with_name("gate.entered").exists)
+    other = Peer(url, "alice")
+    before = other.result("resources/list")["resources"]
+    gate.touch()
+    wait_until(lambda: other.result("resources/list")["resources"] != before)
+    with peer.http.stream("GET", url, headers={**peer.session, "Last-Event-ID": event}) as stream:
+        answer = json.loads(next(line for line in stream.iter_lines() if '"id":2' in line).removeprefix("data: "))
+    peer.close()
+    other.close()
+    assert len(answer["result"]["content"][1]["data"]) == 8 << 20
+
+
+def test_a_session_that_ended_because_it_was_idle_follows_nothing(tmp_path: Path) -> None:
+    with served(tmp_path, "[serve]\nidle_seconds = 3") as address:
+        lost = Peer(address)
+        for number in range(200):
+            assert lost.result("resources/subscribe", uri=f"note://{number}") == {}
+        later = Peer(address)
+        assert "at most 200 resources" in str(later.ask("resources/subscribe", uri="note://200"))
+        wait_until(lambda: "result" in later.ask("resources/subscribe", uri="note://200"))
+        for peer in (lost, later):
+            peer.close()
+
+
+def test_the_http_api_has_the_same_limits(tmp_path: Path) -> None:
+    limits = "[serve]\ntoken = 'shared-by-everybody'\ncalls_per_minute = 3\nrequests_per_minute = 40\nmax_body = 1000"
+    with served(tmp_path, limits, HOLD) as address:
+        peer, api = Peer(address, "shared-by-everybody"), address.removesuffix("/mcp")
+
+        def post(path: str, body: Any, token: str = "shared-by-everybody") -> tuple[int, str]:
+            answer = peer.http.post(api + path, json=body, headers=bearer(token))
+            return answer.status_code, answer.json().get("error", {}).get("code", "")
+
+        gate = tmp_path / "gate"
+        gate.touch()
+        assert post("/run", {"source_code": "return '" + "x" * 1000 + "'"}) == (413, "too_large")
+        assert post("/tools/hold", {"path": str(gate)}) == (200, "")
+        assert "released" in str(peer.result("tools/call", name="lua_repl", arguments={"source_code": "'released'"}))
+        assert post("/tools/hold", {"path": str(gate)}, token="wrong") == (401, "unauthorized")
+        for path, body in (("/run", {"source_code": "return 1"}), ("/tools/hold", {"path": str(gate)})):
+            assert post(path, body) == (429, "too_many_calls")
+        refused = peer.result("tools/call", name="lua_repl", arguments={"source_code": "return 1"})
+        assert "3 calls a minute" in refused["content"][0]["text"]
+        answers = [peer.http.get(f"{api}/tools/list") for _ in range(41)]
+        assert answers[-1].json()["error"]["code"] == "too_many_requests"
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert peer.http.get(f"{api}/health").status_code == 200
+        peer.close()
 
 
 def test_fifty_clients_at_once(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -25,7 +25,7 @@ from moonbox.mcp.upstreams.connection import Connection
 from moonbox.mcp.upstreams.errors import call_error
 from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.transport import OutputTail, Throttle
-from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, MeteredStream, event_cost
+from moonbox.mcp.upstreams.web import BYTES_PER_SECOND, LINE_COST, MessageLength, MeteredStream, event_cost
 from moonbox.media import Media, MediaStore
 from tests.mcp.mcp_driver import CURRENT, EARLIER
 from tests.waiting import await_until
@@ -409,7 +409,14 @@ def test_a_script_that_ends_just_when_its_client_has_waited_enough_is_not_told_a
 
 def test_the_name_of_a_conversation_cannot_name_an_owner() -> None:
     named = conversation_of(_follower("local", "s"), "mine|x", None, ()).key
-    assert (named, owner_of(named)) == ("local|named|mine/x", "local")
+    assert owner_of(named) == "local"
+
+
+def test_conversations_with_different_names_are_different() -> None:
+    names = ["mine|x", "mine/x", "x" * 128 + "1", "x" * 128 + "2"]
+    follower = _follower("local", "s")
+    assert len({conversation_of(follower, name, None, ()).key for name in names}) == len(names)
+    assert len({conversation_of(follower, name, None, ()).label for name in names}) == len(names)
 
 
 @pytest.mark.parametrize(
@@ -482,6 +489,16 @@ def test_a_server_has_few_questions_open_at_a_time() -> None:
     refused = [item for item in asyncio.run(main()) if isinstance(item, types.ErrorData)]
     assert len(refused) == 42
     assert refused[0].message == "roots/list refused: 8 requests of this server are already waiting for an answer"
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\r", "\r\n\r\n"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
+def test_events_are_measured_one_by_one_however_they_arrive(end: str, size: int) -> None:
+    stream = end.join(("data: 12345", "data: 1", "id: 1" + end[: len(end) // 2] + "data: 1234567890", "data")).encode()
+    length = MessageLength(events=True)
+    longest = max(length.add(stream[at : at + size]) for at in range(0, len(stream), size))
+    assert 0 <= longest - len("id: 1data: 1234567890") <= 2 * len(end), "line breaks may be counted"
+    assert MessageLength(events=False).add(stream) == len(stream)
 
 
 def test_a_stream_of_events_is_read_at_a_pace() -> None:

@@ -6,12 +6,15 @@ import asyncio
 import json
 import socket
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
 
-from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, bearer, text
+from tests.mcp.mcp_driver import ACCEPT, HELLO, SERVE, TOKENS, Peer, bearer, served, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CONFIG = f"""{SERVE}
 max_calls = 4
@@ -57,21 +60,18 @@ def test_conversations_of_one_do_not_push_out_those_of_the_other(as_: Any) -> No
         assert bob.value("return kept", state=handle) == 1
 
 
-def test_sessions_of_one_leave_room_for_the_other() -> None:
-    from moonbox.mcp.server.limits import SessionShares
-
-    now = [0.0]
-    shares = SessionShares(3, 60.0, clock=lambda: now[0])
-    for number in range(3):
-        assert not shares.is_full("alice")
-        shares.use("alice", f"s{number}")
-    assert shares.is_full("alice")
-    assert not shares.is_full("bob")
-    shares.end("alice", "s0")
-    assert not shares.is_full("alice")
-    shares.use("alice", "s3")
-    now[0] = 61.0
-    assert not shares.is_full("alice"), "sessions that were not used end"
+def test_sessions_of_one_leave_room_for_the_other(tmp_path: Path) -> None:
+    tokens = {f"client{number}": f"the-token-of-client-{number:03}" for number in range(99)}
+    entries = ", ".join(f'{name} = "{token}"' for name, token in tokens.items())
+    with served(tmp_path, f"[serve]\ntokens = {{ {entries} }}") as address:
+        peers = [Peer(address, tokens["client0"]) for _ in range(10)]  # a thousand for all
+        refused = peers[0].http.post(address, json=HELLO)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_sessions")
+        peers.append(Peer(address, tokens["client1"]))
+        assert peers[0].http.delete(address, headers=peers[0].session).status_code == 200
+        peers.append(Peer(address, tokens["client0"]))
+        for peer in peers:
+            peer.close()
 
 
 def test_slow_clients_hold_nobody_up(as_: Any, url: str) -> None:

@@ -22,6 +22,7 @@ from moonbox.config.sections import LlmSettings
 from moonbox.errors import ToolError, UsageError
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.function import Context  # noqa: TC001  # read from the signature of a tool
+from moonbox.tools.learned import OWNER
 from moonbox.tools.results import ResultSchema
 from moonbox.tools.tool import Tool
 
@@ -68,7 +69,8 @@ class _Model:
             fits.check_schema()
             text = f"Answer with one JSON value that fits this JSON Schema, and with nothing else: {json.dumps(schema)}"
             system = f"{system}\n\n{text}" if system else text
-        key = hashlib.sha256(json.dumps([prompt, system]).encode()).hexdigest()
+        # Each owner has answers of its own: where clients' models are asked, one client could answer for another.
+        key = hashlib.sha256(json.dumps([OWNER.get(), prompt, system]).encode()).hexdigest()
         with self.lock:
             if key in self.cache:
                 self.cache.move_to_end(key)
@@ -174,7 +176,10 @@ class _Provider:
 
     def _connect(self) -> tuple[Any, dict[str, Any]]:
         most, url = self._settings.max_answer, self._settings.url
-        key = {"api_key": value} if (value := os.environ.get(self._settings.key_env or "")) else {}
+        name = self._settings.key_env
+        if name is not None and not os.environ.get(name):  # the package would send another key to this address
+            raise ToolError(f"the environment variable {name} of [llm] key_env is not set", code="unavailable")
+        key = {} if name is None else {"api_key": os.environ[name]}
         given: dict[str, Any] = key | ({"base_url": url} if url else {})
         match self._settings.provider:
             case "openai":

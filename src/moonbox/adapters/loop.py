@@ -9,13 +9,7 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from moonbox.adapters.base import (
-    Adapter,
-    aanswer,
-    aanswer_all,
-    answer,
-    answer_all,
-)
+from moonbox.adapters.base import Adapter, aanswer, aanswer_all, answer, answer_all
 from moonbox.adapters.outcome import MessageT, Outcome, ResponseT, Tokens
 from moonbox.codemode.definitions import portable_value
 from moonbox.errors import UsageError

@@ -134,7 +134,7 @@ class ServerSettings:
     timeout: Positive = 60.0
     """Seconds for one call."""
     max_message: PositiveInt = 16 * MIB
-    """The largest message from it, in bytes."""
+    """The largest message from it, in bytes; with the transport sse at most 1 MiB."""
     questions: bool = True
     """Whether its own requests (sampling, elicitation, roots) are passed on to the client."""
     sampling: bool = False

@@ -104,22 +104,17 @@ class Events:
             subscribers = list(self._subscribers)
         for each in subscribers:
             with contextlib.suppress(RuntimeError):
-                each.loop.call_soon_threadsafe(_end, each)
+                each.loop.call_soon_threadsafe(_put, each, None)
 
 
-def _put(subscriber: _Subscriber, event: Event) -> None:
-    if subscriber.queue.qsize() < _QUEUE - 1:
+def _put(subscriber: _Subscriber, event: Event | None) -> None:
+    """Add an event. The end, and an event for which there is no room, displace all that waits."""
+    if event is not None and subscriber.queue.qsize() < _QUEUE - 1:
         subscriber.queue.put_nowait(event)
         return
     while not subscriber.queue.empty():
         subscriber.queue.get_nowait()
-    subscriber.queue.put_nowait(Event("resync", {}))
-
-
-def _end(subscriber: _Subscriber) -> None:
-    while not subscriber.queue.empty():
-        subscriber.queue.get_nowait()
-    subscriber.queue.put_nowait(None)
+    subscriber.queue.put_nowait(None if event is None else Event("resync", {}))
 
 
 def event_stream(events: AsyncIterator[Event | None]) -> StreamingResponse:

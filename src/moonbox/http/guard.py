@@ -6,11 +6,10 @@ import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import UsageError
 from moonbox.http.browser import is_same_origin
 from moonbox.http.requests import Refused
 from moonbox.net import guard
-from moonbox.net.addresses import LOOPBACK_NAMES, is_loopback
+from moonbox.net.addresses import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
     from moonbox.http.browser import BrowserAccess
@@ -36,11 +35,6 @@ class Access:
     """Signed-in browsers may send requests too; unless it is public, every request needs a token or a sign-in."""
     open_paths: tuple[str, ...] = ()
     """Paths that check for themselves who asks, with all that is below them ("/" stands for itself alone)."""
-
-    def check_address(self, host: str) -> None:
-        """Refuse to serve other machines without a token."""
-        if self.token is None and not is_loopback(host):
-            raise UsageError(f"serving on {host} needs a token: pass --token, or serve on 127.0.0.1")
 
 
 class Guard:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
+from moonbox.net.client import refuse_constant
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -54,7 +56,7 @@ async def json_object(request: Request, *, allow_empty: bool = False) -> dict[st
     if not raw and allow_empty:
         return {}
     try:
-        data = json.loads(raw, parse_constant=_no_constant)
+        data = json.loads(raw, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         raise Refused(400, "invalid_json", "the body is not valid JSON") from None
     if not isinstance(data, dict):
@@ -84,7 +86,7 @@ def choice(request: Request, name: str, known: Sequence[str]) -> str | None:
     """One of these words of the query."""
     given = text(request, name)
     if given is not None and given not in known:
-        raise Refused(400, "invalid_arguments", f"{name} must be one of {', '.join(known)}")
+        raise Refused(400, "invalid", f"{name} must be one of {', '.join(known)}")
     return given
 
 
@@ -94,10 +96,6 @@ def flag(request: Request, name: str) -> bool | None:
     if given not in (None, "true", "false"):
         raise Refused(400, "invalid", f"{name} must be true or false")
     return None if given is None else given == "true"
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
 
 
 class Refused(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import mcp_types as types
 
@@ -12,9 +12,13 @@ from moonbox.errors import Denied, ToolError
 from moonbox.media import MediaStore
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Decision, ToolCall
+
+T = TypeVar("T")
 
 
 class Caller(Protocol):
@@ -59,20 +63,30 @@ CALLER: ContextVar[Caller | None] = ContextVar("moonbox_mcp_caller", default=Non
 
 
 class OwnedMedia(MediaStore):
-    """The media that servers returned, each for the owner of the call that it was returned to."""
+    """The media that clients were given, each for the owners of the calls that it was returned to."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._owners: dict[str, str | None] = {}
+        self._owners: dict[str, set[str]] = {}
 
     def keep(self, medium: Media) -> None:
         super().keep(medium)
         caller = CALLER.get()
-        self._owners[medium.address] = None if caller is None else caller.owner
-        self._owners = {address: owner for address, owner in self._owners.items() if address in self.kept}
+        with self._lock:
+            self._owners = {address: owners for address, owners in self._owners.items() if address in self.kept}
+            if caller is not None:
+                self._owners.setdefault(medium.address, set()).add(caller.owner)
 
     def owned(self, address: str, owner: str) -> Media | None:
-        return self.get(address) if self._owners.get(address) == owner else None
+        return self.get(address) if owner in self._owners.get(address, ()) else None
+
+
+async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    """Run it on this loop, whichever loop we are on. The task there inherits our context, and with it the caller."""
+    if asyncio.get_running_loop() is loop:
+        return await work
+    # Cancelling the future here cancels the task over there.
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
 async def approve(call: ToolCall) -> Any:

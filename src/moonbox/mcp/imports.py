@@ -30,14 +30,7 @@ if TYPE_CHECKING:
 
 _OWN_ROOT = ("mcp", "servers")
 _ROOTS = ("mcpServers", "servers", "context_servers")
-_TRANSPORTS = {
-    "stdio": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamablehttp": "http",
-    "streamable_http": "http",
-    "sse": "sse",
-}
+_TRANSPORTS = {"stdio": "stdio", "http": "http", "streamablehttp": "http", "sse": "sse"}
 _ENV_PREFIX = re.compile(r"\$\{env:")
 _INPUT = re.compile(r"\$\{input:([^}]*)\}")
 """What VS Code asks its user for."""
@@ -176,9 +169,10 @@ def _translated(table: dict[str, Any]) -> dict[str, Any]:
         command, args = command[0], [*command[1:], *args] if isinstance(args, list) else args
     url = table.get("httpUrl") or table.get("serverUrl") or table.get("url")
     kind = str(table.get("type") or table.get("transport") or "").lower()
-    if kind and kind not in _TRANSPORTS:
+    transport = _TRANSPORTS.get(re.sub("[-_]", "", kind))
+    if kind and transport is None:
         raise ConfigError(f"unknown type '{kind}'; known types: stdio, http, sse")
-    settings: dict[str, Any] = {"transport": _TRANSPORTS[kind]} if kind else {}
+    settings: dict[str, Any] = {"transport": transport} if kind else {}
     if command:
         settings["command"] = command
         if args:

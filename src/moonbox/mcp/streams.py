@@ -79,7 +79,7 @@ class MessageReader(_Stream):
             self._lines.append(bytes(self._rest))
             self._rest = bytearray(part)
         if len(self._rest) > self._max_line:
-            reason = f"it wrote a line of more than {self._max_line:,} bytes"
+            reason = f"it sent a message of more than {self._max_line:,} bytes (max_message)"
         if reason is not None:
             await self._finish(reason)
             self._closed = True

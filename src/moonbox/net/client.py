@@ -341,7 +341,7 @@ def parse_json(data: bytes) -> Any:
     if sum(map(data.count, (b"[", b"{", b","))) > _MOST_VALUES:  # each would take far more memory than it has bytes
         return None
     try:
-        return json.loads(data, parse_int=_whole, parse_float=_fraction, parse_constant=_refuse)
+        return json.loads(data, parse_int=_whole, parse_float=_fraction, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return None
 
@@ -359,5 +359,6 @@ def _fraction(digits: str) -> float | str:
     return value if math.isfinite(value) else digits
 
 
-def _refuse(constant: str) -> None:
+def refuse_constant(constant: str) -> None:
+    """For NaN and infinity, which Python reads."""
     raise ValueError(f"{constant} is not JSON")

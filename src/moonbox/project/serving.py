@@ -260,13 +260,14 @@ def _api(assembly: Assembly, settings: ServeSettings, bench: Workbench | None) -
 
     service = service_of(assembly, bench)
     known: Any = {"token": settings.token, "hosts": tuple(sorted(names)), "origins": settings.origins}
+    known["max_body"] = settings.max_body
     if bench is None:
         return create_app(service, Access(**known))
     from moonbox.console.app import OPEN_PATHS, console_routes
     from moonbox.http.browser import BrowserAccess
 
     browser = BrowserAccess(settings.token, public=settings.token is None)
-    access = Access(**known, browser=browser, open_paths=OPEN_PATHS, max_body=_MAX_BODY)
+    access = Access(**known, browser=browser, open_paths=OPEN_PATHS)
     return create_app(service, access, more=console_routes(service, browser))
 
 

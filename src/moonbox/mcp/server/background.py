@@ -23,7 +23,7 @@ from moonbox.mcp.server.results import RELATED_KEY, RUN_KEY
 from moonbox.mcp.server.sessions import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable
 
     from mcp.server import Server
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -43,13 +43,6 @@ _LONGEST_ARGUMENTS = 500
 _KEPT_MILLISECONDS = 300_000
 _LONGEST_MILLISECONDS = 3_600_000
 _POLL_MILLISECONDS = 500
-
-
-def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or one like it that no other tool has."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def wait_tool(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 from moonbox.errors import Denied
-from moonbox.mcp.caller import CALLER
+from moonbox.mcp.caller import CALLER, on_loop
 from moonbox.mcp.server.notifications import CallProgress, Relay
 from moonbox.mcp.server.questions import (
     NO_ANSWER,
@@ -29,7 +29,6 @@ from moonbox.mcp.server.questions import (
     approval_unavailable,
     decision,
     form_answer,
-    on_loop,
     request_client,
     send_log,
 )

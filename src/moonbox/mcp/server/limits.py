@@ -1,4 +1,4 @@
-"""Limits of each client: calls at a time and in a minute, open sessions, and requests from one address.
+"""Limits of each client: calls at a time and in a minute, and requests from one address.
 
 The front ends of a cluster count calls together, by one actor.
 """
@@ -129,27 +129,6 @@ class Quotas:
     def _next(self, used: deque[list[float]]) -> str:
         wait = min(entry[0] for entry in used) + 60.0 - self._clock()
         return f"try again in {max(1, math.ceil(wait))} s"
-
-
-class SessionShares:
-    """How many sessions each client has open, so that none takes the room of the others."""
-
-    def __init__(self, most: int, idle_seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._idle_seconds, self._clock = most, idle_seconds, clock
-        self._used: dict[str, dict[str, float]] = {}
-
-    def is_full(self, owner: str) -> bool:
-        """Whether this client may open no further session now."""
-        border = self._clock() - self._idle_seconds
-        alive = {session: used for session, used in self._used.get(owner, {}).items() if used > border}
-        self._used[owner] = alive
-        return len(alive) >= self._most
-
-    def use(self, owner: str, session: str) -> None:
-        self._used.setdefault(owner, {})[session] = self._clock()
-
-    def end(self, owner: str, session: str) -> None:
-        self._used.get(owner, {}).pop(session, None)
 
 
 class RequestRate:

@@ -146,18 +146,18 @@ class ChangeNotifier:
                 now = self._fingerprint()
                 if now != before:
                     before = now
-                    await self._notify(ToolsListChanged())
+                    await self._notify(ToolsListChanged(), lambda session: session.send_tool_list_changed())
                 if self._offers_changed:
                     self._offers_changed = False
-                    await self._notify(PromptsListChanged())
-                    await self._notify(ResourcesListChanged())
+                    await self._notify(PromptsListChanged(), lambda session: session.send_prompt_list_changed())
+                    await self._notify(ResourcesListChanged(), lambda session: session.send_resource_list_changed())
         finally:
             unsubscribe()
 
-    async def _notify(self, event: ServerEvent) -> None:
+    async def _notify(self, event: ServerEvent, send: Callable[[ServerSession], Awaitable[None]]) -> None:
         await self._bus.publish(event)
         sessions = list(self._sessions.items())
-        await asyncio.gather(*(self._send(client, _list_changed(session, event)) for client, session in sessions))
+        await asyncio.gather(*(self._send(client, send(session)) for client, session in sessions))
 
     async def _send(self, client: str, sending: Awaitable[None]) -> None:
         """Notify one session; one that is gone or does not read does not delay the others."""
@@ -168,15 +168,6 @@ class ChangeNotifier:
         except Exception:  # noqa: BLE001 - however a session fails, it is of no more use
             if session is None or self._sessions.get(client) is session:
                 self.remove(client)
-
-
-def _list_changed(session: ServerSession, event: ServerEvent) -> Awaitable[None]:
-    match event:
-        case PromptsListChanged():
-            return session.send_prompt_list_changed()
-        case ResourcesListChanged():
-            return session.send_resource_list_changed()
-    return session.send_tool_list_changed()
 
 
 class Relay:

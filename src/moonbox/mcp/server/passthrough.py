@@ -70,8 +70,12 @@ class Passthrough:
         """The level that a client has set for its session."""
         return self._levels.get(client)
 
-    def end_session(self, client: str) -> None:
+    async def end_session(self, client: str) -> None:
+        """Forget what the client followed, so that servers need not tell of it."""
         self._levels.pop(client, None)
+        self._notifier.remove(client)
+        with contextlib.suppress(MCPError):
+            await self._update_subscriptions()
 
     # Lists
 
@@ -232,7 +236,9 @@ class Resources:
         self._runs: OrderedDict[str, OrderedDict[str, RunSummary]] = OrderedDict()
 
     def add_run(self, owner: str, run: Run) -> None:
-        """Remember the owner of a run."""
+        """Remember the owner of a run, and the media that the run returned or showed."""
+        for medium in run.media:
+            self._upstreams.media.keep(medium)
         runs = self._runs.setdefault(owner, OrderedDict())
         self._runs.move_to_end(owner)
         runs[run.id] = RunSummary.of(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp import MCPError
@@ -17,12 +17,11 @@ from moonbox.tools.signature import first_sentence
 from moonbox.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Sequence
 
     from moonbox.mcp.server.sessions import Client
     from moonbox.sandbox.decisions import ToolCall
 
-T = TypeVar("T")
 NO_ANSWER = types.ErrorData(code=types.INVALID_REQUEST, message="no answer in time")
 NO_CLIENT = Answer.error(
     "this tool is answered by the client, and this client cannot be asked: answer the call in your own program, or "
@@ -159,10 +158,3 @@ async def send_log(client: Client, params: types.LoggingMessageNotificationParam
     """Send a log message to a client, on the stream of its request if it has one."""
     message = types.LoggingMessageNotification(params=params)
     await client.channel.send_notification(message, related_request_id=client.request_id)
-
-
-async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Run it on the server's loop, also if the caller is on the loop of a tool thread or of the upstreams."""
-    if asyncio.get_running_loop() is loop:
-        return await work
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

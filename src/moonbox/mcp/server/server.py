@@ -79,6 +79,7 @@ class MoonboxServer:
         self._calls = Calls(self.settings, self._views.direct_name, journal)
         self._runner = ToolRunner(mode, self.settings, self._calls, self._resources.add_run)
         self._calls.recover = self._runner.recover
+        self.turn = self._runner.turn
         self._notifier = ChangeNotifier(mode.sandbox.toolbox, self._views.fingerprint)
         self._offers = offers = Passthrough(
             upstreams, self._resources, self._notifier, self.settings, self.upstreams.wait_for_offers
@@ -126,11 +127,10 @@ class MoonboxServer:
             await self._calls.close()
             await self.upstreams.stop()
 
-    def end_session(self, owner: str, session: str) -> None:
-        """A client has ended its session: its state ends too."""
+    async def end_session(self, owner: str, session: str) -> None:
+        """The session of a client has ended: its state ends too."""
         self._mode.sessions.end(session_key(owner, session), unless_used=True)
-        self._notifier.remove(f"{owner}|{session}")
-        self._offers.end_session(f"{owner}|{session}")
+        await self._offers.end_session(f"{owner}|{session}")
 
     # Requests
 

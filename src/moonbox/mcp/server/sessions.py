@@ -29,7 +29,6 @@ STATE = "state"
 """The code tool's argument that continues a conversation, for clients without a session."""
 _STDIO = f"stdio-{secrets.token_hex(4)}"
 """The one session of a process that serves over stdio."""
-_MAX_HANDLE = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Client:
     @property
     def share(self) -> str:
         """Whose share of the limits it uses: more sessions do not give more, and with a token neither do addresses."""
-        return self.owner if self.owner != LOCAL else f"{self.owner}|{self.address}"
+        return share_of(self.owner, self.address)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -119,6 +118,15 @@ def current_owner() -> str:
     """Who sent the current request, according to its token."""
     token = get_access_token()
     return LOCAL if token is None else json.dumps(principal_components(token))
+
+
+def owner_named(name: str | None) -> str:
+    """The owner whose token the configuration has under this name; without a name, whoever needs none."""
+    return LOCAL if name is None else json.dumps((name, None, None))
+
+
+def share_of(owner: str, address: str) -> str:
+    return owner if owner != LOCAL else f"{owner}|{address}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +169,7 @@ def session_key(owner: str, session: str) -> str:
 
 
 def _key(owner: str, kind: str, name: str) -> str:
-    return f"{owner}|{kind}|{name[:_MAX_HANDLE].replace('|', '/')}"
+    return f"{owner}|{kind}|{digest(name)}"  # of any name, however long
 
 
 def owner_name(owner: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from moonbox.codemode.definitions import Definition, from_tool, portable_value, 
 from moonbox.codemode.mode import Reply
 from moonbox.codemode.sessions import TooManySessions
 from moonbox.errors import InDoubt, MoonboxError, UsageError
-from moonbox.mcp.server.background import free_name, in_doubt, wait_tool
+from moonbox.mcp.server.background import in_doubt, wait_tool
 from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
 from moonbox.mcp.server.sessions import META_KEY, STATE, Conversation, conversation_of, owner_of
@@ -22,7 +23,7 @@ from moonbox.mcp.upstreams.tools import annotations_of, definition_of
 from moonbox.sandbox.options import CONVERSATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from moonbox.audit.records import Run
     from moonbox.codemode.mode import CodeMode
@@ -127,7 +128,9 @@ class ToolViews:
         if code is not None:
             tools.insert(0, self._code_tool(code, stateless=stateless, modern=modern))
             if self._waits is not None:
-                wait_name = free_name(f"{code.name}_wait", by_name)
+                wait_name = f"{code.name}_wait"
+                while wait_name in by_name:
+                    wait_name += "_"
                 schema, durable = tools[0].output_schema, mode.sandbox.has_journal
                 tools.insert(1, wait_tool(wait_name, code.name, schema, self._waits, journaled=durable))
         names = {tool.path: name for name, tool in by_name.items()}
@@ -213,7 +216,7 @@ class ToolRunner:
     ) -> types.CallToolResult:
         """Run a call as soon as it is the client's turn."""
         try:
-            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+            async with self.turn(client.share, call.waiting):
                 if params.name != view.code_tool:
                     return await self._run_direct(call, client, params, view)
                 conversation = self._conversation(client, params)
@@ -225,6 +228,12 @@ class ToolRunner:
         except MoonboxError as problem:
             log.exception("a call of %s failed", params.name)
             return error_result(str(problem))
+
+    @asynccontextmanager
+    async def turn(self, share: str, on_wait: Callable[[int], None] = lambda _: None) -> AsyncIterator[None]:
+        """Wait until it is the turn of a call; TooMany says why it may not begin."""
+        async with self._shares.slot(share, on_wait), self._quotas.acall(share):
+            yield
 
     def _conversation(self, client: Client, params: types.CallToolRequestParams) -> Conversation:
         meta: Any = params.meta or {}
@@ -269,7 +278,7 @@ class ToolRunner:
     async def _resume(self, call: Call, client: Client, in_flight: str | None) -> Reply:
         while True:
             await self._calls.until_free(call.id)
-            async with self._shares.slot(client.share, call.waiting), self._quotas.acall(client.share):
+            async with self.turn(client.share, call.waiting):
                 try:
                     return await self._mode.aresume(call.id, in_flight, options={"on_progress": call.reported.advance})
                 except UsageError:

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import secrets
-from collections import OrderedDict
+from collections import deque
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.streamable_http import EventMessage, EventStore
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from moonbox.mcp.server.auth import Verifier, configured_tokens
-from moonbox.mcp.server.limits import RequestRate, SessionShares
-from moonbox.mcp.server.sessions import current_owner
+from moonbox.mcp.server.limits import RequestRate, TooMany
+from moonbox.mcp.server.sessions import current_owner, owner_named, share_of
 from moonbox.net import guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from mcp.server.streamable_http import EventCallback, EventId, StreamId
+    from mcp.server.streamable_http import EventCallback, EventId, StreamableHTTPServerTransport, StreamId
     from mcp_types.jsonrpc import JSONRPCMessage
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -43,19 +44,10 @@ RETRY_MILLISECONDS = 1_000
 
 
 def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starlette:
-    """An ASGI application that serves MCP at /mcp; all other paths go to `other`."""
+    """An ASGI application that serves MCP at /mcp; all other paths go to `other`, with the same limits."""
     settings = server.settings
-    most_sessions = max(settings.max_conversations * 2, 1_000)
-    manager = ResumableSessions(
-        server.app,
-        retry_interval=RETRY_MILLISECONDS,
-        max_request_body_size=settings.max_body,
-        session_idle_timeout=settings.idle_seconds,
-        max_sessions=most_sessions,
-    )
-    # Fewer for each client than there are in all, so that one client cannot keep the others out.
-    shares = SessionShares(most_sessions // (len(configured_tokens(settings)) + 1), settings.idle_seconds)
-    endpoint: ASGIApp = _Endpoint(StreamableHTTPASGIApp(manager), server, shares)
+    manager = HttpSessions(server)
+    endpoint: ASGIApp = manager.handle_request
     routes: list[BaseRoute] = []
     if configured_tokens(settings) or settings.oauth is not None:
         metadata = None
@@ -71,9 +63,11 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
         endpoint = RequireAuthMiddleware(endpoint, list(scopes), metadata)
         endpoint = AuthContextMiddleware(endpoint)
         endpoint = AuthenticationMiddleware(endpoint, backend=BearerAuthBackend(Verifier(settings)))
-    routes.append(Route(PATH, endpoint=guarded(endpoint, settings)))
+    senders = _Senders(settings)
+    routes.append(Route(PATH, endpoint=guarded(endpoint, settings, senders)))
     if other is not None:
-        routes.append(Mount("/", app=other))
+        api = _taking_turns(other, server, senders)
+        routes.append(Mount("/", app=guard.Guard(api, senders.check, senders.check_rate)))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -84,61 +78,63 @@ def create_app(server: MoonboxServer, *, other: ASGIApp | None = None) -> Starle
     return Starlette(routes=routes, lifespan=lifespan)
 
 
-def guarded(app: ASGIApp, settings: ServeSettings) -> guard.Guard:
+def guarded(app: ASGIApp, settings: ServeSettings, senders: _Senders | None = None) -> guard.Guard:
     """The endpoint behind checks of Host and Origin, and of how many requests an address sends."""
-    callers = guard.Callers(settings.host_names, frozenset(settings.origins))
-    rate = RequestRate(settings.requests_per_minute)
-    tokens = Verifier(settings)
+    senders = senders or _Senders(settings)
+    # Any header: arguments of tools may be bound to headers of their own (Mcp-Param-*).
+    rated = guard.with_cors(guard.Guard(app, senders.check_rate), settings.origins, headers=("*",))
+    return guard.Guard(rated, senders.check)
 
-    def sender(scope: guard.Scope) -> str:
+
+class _Senders:
+    """Who sends a request, whether it may, and how many requests came before."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.check = guard.Callers(settings.host_names, frozenset(settings.origins)).check
+        self._rate = RequestRate(settings.requests_per_minute)
+        self._tokens = Verifier(settings)
+        self._has_tokens = bool(configured_tokens(settings))
+
+    def check_rate(self, scope: guard.Scope) -> guard.Refusal | None:
         """Clients with a token of their own have a rate of their own: several may come from one address."""
-        kind, _, token = (_header(scope, b"authorization") or "").partition(" ")
-        name = tokens.name_of(token.strip()) if kind.lower() == "bearer" else None
-        client = scope.get("client")
-        return f"client {name}" if name is not None else f"address {client[0] if client else 'unknown'}"
-
-    def check_rate(scope: guard.Scope) -> guard.Refusal | None:
-        wait = rate.wait(sender(scope))
-        if not wait:
+        name = self._name(scope)
+        wait = self._rate.wait(f"client {name}" if name is not None else f"address {_address(scope)}")
+        if not wait or scope["path"] == "/health":  # a proxy that checks it may have the address of all clients
             return None
         message = "too many requests from this client or address; try again later"
         return guard.Refusal(429, "too_many_requests", message, {"Retry-After": str(math.ceil(wait))})
 
-    # Any header: arguments of tools may be bound to headers of their own (Mcp-Param-*).
-    rated = guard.with_cors(guard.Guard(app, check_rate), settings.origins, headers=("*",))
-    return guard.Guard(rated, callers.check)
+    def share(self, scope: guard.Scope) -> str | None:
+        """Whose share of the limits a call uses; None where a token is missing."""
+        name = self._name(scope)
+        return None if name is None and self._has_tokens else share_of(owner_named(name), _address(scope))
+
+    def _name(self, scope: guard.Scope) -> str | None:
+        kind, _, token = (_header(scope, b"authorization") or "").partition(" ")
+        return self._tokens.name_of(token.strip()) if kind.lower() == "bearer" else None
 
 
-class _Endpoint:
-    """The SDK's endpoint; a conversation ends when its client ends the session."""
+def _taking_turns(api: ASGIApp, server: MoonboxServer, senders: _Senders) -> ASGIApp:
+    """The HTTP API; its calls of tools and scripts take their turns with those of MCP, and have the same quotas."""
 
-    def __init__(self, app: ASGIApp, server: MoonboxServer, shares: SessionShares) -> None:
-        self._app = app
-        self._server = server
-        self._shares = shares
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        owner, session = current_owner(), _header(scope, b"mcp-session-id")
-        modern = _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
-        if session is None and not modern and self._shares.is_full(owner):
-            refusal = {"error": {"code": "too_many_sessions", "message": "this client has too many sessions open"}}
-            await JSONResponse(refusal, 429)(scope, receive, send)
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        called = scope["type"] == "http" and scope["method"] == "POST"
+        called = called and (scope["path"].startswith("/tools/") or scope["path"].endswith("/run"))
+        share = senders.share(scope) if called else None
+        if share is None:  # no call, or one that the API refuses
+            await api(scope, receive, send)
             return
-        status = 0
+        try:
+            async with server.turn(share):
+                await api(scope, receive, send)
+        except TooMany as problem:
+            await guard.Refusal(429, "too_many_calls", str(problem))(scope, receive, send)
 
-        async def send_and_note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                opened = _header(message, b"mcp-session-id")
-                if opened and status < 300 and scope["method"] != "DELETE":
-                    self._shares.use(owner, opened)
-            await send(message)
+    return app
 
-        await self._app(scope, receive, send_and_note)
-        if session and status < 300 and scope["method"] == "DELETE":
-            self._shares.end(owner, session)
-            self._server.end_session(owner, session)
+
+def _address(scope: guard.Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else "unknown"
 
 
 def _header(scope: Any, name: bytes) -> str | None:
@@ -146,41 +142,58 @@ def _header(scope: Any, name: bytes) -> str | None:
 
 
 class EventLog(EventStore):
-    """The latest events of one session; the oldest are dropped when there are too many."""
+    """The latest events of one session; the oldest are dropped when there are too many.
+
+    The id of an event has its number and its stream: a client whose last event was dropped gets what is still there.
+    """
 
     def __init__(self, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._events: OrderedDict[EventId, tuple[StreamId, JSONRPCMessage | None, int]] = OrderedDict()
+        self._events: deque[tuple[int, StreamId, EventMessage | None, int]] = deque()
         self._size = 0
         self._prefix = secrets.token_hex(8)
         self._count = 0
 
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
         self._count += 1
-        name = f"{self._prefix}-{self._count}"
-        size = 0 if message is None else len(message.model_dump_json(by_alias=True, exclude_unset=True))
-        self._events[name] = (stream_id, message, size)
+        name = f"{self._prefix}-{self._count}-{quote(stream_id, safe='')}"
+        event = None if message is None else EventMessage(message, name)
+        size = len(name) + (0 if message is None else len(message.model_dump_json(by_alias=True, exclude_unset=True)))
+        self._events.append((self._count, stream_id, event, size))
         self._size += size
         while len(self._events) > self._max_events or (self._size > self._max_bytes and len(self._events) > 1):
-            _, (_, _, dropped) = self._events.popitem(last=False)
-            self._size -= dropped
+            self._size -= self._events.popleft()[-1]
         return name
 
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
-        if last_event_id not in self._events:
+        last = re.fullmatch(rf"{self._prefix}-([0-9]{{1,15}})-(.*)", last_event_id)
+        if last is None:
             return None
-        stream = self._events[last_event_id][0]
-        names = list(self._events)
-        for name in names[names.index(last_event_id) + 1 :]:
-            of, message, _ = self._events.get(name, (None, None, 0))
-            if of == stream and message is not None:
-                await send_callback(EventMessage(message, name))
+        stream = unquote(last[2])
+        for number, of, event, _ in list(self._events):
+            if number > int(last[1]) and of == stream and event is not None:
+                await send_callback(event)
         return stream
 
 
-class ResumableSessions(StreamableHTTPSessionManager):
-    """The SDK's sessions, each with an event log of its own."""
+class HttpSessions(StreamableHTTPSessionManager):
+    """The SDK's sessions: each has an event log of its own, and each client has a limited number of them."""
+
+    def __init__(self, server: MoonboxServer) -> None:
+        settings = server.settings
+        most = max(settings.max_conversations * 2, 1_000)
+        super().__init__(
+            server.app,
+            retry_interval=RETRY_MILLISECONDS,
+            max_request_body_size=settings.max_body,
+            session_idle_timeout=settings.idle_seconds,
+            max_sessions=most,
+        )
+        self._server = server
+        # Fewer for each client than there are in all, so that one client cannot keep the others out.
+        self._most_of_one = most // (len(configured_tokens(settings)) + 1)
+        self._owners: dict[str, str] = {}
 
     @property
     def event_store(self) -> EventStore | None:
@@ -190,3 +203,26 @@ class ResumableSessions(StreamableHTTPSessionManager):
     @event_store.setter
     def event_store(self, _: EventStore | None) -> None:
         """Set by the SDK's constructor; there is no log for all sessions."""
+
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        owner, opens = current_owner(), _header(scope, b"mcp-session-id") is None
+        modern = _header(scope, b"mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
+        if opens and not modern and list(self._owners.values()).count(owner) >= self._most_of_one:
+            refusal = guard.Refusal(429, "too_many_sessions", "this client has too many sessions open")
+            await refusal(scope, receive, send)
+            return
+
+        async def send_and_note(message: Message) -> None:
+            if opens and message["type"] == "http.response.start" and message["status"] < 300:
+                session = _header(message, b"mcp-session-id")
+                if session:
+                    self._owners[session] = owner
+            await send(message)
+
+        await super().handle_request(scope, receive, send_and_note)
+
+    async def _discard_session(self, session_id: str, transport: StreamableHTTPServerTransport) -> None:
+        """However it ended: by its client, because it was idle, or by an error. The SDK has no other hook for that."""
+        await super()._discard_session(session_id, transport)
+        if (owner := self._owners.pop(session_id, None)) is not None:
+            await self._server.end_session(owner, session_id)

@@ -20,8 +20,10 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from moonbox._version import __version__
+from moonbox.audit.chain import json_object
+from moonbox.audit.sinks import default_path
 from moonbox.config.mcp import LoginSettings
-from moonbox.mcp.upstreams.records import Records, parse_record, record_name, user_folder
+from moonbox.mcp.upstreams.records import Records, record_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,7 +67,7 @@ class LoginStore:
     """What logins gave, one record for each server."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._records = Records(folder or user_folder("mcp-logins", "XDG_STATE_HOME", ".local/state"), _MAX_BYTES)
+        self._records = Records(folder or default_path().parent / "mcp-logins", _MAX_BYTES)
         self._use_keyring = folder is None and os.environ.get("MOONBOX_KEYRING") != "off"
 
     @functools.cached_property
@@ -84,7 +86,7 @@ class LoginStore:
             with contextlib.suppress(Exception):  # a locked or broken keyring: as if there were no login
                 text = self._keyring.get_password(_SERVICE, name)
                 if text is not None:
-                    return parse_record(text)
+                    return json_object(text.encode())
         return self._records.read(name)
 
     def write(self, settings: ServerSettings, data: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, ToolError, UsageError
-from moonbox.mcp.caller import CALLER, OwnedMedia
+from moonbox.mcp.caller import CALLER, OwnedMedia, on_loop
 from moonbox.mcp.upstreams.callbacks import ClientFeatures
 from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
 from moonbox.mcp.upstreams.protocols import EarlierConnections
@@ -337,12 +337,9 @@ class Upstreams:
         return self._home
 
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run it on the servers' loop. The task there inherits our context, and with it the caller."""
+        """Run it on the servers' loop."""
         assert self._home is not None
-        if self._home is asyncio.get_running_loop():
-            return await work
-        # Cancelling the future here cancels the task over there.
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._home))
+        return await on_loop(self._home, work)
 
 
 def _offered_names(upstream: Upstream) -> list[str]:

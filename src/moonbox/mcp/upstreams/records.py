@@ -9,28 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-
-def user_folder(name: str, variable: str, default: str) -> Path:
-    """$MOONBOX_HOME/<name>, or a folder in the user's own: that of the `variable`, or the `default`."""
-    if home := os.environ.get("MOONBOX_HOME"):
-        return Path(home).expanduser() / name
-    given = os.environ.get(variable, "")
-    base = Path(given) if Path(given).is_absolute() else Path.home() / default
-    return base / "moonbox" / name
+from moonbox.audit.chain import json_object
 
 
 def record_name(*key: Any) -> str:
     """The name of the record of whatever the key describes."""
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
-
-
-def parse_record(text: str | bytes) -> dict[str, Any]:
-    """A record; empty where the text is anything else."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 class Records:
@@ -44,7 +28,7 @@ class Records:
         """The record; empty if there is none that can be used."""
         path = self._path(name)
         try:
-            return parse_record(path.read_bytes()) if path.stat().st_size <= self._max_bytes else {}
+            return json_object(path.read_bytes()) if path.stat().st_size <= self._max_bytes else {}
         except OSError:
             return {}
 

@@ -77,13 +77,8 @@ class Status:
                 return f"{server} is not available: {self.reason}"
             case "failed":
                 return f"{server} is not available after {self.attempts} attempts: {self.reason}; trying once more now"
-            case "starting":
-                return f"{server} is still starting"
-            case "off":
-                return f"{server} is disabled"
-            case "closed":
-                return f"{server} was closed"
-        return f"{server} is {self.state}"
+        others = {"starting": "is still starting", "off": "is disabled", "closed": "was closed"}
+        return f"{server} {others.get(self.state, f'is {self.state}')}"
 
     def to_dict(self) -> dict[str, Any]:
         data = asdict(self) | {"problems": list(self.problems), "icons": list(self.icons)}

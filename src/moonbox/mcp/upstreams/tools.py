@@ -16,21 +16,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
+from moonbox.audit.sinks import default_path
 from moonbox.errors import ArgumentError, ConversionError, ToolDefinitionError, ToolError, UsageError
 from moonbox.mcp.upstreams.offers import EMPTY, Offers
-from moonbox.mcp.upstreams.records import Records, record_name, user_folder
+from moonbox.mcp.upstreams.records import Records, record_name
 from moonbox.media import Media, MediaStore
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool
+from moonbox.values import json_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
-    from pathlib import Path
 
     from moonbox.config.mcp import ServerSettings
     from moonbox.mcp.upstreams.manager import Upstreams
@@ -163,7 +166,7 @@ def result_value(result: types.CallToolResult, schema: dict[str, Any] | None, me
     others = [reference(block, media) for block in result.content if not isinstance(block, types.TextContent)]
     if not others:
         if len(texts) == 1 and '"isError"' in texts[0]:
-            _check_failure_as_data(_json(texts[0]))
+            _check_failure_as_data(json_in(texts[0]))
         return _text_value(texts)
     if len(others) == 1 and not texts:
         return others[0]
@@ -190,17 +193,8 @@ def _check_failure_as_data(value: Any) -> None:
 def _text_value(texts: list[str]) -> Any:
     if len(texts) <= 1:
         return texts[0] if texts else None  # a single text that is JSON becomes data later, as with every other tool
-    values = [_json(text) for text in texts]
+    values = [json_in(text) for text in texts]
     return values if all(value is not None for value in values) else "\n".join(texts)
-
-
-def _json(text: str) -> Any:
-    if text.lstrip()[:1] not in {"{", "["}:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def reference(block: types.ContentBlock, store: MediaStore | None) -> dict[str, Any] | Media:
@@ -256,7 +250,9 @@ def prompter(upstreams: Upstreams) -> Callable[..., Awaitable[Any]]:
         if arguments not in (None, []) and not isinstance(arguments, dict):
             raise ArgumentError("mcp.prompt takes the arguments as a table with names")
         await upstreams.wait_for_offers(_OFFERS_SECONDS)
-        given = {str(key): str(value) for key, value in arguments.items()} if arguments else None
+        # Arguments of prompts are texts: whatever else a script passes is written as JSON.
+        named = (arguments or {}).items()
+        given = {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in named} or None
         result = await upstreams.get_prompt(types.GetPromptRequestParams(name=name, arguments=given), granted=True)
         return [{"role": message.role, "content": content(message.content)} for message in result.messages]
 
@@ -297,7 +293,11 @@ def _failure(texts: list[str], data: Any) -> ToolError:
 
 def default_cache_folder() -> Path:
     """$MOONBOX_HOME/mcp-tools, or a folder in the user's cache."""
-    return user_folder("mcp-tools", "XDG_CACHE_HOME", ".cache")
+    if os.environ.get("MOONBOX_HOME"):
+        return default_path().parent / "mcp-tools"
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    return base / "moonbox" / "mcp-tools"
 
 
 class ToolCache:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -14,7 +15,7 @@ from moonbox._version import __version__
 from moonbox.mcp.upstreams.errors import ConnectionLost
 from moonbox.mcp.upstreams.transport import Throttle, Transport
 from moonbox.net.addresses import NameLookup, NetError, is_loopback
-from moonbox.net.client import ByteBudget, PublicAddresses, is_compressed
+from moonbox.net.client import PublicAddresses, is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,6 +29,9 @@ BYTES_PER_SECOND, LINE_COST = 32 * 1024 * 1024, 8 * 1024
 _CONNECT_SECONDS = 30.0
 _NAMED = "moonbox_named_url"
 """In a request's extensions: its address with the name, where it is sent to an address that was checked."""
+_EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
+_LONGEST_OF_SSE = 1024 * 1024
+"""The most that the SDK takes in one event of the transport of 2024-11-05."""
 _SILENT_SECONDS = 600.0
 """How long a stream may stay open without a byte; calls have their own, shorter time."""
 
@@ -106,19 +110,38 @@ class WebServer(Transport):
         response.request.url = response.request.extensions.get(_NAMED, response.request.url)  # for redirects
         if is_compressed(response.headers.get("content-encoding", "")):
             raise ConnectionLost("it sent a compressed response, although none was requested")
-        if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            throttle = Throttle(BYTES_PER_SECOND)
-            response.stream = MeteredStream(response.stream, lambda part: throttle.spend(event_cost(part)))
-        else:
-            budget = ByteBudget(self.settings.max_message, "its response")
-            response.stream = MeteredStream(response.stream, lambda part: _spend(budget, part))
+        events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        limit, setting = self.settings.max_message, "max_message"
+        if events and self.settings.kind == "sse" and limit > _LONGEST_OF_SSE:
+            limit, setting = _LONGEST_OF_SSE, 'the limit of transport = "sse"'
+        length, throttle = MessageLength(events=events), Throttle(BYTES_PER_SECOND)
+
+        async def spend(part: bytes) -> None:
+            if length.add(part) > limit:
+                self.end(f"it sent a message of more than {limit:,} bytes ({setting})")
+                raise httpx2.SSEError(self.end_reason())  # the only error for which the SDK ends a stream at once
+            if events:
+                await throttle.spend(event_cost(part))
+
+        response.stream = MeteredStream(response.stream, spend)
 
 
-async def _spend(budget: ByteBudget, part: bytes) -> None:
-    try:
-        budget.spend(len(part))
-    except NetError as problem:
-        raise ConnectionLost(problem.message) from None
+class MessageLength:
+    """How long the message is that a body is at: the whole body, or an event, which ends with an empty line."""
+
+    def __init__(self, *, events: bool) -> None:
+        self._events = events
+        self._length = 0
+        self._end = b""
+
+    def add(self, part: bytes) -> int:
+        """The length of the longest message that has a piece in this part."""
+        text = self._end + part
+        first, *others = _EVENT_END.split(text) if self._events else [text]
+        longest = self._length + len(first) - len(self._end)
+        self._length = len(others[-1]) if others else longest
+        self._end = text[-3:]  # where the end of an event may begin
+        return max(longest, *map(len, others), 0)
 
 
 def event_cost(part: bytes) -> int:
