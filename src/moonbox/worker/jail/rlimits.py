@@ -82,13 +82,17 @@ def _lower(name: str, soft: int, hard: int | None = None) -> Callable[[], None]:
 
 def address_space() -> int:
     """Bytes of it that this process uses."""
-    import resource
+    return memory_of("self")[0]
 
+
+def memory_of(process: int | str) -> tuple[int, int, int]:
+    """Bytes of address space that a process uses, that it holds in memory, and that it shares of those."""
     try:
-        fd = os.open("/proc/self/statm", os.O_RDONLY)
+        fd = os.open(f"/proc/{process}/statm", os.O_RDONLY)
     except OSError as error:
         raise Unavailable(f"/proc does not tell how much is in use: {error.strerror}") from None
     try:
-        return int(os.read(fd, 64).split()[0]) * resource.getpagesize()
+        size, resident, shared, *_ = [int(pages) * os.sysconf("SC_PAGE_SIZE") for pages in os.read(fd, 128).split()]
+        return size, resident, shared
     finally:
         os.close(fd)
