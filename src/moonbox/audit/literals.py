@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ class LiteralRedaction:
     """
 
     def __init__(self, hides: Callable[[str], bool], replacement: str) -> None:
-        self._hides, self._replacement = hides, replacement
-        self._known: dict[str, bool] = {}
+        self._hides, self._replacement = cache(hides), replacement
 
     def text(self, text: str, *, is_source: bool = False) -> str:
         parts: list[str] = []
@@ -60,12 +60,7 @@ class LiteralRedaction:
         if name is None:
             return False
         words = name[0][::-1].split(" ")
-        return any(self._hides_name(folded(" ".join(words[start:]))) for start in range(len(words)))
-
-    def _hides_name(self, name: str) -> bool:
-        if name not in self._known:
-            self._known[name] = self._hides(name)
-        return self._known[name]
+        return any(self._hides(folded(" ".join(words[start:]))) for start in range(len(words)))
 
 
 def _literal(text: str, start: int, pattern: re.Pattern[str], unclosed: set[str]) -> tuple[int, int] | None:
