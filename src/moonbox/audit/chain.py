@@ -41,10 +41,7 @@ class Verification:
     @property
     def counted(self) -> str:
         """What was counted, in words."""
-        parts = []
-        for kind, (one, many) in _KINDS.items():
-            if number := self.kinds.get(kind):
-                parts.append(f"{number:,} {one if number == 1 else many}")
+        parts = [counted(number, *words) for kind, words in _KINDS.items() if (number := self.kinds.get(kind))]
         return counted(self.records, "record") + (f": {', '.join(parts)}" if parts else "")
 
     def to_dict(self) -> dict[str, Any]:

@@ -296,7 +296,8 @@ class _Zygote:
             control_fd = os.dup(control_fd) if control_fd == _MAIN_FD else control_fd
             os.dup2(main_fd, _MAIN_FD)
             os.dup2(control_fd, _CONTROL_FD)
-            sockets = [_socket.socket(fileno=fd) for fd in (() if self._native else (_MAIN_FD, _CONTROL_FD))]
+            fds = _MAIN_FD, _CONTROL_FD
+            main, control = (None, None) if self._native else [_socket.socket(fileno=fd) for fd in fds]
             config, of_program = (self._config, ()) if self._companion is None else self._start_companion()
             before = self._jail.before_threads(config)
             child: Child | NativeChild
@@ -304,7 +305,7 @@ class _Zygote:
                 child = NativeChild(self._native, self._vm)
                 self._native.attach(_MAIN_FD)
             else:
-                child = Child(*sockets, self._vm)
+                child = Child(main, control, self._vm)  # type: ignore[arg-type]  # sockets, where there is no native part
                 child.watch(lambda: os._exit(0))
             after = self._jail.after_threads(config)
             child.serve(_greeting(self._jail.combined(before + after, of_program)))
