@@ -317,7 +317,7 @@ class _Zygote:
         """In the worker: start the engine's program, locked in; the worker's own jail, and the program's layers."""
         os.setpgid(0, 0)
         companion = self._companion
-        used = self._jail.address_space()  # of /proc, which is out of reach from now on
+        used, _, _ = self._jail.memory_of("self")  # of /proc, which is out of reach from now on
         of_program = companion.enter()
         pid = self._vm.start(companion.path)
         of_program += companion.confine(pid, self._limits["max_memory"])

@@ -37,7 +37,8 @@ def limit_memory(budget: int, used: int | None = None) -> Step:
         raise Unavailable(f"{sys.platform} does not hold a process to an address space limit")
     detail = f"at most {budget // MIB} MiB of address space more than the zygote has"
     return Step(
-        Layer("memory-limit", True, detail), _lower("RLIMIT_AS", (address_space() if used is None else used) + budget)
+        Layer("memory-limit", True, detail),
+        _lower("RLIMIT_AS", (memory_of("self")[0] if used is None else used) + budget),
     )
 
 
@@ -78,11 +79,6 @@ def _lower(name: str, soft: int, hard: int | None = None) -> Callable[[], None]:
     if most != resource.RLIM_INFINITY:
         soft, hard = min(soft, most), min(hard, most)
     return partial(resource.setrlimit, which, (soft, hard))
-
-
-def address_space() -> int:
-    """Bytes of it that this process uses."""
-    return memory_of("self")[0]
 
 
 def memory_of(process: int | str) -> tuple[int, int, int]:
