@@ -147,7 +147,7 @@ def _start(sink: Any, run: Run, state: str) -> None:
             child.wait()
             gone = writers.Writer.current().to_dict() | {"pid": child.pid}
             other = gone | {"machine": "elsewhere", "boot": "another"}
-            writer = writers.Writer.from_dict(gone if state == "interrupted" else other)
+            writer = writers.Writer(**(gone if state == "interrupted" else other))
             patch.setattr(writers.Writer, "current", classmethod(lambda cls: writer))
         sink.start_run(run)
 

@@ -41,10 +41,7 @@ class Verification:
     @property
     def counted(self) -> str:
         """What was counted, in words."""
-        parts = []
-        for kind, (one, many) in _KINDS.items():
-            if number := self.kinds.get(kind):
-                parts.append(f"{number:,} {one if number == 1 else many}")
+        parts = [counted(number, *words) for kind, words in _KINDS.items() if (number := self.kinds.get(kind))]
         return counted(self.records, "record") + (f": {', '.join(parts)}" if parts else "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,16 +124,13 @@ def split_line(line: bytes) -> tuple[bytes, str] | None:
     return (line[: match.start()], match[1].decode()) if match else None
 
 
-def sealed_line(text: str, tail: Tail) -> bytes:
-    """A JSON object as the line that follows the tail of a file, with a hash that covers the loose lines there too."""
-    body = text.encode()[:-1]
-    return b'%s,"chain":"%s"}\n' % (body, tail.hash_of(body).encode())
-
-
 class Tail:
     """The end of a chained file: the hash of the last line that has one, and what came after it."""
 
     def __init__(self, head: str = START) -> None:
+        self._follow(head)
+
+    def _follow(self, head: str) -> None:
         self.head = head
         self.loose = 0
         """How many lines follow that have no hash: of an older version, or left by a writer that was killed."""
@@ -161,6 +155,12 @@ class Tail:
         """What ends the last loose line."""
         self._hasher.update(piece)
 
+    def line(self, text: str) -> bytes:
+        """A JSON object as the line that comes next, with a hash that covers the loose lines too."""
+        body = text.encode()[:-1]
+        self._follow(self.hash_of(body))
+        return _with_hash(body, self.head)
+
     def hash_of(self, body: bytes) -> str:
         """The hash of a line that comes next."""
         hasher = self._hasher.copy()
@@ -170,7 +170,11 @@ class Tail:
 
 def stub_line(hash: str) -> bytes:
     """What stays of removed lines: the hash of the last of them, which the next line follows."""
-    return b'%s,"chain":"%s"}\n' % (STUB, hash.encode())
+    return _with_hash(STUB, hash)
+
+
+def _with_hash(body: bytes, hash: str) -> bytes:
+    return b'%s,"chain":"%s"}\n' % (body, hash.encode())
 
 
 def verify_lines(lines: Iterable[bytes], expect: str | None = None) -> Verification:

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.chain import (
     END_LENGTH,
+    START,
     STUB,
     Tail,
     Verification,
     json_object,
     prune_note,
     run_of,
-    sealed_line,
     split_line,
     stub_line,
     verify_lines,
@@ -155,13 +155,9 @@ class LineFile:
         with self._locked() as fd:
             size = os.fstat(fd).st_size
             last = os.pread(fd, END_LENGTH, max(0, size - END_LENGTH))
-            if parts := split_line(last):
-                data = sealed_line(text, Tail(parts[1]))
-            elif size:
-                data = self._seal(text, last)
-            else:
-                data = sealed_line(text, Tail())
-            _write(fd, data)
+            parts = split_line(last)
+            is_loose = size and parts is None
+            _write(fd, self._seal(text, last) if is_loose else Tail(parts[1] if parts else START).line(text))
             if fsync:
                 _to_disk(fd)
 
@@ -172,10 +168,7 @@ class LineFile:
             tail = Tail.of(lines)
         if torn:
             tail.add_to_loose(b"\n")
-        seal = sealed_line(json.dumps({"seal": tail.loose}), tail)
-        parts = split_line(seal)
-        assert parts is not None
-        return (b"\n" if torn else b"") + seal + sealed_line(text, Tail(parts[1]))
+        return (b"\n" if torn else b"") + tail.line(json.dumps({"seal": tail.loose})) + tail.line(text)
 
     def prune(self, choice: Pruning, *, dry_run: bool = False) -> int:
         """Remove the lines of the chosen runs; returns how many runs.
@@ -349,7 +342,7 @@ def _pruned(lines: Iterable[bytes], whole: set[str], removed: set[str], before: 
     for line in loose:
         tail.add_loose(line)
         yield line
-    yield sealed_line(json.dumps({"prune": prune_note(stubs, before + len(removed))}, separators=(",", ":")), tail)
+    yield tail.line(json.dumps({"prune": prune_note(stubs, before + len(removed))}, separators=(",", ":")))
 
 
 def _inner(data: dict[str, Any], key: str) -> dict[str, Any]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from moonbox.compact import clean
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -197,8 +195,3 @@ def title(source: str) -> str:
     lines = [line.strip() for line in source[:4000].splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(("--", "//"))), lines[0] if lines else "")
     return first[:200]
-
-
-def written(text: str) -> str:
-    """The text as it stands inside a record, which is JSON."""
-    return json.dumps(clean(text), ensure_ascii=False)[1:-1]

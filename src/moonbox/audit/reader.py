@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 from array import array
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from moonbox.audit.query import DayStats, RunFilter, RunPage, RunSummary, Stats, ToolStats, percentile, pick, written
+from moonbox.audit.query import DayStats, RunFilter, RunPage, RunSummary, Stats, ToolStats, percentile, pick
 from moonbox.audit.tables import INSERT_RUN, INTO_CALLS, UNFINISHED, call_row, create_runs_and_calls, summary_row
+from moonbox.compact import clean
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -159,8 +161,8 @@ def _tests(where: RunFilter) -> tuple[list[str], dict[str, Any]]:
 
 
 def _pattern(text: str) -> str:
-    """The text as it stands in a record, with LIKE's own marks escaped."""
-    return written(text).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    """The text as it stands in a record, which is JSON, with LIKE's own marks escaped."""
+    return re.sub(r"[\\%_]", r"\\\g<0>", json.dumps(clean(text), ensure_ascii=False)[1:-1])
 
 
 def _place_of(db: sqlite3.Connection, id: str) -> tuple[float, int]:

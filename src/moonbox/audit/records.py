@@ -105,12 +105,11 @@ class Call(Struct, frozen=True):
         return None if self.packed is None else self.packed.value
 
     def to_dict(self) -> dict[str, Any]:
-        data = {name: getattr(self, name) for name in self.__struct_fields__ if name != "packed"}
-        error = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
-        names = ("arguments", "result", "original_arguments")
-        values = {"error": error, **{name: to_jsonable(getattr(self, name)) for name in names}}
-        ordered = {name: {**data, "ok": self.ok, **values}[name] for name in _CALL_KEYS}
-        return ordered if self.spent is None else {**ordered, "spent": self.spent}
+        data = {name: getattr(self, name) for name in _CALL_KEYS}
+        data["error"] = self.error and {**asdict(self.error), "data": to_jsonable(self.error.data)}
+        for name in ("arguments", "result", "original_arguments"):
+            data[name] = to_jsonable(data[name])
+        return data if self.spent is None else {**data, "spent": self.spent}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:
@@ -262,10 +261,8 @@ class Run(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data: bytes, NaN and integer keys are tagged, so that `from_dict` gives the same Run back."""
-        data = {
-            **{name: getattr(self, name) for name in self.__struct_fields__},
-            "ok": self.ok,
-            "state": self.state,
+        return {
+            **{name: getattr(self, name) for name in _RUN_KEYS},
             "values": to_jsonable(list(self.values)),
             "calls": [call.to_dict() for call in self.calls],
             "usage": self.usage.to_dict(),
@@ -274,7 +271,6 @@ class Run(Struct, frozen=True):
             "notes": [note.to_dict() for note in self.notes],
             "limits": self.limits and self.limits.to_dict(),
         }
-        return {name: data[name] for name in _RUN_KEYS}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """One line of JSON (unless `indent` is given) that can be written as UTF-8."""

@@ -122,16 +122,11 @@ class Redaction:
         if not self._patterns or arguments in (None, [], {}):
             return arguments
         if not isinstance(arguments, dict):
-            self._remember(arguments)
-            return self._replacement
-        kept = {}
-        for name, value in arguments.items():
-            if isinstance(name, str):
-                kept[name] = self._field(name, value, path)
-            else:
-                self._remember(value)
-                kept[name] = self._replacement
-        return kept
+            return self._hide(arguments)
+        return {
+            name: self._field(name, value, path) if isinstance(name, str) else self._hide(value)
+            for name, value in arguments.items()
+        }
 
     def fields(self, value: Any, path: tuple[str, ...]) -> Any:
         if isinstance(value, dict):
@@ -148,9 +143,8 @@ class Redaction:
         if name not in self._candidates:
             self._candidates[name] = [one for one in self._patterns if one[-1].fullmatch(folded(name))]
         if any(_fits(pattern[:-1], path) for pattern in self._candidates[name]):
-            self._remember(value)
             self._names.add(folded(name))
-            return self._replacement
+            return self._hide(value)
         return self.fields(value, (*path, name)) if isinstance(value, dict | list | tuple | str) else value
 
     def _json_text(self, text: str, path: tuple[str, ...]) -> str:
@@ -158,6 +152,10 @@ class Redaction:
         data = json_in(text)
         kept = self.fields(data, path)
         return text if kept == data else json.dumps(kept, ensure_ascii=False)
+
+    def _hide(self, value: Any) -> str:
+        self._remember(value)
+        return self._replacement
 
     def _remember(self, value: Any) -> None:
         if isinstance(value, dict | list | tuple):
@@ -175,7 +173,9 @@ class _Scrubber:
     def __init__(self, secrets: Iterable[str], replacement: str, after_names: LiteralRedaction | None) -> None:
         self._after_names = after_names
         plain = {secret for secret in secrets if secret}
-        self._all = plain | {_escaped(secret) for secret in plain} | {json.dumps(secret)[1:-1] for secret in plain}
+        # As it stands inside JSON text and, mostly, inside a string of a script.
+        escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for secret in plain for ascii in (False, True)}
+        self._all = plain | escaped
         # The longest first, so that one secret inside another does not leave the rest of it behind.
         self._ordered = sorted(self._all, key=lambda secret: (-len(secret), secret))
         self._shortest = len(self._ordered[-1]) if self._ordered else 0
@@ -263,8 +263,3 @@ def _fits(around: tuple[re.Pattern[str], ...], path: tuple[str, ...]) -> bool:
 
 def _path(tool: str) -> tuple[str, ...]:
     return tuple(tool.split("."))
-
-
-def _escaped(secret: str) -> str:
-    """As it stands inside JSON text and, mostly, inside a string of a script."""
-    return json.dumps(secret, ensure_ascii=False)[1:-1]

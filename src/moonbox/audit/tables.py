@@ -108,15 +108,14 @@ SCHEMA = Schema(
 )
 
 
-def add_to_chain(db: sqlite3.Connection, kind: str, run: str, record: str, call: int = 0) -> str:
-    """Add a record and return its hash. The caller holds the write lock."""
+def add_to_chain(db: sqlite3.Connection, kind: str, run: str, record: str, call: int = 0) -> None:
+    """Add a record. The caller holds the write lock."""
     last = db.execute("SELECT hash FROM chain ORDER BY position DESC LIMIT 1").fetchone()
     data = record.encode()
     content = record if kind == "prune" else digest(data)
     hash = link(last[0] if last else START, kind, run, str(call), content)
     row = (kind, run, call, len(data), content, hash)
     db.execute("INSERT INTO chain (kind, run, call, size, digest, hash) VALUES (?, ?, ?, ?, ?, ?)", row)
-    return hash
 
 
 def prune_chain(db: sqlite3.Connection, removed: Collection[str]) -> None:

@@ -77,7 +77,6 @@ class _Recorded:
         self.span = span
         self.context = trace.set_span_in_context(span, around)
         self._content = content
-        self._ended = False
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -91,13 +90,11 @@ class _Recorded:
             context.detach(token)
 
     def _end(self, attributes: Mapping[str, Any], error_type: str | None, message: str) -> None:
-        if self._ended:
+        if not self.span.is_recording():  # not wanted, or ended before
             return
-        self._ended = True
-        if self.span.is_recording():
-            self.span.set_attributes({name: value for name, value in attributes.items() if value is not None})
-            if error_type is not None:
-                self._fail(error_type, message)
+        self.span.set_attributes({name: value for name, value in attributes.items() if value is not None})
+        if error_type is not None:
+            self._fail(error_type, message)
         self.span.end()
 
     def _fail(self, error_type: str, message: str) -> None:

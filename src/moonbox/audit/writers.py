@@ -33,14 +33,6 @@ class Writer(Struct, frozen=True):
         """This process."""
         return _current(os.getpid())
 
-    @classmethod
-    def from_dict(cls, data: Any) -> Writer | None:
-        """None for a record of an earlier version, which does not name its writer."""
-        try:
-            return convert(data, cls)
-        except ValidationError:
-            return None
-
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -56,8 +48,10 @@ class Writer(Struct, frozen=True):
 
 def state_of_start(data: Any) -> RunState:
     """The state of a run of which only the start is on file, from that record."""
-    writer = Writer.from_dict(data.get("writer") if isinstance(data, dict) else None)
-    return "unfinished" if writer is None else writer.state()
+    try:
+        return convert(data.get("writer") if isinstance(data, dict) else None, Writer).state()
+    except ValidationError:  # of an earlier version, which does not name its writer
+        return "unfinished"
 
 
 @lru_cache(maxsize=1)

@@ -148,7 +148,7 @@ def create_app(service: Service, access: Access | None = None, *, more: Sequence
     return Starlette(
         routes=[*routes(service), *more],
         middleware=[Middleware(Guard, access=access or Access())],
-        exception_handlers={Refused: _refused, HTTPException: _http, Exception: _broken},
+        exception_handlers={HTTPException: _refused, Exception: _broken},
     )
 
 
@@ -298,13 +298,9 @@ class _Api:
 
 
 async def _refused(_: Request, problem: Exception) -> Response:
-    assert isinstance(problem, Refused)
-    return failure(problem.status, problem.code, problem.message, headers=problem.headers)
-
-
-async def _http(_: Request, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(problem.status_code, "bad_request")
+    code = problem.code if isinstance(problem, Refused) else code
     headers = dict(problem.headers) if problem.headers else None
     return failure(problem.status_code, code, str(problem.detail), headers=headers)
 

@@ -11,10 +11,11 @@ import hmac
 import secrets
 import threading
 from collections import OrderedDict
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import IPv6Address, IPv6Network
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from starlette.requests import HTTPConnection
 
 from moonbox.net.addresses import parse_address
 from moonbox.net.guard import header_values
@@ -155,14 +156,7 @@ def _digest(text: str) -> str:
 
 
 def _cookie(scope: Scope) -> str:
-    for header in header_values(scope, b"cookie"):
-        try:
-            morsel = SimpleCookie(header).get(cookie_name(scope))
-        except CookieError:
-            continue
-        if morsel is not None:
-            return morsel.value
-    return ""
+    return HTTPConnection(scope).cookies.get(cookie_name(scope), "")
 
 
 def is_same_origin(scope: Scope) -> bool:

@@ -60,10 +60,7 @@ class Events:
     def publish(self, event: Event) -> None:
         with self._lock:
             subscribers = [each for each in self._subscribers if event.session in ("", each.session)]
-        for each in subscribers:
-            # From any thread: only its own event loop may touch a queue.
-            with contextlib.suppress(RuntimeError):  # the loop has been closed
-                each.loop.call_soon_threadsafe(_put, each, event)
+        _tell(subscribers, event)
 
     async def subscribe(
         self, session: str = "", past: Callable[[], Iterable[Event]] = tuple
@@ -102,19 +99,22 @@ class Events:
         with self._lock:
             self._closed = True
             subscribers = list(self._subscribers)
-        for each in subscribers:
-            with contextlib.suppress(RuntimeError):
-                each.loop.call_soon_threadsafe(_put, each, None)
+        _tell(subscribers, None)
 
 
-def _put(subscriber: _Subscriber, event: Event | None) -> None:
-    """Add an event. The end, and an event for which there is no room, displace all that waits."""
-    if event is not None and subscriber.queue.qsize() < _QUEUE - 1:
-        subscriber.queue.put_nowait(event)
-        return
-    while not subscriber.queue.empty():
-        subscriber.queue.get_nowait()
-    subscriber.queue.put_nowait(None if event is None else Event("resync", {}))
+def _tell(subscribers: Iterable[_Subscriber], event: Event | None) -> None:
+    """From any thread: only its own event loop may touch a queue. None ends the stream."""
+    for each in subscribers:
+        with contextlib.suppress(RuntimeError):  # the loop has been closed
+            each.loop.call_soon_threadsafe(_put, each.queue, event)
+
+
+def _put(queue: asyncio.Queue[Event | None], event: Event | None) -> None:
+    if event is None or queue.qsize() >= _QUEUE - 1:
+        while not queue.empty():
+            queue.get_nowait()
+        event = event and Event("resync", {})
+    queue.put_nowait(event)
 
 
 def event_stream(events: AsyncIterator[Event | None]) -> StreamingResponse:

@@ -16,17 +16,6 @@ from moonbox.tools.closing import close
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_ERROR: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "error": {
-            "type": "object",
-            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
-            "required": ["code", "message"],
-        }
-    },
-    "required": ["error"],
-}
 _STRING: dict[str, Any] = {"type": "string"}
 _BOOLEAN: dict[str, Any] = {"type": "boolean"}
 _OBJECT: dict[str, Any] = {"type": "object"}
@@ -41,7 +30,8 @@ def document(tools: list[dict[str, Any]], *, workbench: bool = False, servers: b
     """An OpenAPI 3.1 document with one path for each tool; with those of the workbench and of MCP servers, if any."""
     operations = api_operations() | (workbench_operations() if workbench else {})
     operations |= server_operations() if servers else {}
-    schemas: dict[str, Any] = {"Error": _ERROR}
+    error = _object({"code": _STRING, "message": _STRING}, "code", "message")
+    schemas: dict[str, Any] = {"Error": _object({"error": error}, "error")}
     for tool in tools:
         key = _key(tool["name"])
         text = json.dumps(close(tool["parameters"])).replace('"#/$defs/', f'"#/components/schemas/{key}.')
@@ -152,8 +142,7 @@ def _optional_may_be_null(schema: Any) -> Any:
         return [_optional_may_be_null(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    changed = {key: _optional_may_be_null(part) for key, part in schema.items() if key not in _LITERAL}
-    changed.update({key: part for key, part in schema.items() if key in _LITERAL})
+    changed = {key: part if key in _LITERAL else _optional_may_be_null(part) for key, part in schema.items()}
     properties = changed.get("properties")
     if isinstance(properties, dict):
         required = schema.get("required", ())

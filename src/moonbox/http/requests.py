@@ -6,6 +6,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from moonbox.net.client import refuse_constant
@@ -98,12 +99,12 @@ def flag(request: Request, name: str) -> bool | None:
     return None if given is None else given == "true"
 
 
-class Refused(Exception):
+class Refused(HTTPException):
     """Raised to answer a request with an error."""
 
-    def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
-        self.status, self.code, self.message, self.headers = status, code, message, headers
-        super().__init__(message)
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(status, message)
+        self.code = code
 
 
 class JsonAnswer(Response):

@@ -33,6 +33,7 @@ _MOST_LISTED = 10_000
 # events only where a statement says that the mark is not empty.
 _BEGINS = "b.mark <> '' AND b.mark IN ('b', 'be')"
 _ENDS = "e.run = b.run AND e.mark <> '' AND e.mark IN ('e', 'be')"
+_UNENDED = f"NOT EXISTS (SELECT 1 FROM events AS e WHERE {_ENDS})"
 _PRUNE_SECONDS = 3600.0
 
 
@@ -208,13 +209,12 @@ class Journal:
     def runs(self, *, interrupted: bool = False) -> tuple[KnownRun, ...]:
         """The latest first; on request only those that a crash cut off."""
         now = self.backend.now()
-        unended = f"AND NOT EXISTS (SELECT 1 FROM events AS e WHERE {_ENDS})"
         with self.backend.reading() as db:
             rows = db.rows(
                 "SELECT b.run, b.repl, b.at, b.data, r.holder, r.expires, "
                 f"(SELECT e.data FROM events AS e WHERE {_ENDS}) "
                 f"FROM events AS b JOIN repls AS r ON r.id = b.repl WHERE {_BEGINS} "
-                f"{unended if interrupted else ''} ORDER BY b.at DESC, b.seq DESC LIMIT {_MOST_LISTED}"
+                f"{f'AND {_UNENDED}' if interrupted else ''} ORDER BY b.at DESC, b.seq DESC LIMIT {_MOST_LISTED}"
             )
         runs = []
         for run, repl, began, data, holder, expires, ended in rows:
@@ -257,10 +257,7 @@ class Journal:
     def unused(self, before: float, *, interrupted: bool = False) -> list[str]:
         """The Repls that nobody has used since then; on request also those with an interrupted run."""
         now = self.backend.now()
-        unended = (
-            f"EXISTS (SELECT 1 FROM events AS b WHERE b.repl = r.id AND {_BEGINS} "
-            f"AND NOT EXISTS (SELECT 1 FROM events AS e WHERE {_ENDS}))"
-        )
+        unended = f"EXISTS (SELECT 1 FROM events AS b WHERE b.repl = r.id AND {_BEGINS} AND {_UNENDED})"
         with self.backend.reading() as db:
             rows = db.rows(
                 "SELECT r.id, r.holder, r.expires FROM repls AS r WHERE r.created < ? "

@@ -52,8 +52,7 @@ def frame(kind: int, payload: bytes) -> bytes:
 
 def pack(kind: int, value: Any) -> bytes:
     """A frame for the worker."""
-    payload = marshal.dumps(value)
-    return HEADER.pack(kind, len(payload)) + payload
+    return frame(kind, marshal.dumps(value))
 
 
 def pack_run(source: bytes, number: int, seed: int) -> bytes:

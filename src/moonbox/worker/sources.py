@@ -213,7 +213,6 @@ class ProcessSource:
         try:
             self._exchange(unsent, ())
         except (OSError, WorkerError) as problem:
-            self._end()
             raise WorkerError(f"the zygote process did not start: {problem}") from problem
         self._unanswered = None
         wait_at_most(self._socket, REPLY_SECONDS)

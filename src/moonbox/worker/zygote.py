@@ -93,7 +93,6 @@ class _Zygote:
         self._config: Any = None  # of the jail, for every worker
         self._calls: tuple[int, bytes, bytes, bytes] | None = None  # the jail for the native part, if that can make it
         self._pid = self._prepared.parent_pid()
-        self._page = os.sysconf("SC_PAGE_SIZE")
         self._poll = select.poll()
         for sock in (notes, host):  # in this order: a worker that was released makes room for the one asked for next
             self._poll.register(sock.fileno(), select.POLLIN)
@@ -244,14 +243,10 @@ class _Zygote:
     def _holds_little(self, pid: int, most: int) -> bool:
         """Whether an idle worker has no more memory of its own than scripts that may hold so much leave behind."""
         try:
-            fd = os.open(f"/proc/{pid}/statm", os.O_RDONLY)
+            _, resident, shared = self._jail.memory_of(pid)
         except OSError:  # there is no /proc
             return True
-        try:
-            _, resident, shared, *_ = os.read(fd, 128).split()
-        finally:
-            os.close(fd)
-        return (int(resident) - int(shared)) * self._page <= most * 2 + _FREEZE_SLACK
+        return bool(resident - shared <= most * 2 + _FREEZE_SLACK)
 
     # Processes
 
@@ -263,8 +258,7 @@ class _Zygote:
 
     def _reap(self) -> None:
         """Wait for those that were killed, by their ids: a wait for any child would look at each of them."""
-        if self._killed:
-            self._killed = [pid for pid in self._killed if not os.waitpid(pid, os.WNOHANG)[0]]
+        self._killed = [pid for pid in self._killed if not os.waitpid(pid, os.WNOHANG)[0]]
 
     def _end(self) -> None:
         pids = *self._workers.values(), *self._killed
@@ -302,7 +296,8 @@ class _Zygote:
             control_fd = os.dup(control_fd) if control_fd == _MAIN_FD else control_fd
             os.dup2(main_fd, _MAIN_FD)
             os.dup2(control_fd, _CONTROL_FD)
-            main, control = (None, None) if self._native else map(_open_socket, (_MAIN_FD, _CONTROL_FD))
+            fds = _MAIN_FD, _CONTROL_FD
+            main, control = (None, None) if self._native else [_socket.socket(fileno=fd) for fd in fds]
             config, of_program = (self._config, ()) if self._companion is None else self._start_companion()
             before = self._jail.before_threads(config)
             child: Child | NativeChild
@@ -322,7 +317,7 @@ class _Zygote:
         """In the worker: start the engine's program, locked in; the worker's own jail, and the program's layers."""
         os.setpgid(0, 0)
         companion = self._companion
-        used = self._jail.address_space()  # of /proc, which is out of reach from now on
+        used, _, _ = self._jail.memory_of("self")  # of /proc, which is out of reach from now on
         of_program = companion.enter()
         pid = self._vm.start(companion.path)
         of_program += companion.confine(pid, self._limits["max_memory"])
@@ -343,10 +338,6 @@ class _Zygote:
             status = 0
         finally:
             os._exit(status)
-
-
-def _open_socket(fd: int) -> _socket.socket:
-    return _socket.socket(fileno=fd)
 
 
 def _greeting(layers: Any) -> bytes:

@@ -20,7 +20,7 @@ from moonbox.worker.jail.config import LAYERS, WHOLE_JAIL, JailConfig, Prepared,
 from moonbox.worker.jail.layers import Layer, enforce, outcomes
 from moonbox.worker.jail.native import native_form
 from moonbox.worker.jail.process import describe_exit
-from moonbox.worker.jail.rlimits import address_space
+from moonbox.worker.jail.rlimits import memory_of
 
 __all__ = [
     "LAYERS",
@@ -29,11 +29,11 @@ __all__ = [
     "JailConfig",
     "Layer",
     "Prepared",
-    "address_space",
     "after_threads",
     "before_threads",
     "combined",
     "describe_exit",
+    "memory_of",
     "native_form",
     "outcomes",
     "prepare",

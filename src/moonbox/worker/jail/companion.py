@@ -15,13 +15,7 @@ import struct
 
 from moonbox.worker.jail import landlock, seccomp
 from moonbox.worker.jail.layers import Layer, Plan, Step, enforce, plan
-from moonbox.worker.jail.policy import (
-    ALLOWED,
-    CHECKED,
-    COMPANION,
-    COMPANION_REPLACES,
-    HOSTILE,
-)
+from moonbox.worker.jail.policy import ALLOWED, CHECKED, COMPANION, HOSTILE
 
 TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
@@ -115,7 +109,7 @@ def _opened(file: str, mode: int) -> int:
 
 def _filter(libc: Libc) -> Step:
     allowed = (*ALLOWED, *COMPANION)
-    checked = tuple(rule for rule in CHECKED if rule.name not in COMPANION_REPLACES)
+    checked = tuple(rule for rule in CHECKED if rule.name not in allowed)
     hostile = tuple(name for name in HOSTILE if name not in (*allowed, "pidfd_open"))  # tried first, and not needed
     return seccomp.filter_calls(libc, seccomp.build_filter(libc, allowed, checked, hostile))
 

@@ -128,7 +128,7 @@ class JailConfig:
       out of reach by now.
     """
 
-    __slots__ = ("after", "before", "cpu_seconds", "keep_fds", "memory", "memory_slack", "parent_pid")
+    __slots__ = ("after", "before", "parent_pid")
 
     def __init__(
         self,
@@ -143,11 +143,7 @@ class JailConfig:
         used: int | None = None,
     ) -> None:
         _check(keep_fds, memory, memory_slack, cpu_seconds)
-        self.keep_fds = keep_fds
         self.parent_pid = parent_pid
-        self.memory = memory
-        self.memory_slack = memory_slack
-        self.cpu_seconds = cpu_seconds
         filtered, ruleset = prepared.filter, prepared.ruleset
         if beside is not None:
             filtered = _or_reason(lambda: _beside(prepared, beside))

@@ -18,18 +18,17 @@ if TYPE_CHECKING:
 class Libc:
     """`prctl`, `capget`, `capset`, `mallopt`, `unshare` and raw system calls of this process."""
 
-    __slots__ = ("_capget", "_capset", "_mallopt", "_prctl", "_syscall", "_unshare")
+    __slots__ = ("_library", "raw_prctl", "raw_syscall")
 
     def __init__(self) -> None:
-        library = ctypes.CDLL(None, use_errno=True)
-        self._prctl = library.prctl
-        self._prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
-        self._syscall = library.syscall
-        self._syscall.argtypes = [ctypes.c_long] * 5
-        self._syscall.restype = ctypes.c_long
-        self._capget, self._capset = library.capget, library.capset
-        self._unshare = library.unshare
-        self._mallopt = getattr(library, "mallopt", None)  # musl has none
+        self._library = library = ctypes.CDLL(None, use_errno=True)
+        self.raw_prctl = library.prctl
+        """The function that what `ready_prctl` returns calls."""
+        self.raw_prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+        self.raw_syscall = library.syscall
+        """The same for `ready`."""
+        self.raw_syscall.argtypes = [ctypes.c_long] * 5
+        self.raw_syscall.restype = ctypes.c_long
 
     def syscall(self, number: int, *arguments: int) -> int:
         """A raw system call of up to four whole-number arguments (addresses for pointers); failure raises OSError."""
@@ -37,34 +36,22 @@ class Libc:
 
     def ready(self, number: int, *arguments: int) -> Callable[[], int]:
         """A system call that waits to be made, by C code alone; it returns -1 when it fails."""
-        return partial(self._syscall, number, *arguments, *(0,) * (4 - len(arguments)))
+        return partial(self.raw_syscall, number, *arguments, *(0,) * (4 - len(arguments)))
 
     def prctl(self, option: int, argument: int = 0) -> int:
-        return _checked("prctl", self._prctl(option, argument, 0, 0, 0))
+        return _checked("prctl", self.raw_prctl(option, argument, 0, 0, 0))
 
     def ready_prctl(self, option: int, argument: int) -> Callable[[], int]:
-        return partial(self._prctl, option, argument, 0, 0, 0)
+        return partial(self.raw_prctl, option, argument, 0, 0, 0)
 
-    def is_syscall(self, function: object) -> bool:
-        """Whether what `ready` returns calls this."""
-        return function is self._syscall
-
-    def is_prctl(self, function: object) -> bool:
-        """The same for `ready_prctl`."""
-        return function is self._prctl
-
-    def unshare(self, flags: int) -> None:
-        _checked("unshare", self._unshare(flags))
-
-    def capget(self, header: Words, data: Words) -> None:
-        _checked("capget", self._capget(header, data))
-
-    def capset(self, header: Words, data: Words) -> None:
-        _checked("capset", self._capset(header, data))
+    def call(self, name: str, *arguments: int | Words) -> None:
+        """A function that returns -1 where it fails, which raises OSError."""
+        _checked(name, self._library[name](*arguments))
 
     def mallopt(self, parameter: int, value: int) -> bool:
         """Whether the C library took a malloc setting."""
-        return self._mallopt is not None and self._mallopt(parameter, value) == 1
+        mallopt = getattr(self._library, "mallopt", None)  # musl has none
+        return mallopt is not None and mallopt(parameter, value) == 1
 
 
 def load_libc() -> Libc | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from moonbox.worker.jail.layers import Unavailable
-from moonbox.worker.jail.process import PR_SET_PDEATHSIG, PR_SET_SECUREBITS, SECUREBITS, SIGKILL
+from moonbox.worker.jail.process import PR_SET_PDEATHSIG, PR_SET_SECUREBITS, SECUREBITS, SIGKILL, write_file
 
 TYPE_CHECKING = False  # see layers.py
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def leave_users(libc: Libc) -> str:
     if user == 0:
         raise Unavailable("not needed: started as root, which may leave the others without it")
     _unshare(libc, CLONE_NEWUSER)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{user} {user} 1")
-    _write("/proc/self/gid_map", f"{group} {group} 1")
+    write_file("/proc/self/setgroups", "deny")
+    write_file("/proc/self/uid_map", f"{user} {user} 1")
+    write_file("/proc/self/gid_map", f"{group} {group} 1")
     return "no other user's id exists for a worker"
 
 
@@ -85,14 +85,6 @@ def leave_user(libc: Libc) -> str:
 
 def _unshare(libc: Libc, flags: int) -> None:
     try:
-        libc.unshare(flags)
+        libc.call("unshare", flags)
     except OSError as error:
         raise Unavailable(f"the kernel or the container does not allow it ({error.strerror})") from None
-
-
-def _write(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)

@@ -38,9 +38,9 @@ def _form(call: Call, libc: Libc) -> bytes:
     if not isinstance(call, partial):
         return b""
     function, given = call.func, call.args
-    if libc.is_syscall(function):
+    if function is libc.raw_syscall:
         return _CALL.pack(*given)
-    if libc.is_prctl(function):
+    if function is libc.raw_prctl:
         return _CALL.pack(_PRCTL, given[0], given[1], 0, 0)
     if function is resource.setrlimit:
         which, (soft, hard) = given

@@ -115,7 +115,6 @@ COMPANION = (
     "epoll_create1", "eventfd2", "socketpair", "uname", "getcwd", "getuid", "geteuid", "getgid", "getegid",
     "mmap", "mprotect", "madvise", "prlimit64", "seccomp", "setrlimit", "close_range", "landlock_restrict_self",
 )  # fmt: skip
-COMPANION_REPLACES = frozenset({"mmap", "mprotect", "madvise", "prlimit64"})
 
 # Nothing that computes calls these by accident: the worker is ended at once, with SIGSYS.
 HOSTILE = (

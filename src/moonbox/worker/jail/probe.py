@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -74,9 +74,10 @@ def run_probe() -> None:
     for layer in _one_by_one(config.before):
         if layer not in layers:  # those are the zygote's, and were tried there
             tell(verified(layer))
-    second = _SecondThread()
+    second = ThreadPoolExecutor(1)  # its thread runs before the filter comes, as a worker's control thread does
+    second.submit(int).result()
     for layer in _one_by_one(config.after):
-        tell(second.tried(verified(layer)))
+        tell(second.submit(verified, verified(layer), "the second thread").result())
     os._exit(0)
 
 
@@ -94,33 +95,10 @@ def _one_by_one(planned: Plan) -> Iterator[Layer]:
         yield from enforce(Plan([step]))
 
 
-class _SecondThread:
-    """A thread that runs before the filter comes, as a worker's control thread does, and then tries to get past it."""
-
-    def __init__(self) -> None:
-        self._go, self._done = threading.Event(), threading.Event()
-        self._escape: str | None = None
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def tried(self, layer: Layer) -> Layer:
-        if layer.name != "seccomp" or not layer.active:
-            return layer
-        self._go.set()
-        self._done.wait()
-        return (
-            Layer(layer.name, False, f"in force, yet the second thread could {self._escape}") if self._escape else layer
-        )
-
-    def _run(self) -> None:
-        self._go.wait()
-        self._escape = _escape("seccomp")
-        self._done.set()
-
-
-def verified(layer: Layer) -> Layer:
-    """The layer, inactive if it was put in force and yet does not hold."""
+def verified(layer: Layer, who: str = "the process") -> Layer:
+    """The layer, inactive if it was put in force and yet does not hold for the thread that calls this."""
     escape = _escape(layer.name) if layer.active else None
-    return Layer(layer.name, False, f"in force, yet the process could {escape}") if escape else layer
+    return Layer(layer.name, False, f"in force, yet {who} could {escape}") if escape else layer
 
 
 def _escape(name: str) -> str | None:

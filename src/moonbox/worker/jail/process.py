@@ -40,12 +40,16 @@ def volunteer_for_oom() -> str:
     """When the machine runs out of memory, the kernel ends a worker rather than the host."""
     if sys.platform != "linux":
         raise Unavailable(f"only Linux has it; this is {sys.platform}")
-    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    write_file("/proc/self/oom_score_adj", "1000")
+    return "workers are the first to go when the machine's memory runs out"
+
+
+def write_file(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY)
     try:
-        os.write(fd, b"1000")
+        os.write(fd, text.encode())
     finally:
         os.close(fd)
-    return "workers are the first to go when the machine's memory runs out"
 
 
 def no_new_privileges(libc: Libc) -> str:
@@ -133,12 +137,12 @@ def drop_capabilities(libc: Libc) -> str:
     """Give up every capability, and the means of getting one back, in the zygote; workers inherit that."""
     header = (ctypes.c_uint32 * 2)(VERSION_3, 0)
     sets = (ctypes.c_uint32 * 6)()
-    libc.capget(header, sets)
+    libc.call("capget", header, sets)
     had = any(sets)
     if sets[1] >> CAP_SETPCAP & 1:
         libc.prctl(PR_SET_SECUREBITS, SECUREBITS)
         _empty_bounding_set(libc)
-    libc.capset(header, (ctypes.c_uint32 * 6)())
+    libc.call("capset", header, (ctypes.c_uint32 * 6)())
     return "all dropped" if had else "none held"
 
 

@@ -37,7 +37,8 @@ def limit_memory(budget: int, used: int | None = None) -> Step:
         raise Unavailable(f"{sys.platform} does not hold a process to an address space limit")
     detail = f"at most {budget // MIB} MiB of address space more than the zygote has"
     return Step(
-        Layer("memory-limit", True, detail), _lower("RLIMIT_AS", (address_space() if used is None else used) + budget)
+        Layer("memory-limit", True, detail),
+        _lower("RLIMIT_AS", (memory_of("self")[0] if used is None else used) + budget),
     )
 
 
@@ -80,15 +81,14 @@ def _lower(name: str, soft: int, hard: int | None = None) -> Callable[[], None]:
     return partial(resource.setrlimit, which, (soft, hard))
 
 
-def address_space() -> int:
-    """Bytes of it that this process uses."""
-    import resource
-
+def memory_of(process: int | str) -> tuple[int, int, int]:
+    """Bytes of address space that a process uses, that it holds in memory, and that it shares of those."""
     try:
-        fd = os.open("/proc/self/statm", os.O_RDONLY)
+        fd = os.open(f"/proc/{process}/statm", os.O_RDONLY)
     except OSError as error:
         raise Unavailable(f"/proc does not tell how much is in use: {error.strerror}") from None
     try:
-        return int(os.read(fd, 64).split()[0]) * resource.getpagesize()
+        size, resident, shared, *_ = [int(pages) * os.sysconf("SC_PAGE_SIZE") for pages in os.read(fd, 128).split()]
+        return size, resident, shared
     finally:
         os.close(fd)
