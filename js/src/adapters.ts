@@ -4,7 +4,7 @@
  * Nothing is imported of these packages: their objects are handed in, and are used through the few methods named here.
  */
 
-import type { CodeMode } from "./codemode/mode.js";
+import type { CallOptions, CodeMode } from "./codemode/mode.js";
 import { ToolError } from "./errors.js";
 import { Media } from "./media.js";
 import type { SchemaObject } from "./tools/document.js";
@@ -90,7 +90,7 @@ export function aiTools(mode: CodeMode, options: { conversation?: string } = {})
       {
         description,
         inputSchema: asStandard(input_schema),
-        execute: async (args: unknown) => mode.handle(name, args as Record<string, unknown>, options),
+        execute: async (args: unknown, { abortSignal } = {}) => mode.handle(name, args, cancelledBy(abortSignal, options)),
       },
     ]),
   );
@@ -99,7 +99,7 @@ export function aiTools(mode: CodeMode, options: { conversation?: string } = {})
 export interface AiTool {
   description: string;
   inputSchema: StandardSchema<unknown, unknown> & { "~standard": { jsonSchema: object } };
-  execute(args: unknown): Promise<string>;
+  execute(args: unknown, options?: { abortSignal?: AbortSignal | undefined }): Promise<string>;
 }
 
 /** A JSON Schema as a Standard Schema that lets everything through: code mode itself says what is wrong, to the model. */
@@ -112,10 +112,15 @@ function asStandard(schema: SchemaObject): AiTool["inputSchema"] {
 
 /** The same for LangChain.js; `make` is the function `tool` of `@langchain/core/tools`. */
 export function langchainTools<Made>(
-  mode: CodeMode, make: (call: (args: never) => Promise<string>, fields: { name: string; description: string; schema: SchemaObject }) => Made,
+  mode: CodeMode, make: (call: (args: never, config?: { signal?: AbortSignal }) => Promise<string>, fields: { name: string; description: string; schema: SchemaObject }) => Made,
   options: { conversation?: string } = {},
 ): Made[] {
   return mode.definitions("anthropic").map(({ name, description, input_schema }) =>
-    make(async (args: Record<string, unknown>) => mode.handle(name, args, options), { name, description, schema: input_schema }),
+    make(async (args, config) => mode.handle(name, args, cancelledBy(config?.signal, options)), { name, description, schema: input_schema }),
   );
+}
+
+/** The options of a call that ends with what asked for it. */
+function cancelledBy(signal: AbortSignal | undefined, options: CallOptions): CallOptions {
+  return signal === undefined ? options : { ...options, signal };
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CodeMode, Limits, Sandbox, tool, UsageError } from "../dist/index.js";
+import { aiTools, CodeMode, langchainTools, Limits, Sandbox, tool, UsageError } from "../dist/index.js";
 
 const who = tool({ name: "who", parameters: { type: "object", properties: {} }, call: (_, { extra, labels }) => ({ extra, labels }) });
 const pay = tool({
@@ -55,6 +55,59 @@ test("a run whose signal is aborted before it begins does nothing", () =>
     assert.deepEqual((await Promise.all(runs)).map((run) => run.error.kind), ["limit", "cancelled", "cancelled"]);
     assert.equal((await repl.run("return x")).value, null);
   }));
+
+/** A tool that ends with its signal alone, and a promise for its call. */
+function stuck() {
+  let called;
+  const call = new Promise((resolve) => { called = resolve; });
+  const wait = tool({ name: "wait", call: (_, { signal }) => new Promise(() => called(signal)) });
+  return [wait, call];
+}
+
+test("a direct call ends with its signal, and with its Sandbox", async () => {
+  for (const end of [(control) => control.abort(), (_, box) => box.close()]) {
+    const lines = [];
+    const [wait, call] = stuck();
+    await within({ tools: [wait], audit: (line) => lines.push(JSON.parse(line)) }, async (box) => {
+      const control = new AbortController();
+      const direct = box.call("wait", {}, { signal: control.signal });
+      const signal = await call;
+      await end(control, box);
+      const { error, calls: [{ status }] } = await direct;
+      assert.deepEqual([error.kind, error.message, status, signal.aborted], ["cancelled", "the call was cancelled", "cancelled", true]);
+      assert.deepEqual(lines.map((line) => line.error.kind), ["cancelled"]);
+    });
+  }
+});
+
+test("a direct call whose signal is aborted before it begins asks nobody", () => {
+  const approve = () => assert.fail("nobody is to be asked");
+  return within({ approve }, async (box) => {
+    assert.equal((await box.call("pay", { amount: 1 }, { signal: AbortSignal.abort() })).error.kind, "cancelled");
+  });
+});
+
+test("code mode ends a script and a direct call with their signal", async () => {
+  const uses = [
+    (mode, name, given, signal) => mode.handle(name, given, { signal }),
+    (mode, name, given, abortSignal) => aiTools(mode)[name].execute(given, { abortSignal }),
+    (mode, name, given, signal) => langchainTools(mode, (make, fields) => [fields.name, make]).find(([each]) => each === name)[1](given, { signal }),
+  ];
+  for (const [name, given] of [["lua_repl", { source_code: "return tools.wait()" }], ["wait", {}]]) {
+    for (const use of uses) {
+      const [wait, call] = stuck();
+      await within({ tools: [wait] }, async (box) => {
+        const mode = new CodeMode(box, { keep_visible: ["wait"] });
+        const control = new AbortController();
+        const text = use(mode, name, given, control.signal);
+        await call;
+        control.abort();
+        assert.match(await text, /the (run|call) was cancelled/);
+        await mode.close();
+      });
+    }
+  }
+});
 
 test("tools know for whom they are called, and the record has the labels only", () =>
   within({ context: { db: 1, user: "host" } }, async (box) => {

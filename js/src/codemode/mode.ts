@@ -63,7 +63,7 @@ export interface CodeModeOptions {
   client_calls?: ClientCalls;
 }
 
-export interface CallOptions extends SpendOptions, PurposeOptions, Pick<RunOptions, "on_progress"> {
+export interface CallOptions extends SpendOptions, PurposeOptions, Pick<RunOptions, "on_progress" | "signal"> {
   conversation?: string;
 }
 
@@ -231,7 +231,12 @@ export class CodeMode {
   }
 
   private async start(begin: Begin, options: ReplyOptions, turn: Turn, conversation: Conversation | null = null): Promise<Reply> {
-    if (options.pause && this.clientCalls === null) return this.step(new ClientWork(begin), turn, conversation);
+    if (options.pause && this.clientCalls === null) {
+      const work = new ClientWork(begin, options.signal, () => {
+        if (conversation !== null) conversation.paused = false;
+      });
+      return this.step(work, turn, conversation);
+    }
     return this.answer(await begin(this.clientCalls === null ? {} : { client_calls: this.clientCalls }));
   }
 
@@ -251,10 +256,7 @@ export class CodeMode {
           work.answer(answers);
           return this.step(work, turn, conversation);
         }),
-      async () => {
-        isPaused(false);
-        await work.cancel();
-      },
+      () => work.cancel(),
     );
     return { text: String(paused), is_error: false, run: null, media: [], paused };
   }

@@ -5,12 +5,12 @@ import { openSink, type AuditOption, type Sink } from "../audit/sinks.js";
 import { ClosedError, UsageError } from "../errors.js";
 import { FAILURES, type Failures } from "../failures.js";
 import { language, type Language, type LanguageName, type LuaFeature } from "../languages.js";
-import { Limits, type LimitOptions, type SpendOptions } from "../limits.js";
+import { Limits, type LimitOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
 import { unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
-import { RunningCalls, ToolSlots, type Approve, type ClientOptions } from "./calls.js";
-import { DirectCall } from "./direct.js";
+import { RunningCalls, ToolSlots, type Approve } from "./calls.js";
+import { DirectCall, type DirectOptions } from "./direct.js";
 import { addedEntries } from "./docs.js";
 import { mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
@@ -76,6 +76,7 @@ export class Sandbox {
   readonly language: LanguageName;
   private readonly setup: Setup;
   private readonly repls = new Set<Repl>();
+  private readonly calls = new Map<DirectCall, Promise<Run>>();
   private isClosed = false;
 
   constructor(options: SandboxOptions = {}) {
@@ -164,14 +165,16 @@ export class Sandbox {
   }
 
   /** Calls one tool without a script, as a model does directly; the Run has the call and its value. */
-  async call(
-    name: string, given: Record<string, unknown> | unknown[] = {}, options: ClientOptions & SpendOptions & PurposeOptions = {},
-  ): Promise<Run> {
+  async call(name: string, given: Record<string, unknown> | unknown[] = {}, options: DirectOptions = {}): Promise<Run> {
     this.checkOpen();
     const purpose = purposeOf(options, this.setup.purpose);
-    const run = await new DirectCall(this.setup, this.toolbox, this.limits.with(options), name, given, options, purpose).run();
-    await this.setup.sink?.write(run);
-    return run;
+    const direct = new DirectCall(this.setup, this.toolbox, this.limits.with(options), name, given, options, purpose);
+    const written = direct.run().then(async (run) => {
+      await this.setup.sink?.write(run);
+      return run;
+    });
+    this.calls.set(direct, written);
+    return written.finally(() => this.calls.delete(direct));
   }
 
   /** Adds a global to Repls that are made from now on. */
@@ -190,9 +193,11 @@ export class Sandbox {
     return addedEntries(this.setup.additions.docs);
   }
 
-  /** Ends every Repl. */
+  /** Ends every Repl and every direct call. */
   async close(): Promise<void> {
     this.isClosed = true;
+    for (const call of this.calls.keys()) call.cancel();
+    await Promise.allSettled([...this.calls.values()]);
     await Promise.all([...this.repls].map((repl) => repl.close()));
     this.setup.workers.close();
     await this.setup.sink?.close?.();
