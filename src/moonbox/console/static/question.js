@@ -36,7 +36,7 @@ export function questionCard(question, done = () => {}) {
       button("Allow", "good", () => send({ decision: "allow" }), "a"),
       button("Deny…", "", () => toggle("deny"), "d"),
       button("Edit…", "", () => toggle("edit"), "e"),
-      button("Always in this session", "", () => send({ decision: "always" }), "w"),
+      question.source ? button("Always in this session", "", () => send({ decision: "always" }), "w") : null, // a direct call has no session
     ),
     panels.deny,
     panels.edit,

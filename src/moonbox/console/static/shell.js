@@ -9,6 +9,7 @@ const PLACES = [
   ["p", "playground", "Playground"],
   ["r", "runs", "Runs"],
   ["a", "approvals", "Approvals"],
+  ["u", "durable", "Durable runs"],
   ["t", "tools", "Tools"],
   ["m", "mcp", "MCP servers"],
   ["k", "knowledge", "Knowledge"],
