@@ -57,6 +57,7 @@ def _hints() -> dict[str, object]:
         "features": LANGUAGES["lua"].features,
         "libraries": {name: sorted(members) for name, members in LIBRARIES.items()},
         "bare": _BARE,
+        "no_value": dict(lua_vocabulary().no_value),
     }
 
 
