@@ -7,6 +7,7 @@
 import type { CallOptions, CodeMode } from "./codemode/mode.js";
 import { ToolError } from "./errors.js";
 import { Media } from "./media.js";
+import { checkOptions } from "./suggest.js";
 import type { SchemaObject } from "./tools/document.js";
 import type { StandardSchema } from "./tools/standard.js";
 import { tool, type Tool } from "./tools/tool.js";
@@ -40,6 +41,7 @@ const MOST_TOOLS = 2_000;
 
 /** The tools of a connected MCP client, in a namespace where one is given. */
 export async function mcpTools(client: McpClient, options: { namespace?: string; timeout?: number } = {}): Promise<Tool[]> {
+  checkOptions(options, ["namespace", "timeout"]);
   const found: McpTool[] = [];
   let cursor: string | undefined;
   for (let pages = 0; pages < MOST_PAGES && found.length < MOST_TOOLS; pages += 1) {
@@ -84,6 +86,7 @@ function reference({ type, data, mimeType = "", resource, ...rest }: McpBlock): 
 
 /** The code tool and the direct tools for `generateText({ tools })` of the AI SDK (`ai`, from version 6). */
 export function aiTools(mode: CodeMode, options: { conversation?: string } = {}): Record<string, AiTool> {
+  checkOptions(options, ["conversation"]);
   return Object.fromEntries(
     mode.definitions("anthropic").map(({ name, description, input_schema }) => [
       name,
@@ -115,6 +118,7 @@ export function langchainTools<Made>(
   mode: CodeMode, make: (call: (args: never, config?: { signal?: AbortSignal }) => Promise<string>, fields: { name: string; description: string; schema: SchemaObject }) => Made,
   options: { conversation?: string } = {},
 ): Made[] {
+  checkOptions(options, ["conversation"]);
   return mode.definitions("anthropic").map(({ name, description, input_schema }) =>
     make(async (args, config) => mode.handle(name, args, cancelledBy(config?.signal, options)), { name, description, schema: input_schema }),
   );

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { aiTools, CodeMode, langchainTools, Limits, Sandbox, tool, UsageError } from "../dist/index.js";
+import { aiTools, CodeMode, langchainTools, Limits, media, Sandbox, tool, UsageError } from "../dist/index.js";
 
 const who = tool({ name: "who", parameters: { type: "object", properties: {} }, call: (_, { extra, labels }) => ({ extra, labels }) });
 const pay = tool({
@@ -170,10 +170,43 @@ test("wrong options are refused", () =>
       [{ labels: { user: "x".repeat(257) } }, /the label 'user' has 257 characters/],
       [{ labels: Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`k${n}`, ""])) }, /there are 17 labels; at most 16/],
       [{ timeout: "soon" }, /Limits.timeout must be a number of seconds/],
+      [{ timout: 5 }, /unknown option 'timout'; did you mean 'timeout'\?/],
+      [{ limits: 5 }, /limits must be an object, not 5/],
+      [{ signal: 5 }, /signal must be an AbortSignal, not 5/],
+      [{ client_calls: {} }, /client_calls must be a function/],
     ]) {
       await assert.rejects(async () => box.run("return 1", options), (error) => error instanceof UsageError && message.test(error.message));
     }
-    assert.throws(() => new Sandbox({ approve: 5 }), /approve must be a function, not 5/);
+    for (const [options, message] of [
+      [{ approve: 5 }, /approve must be a function, not 5/],
+      [{ language: "python" }, /unknown language 'python'; known languages: lua, rhai/],
+      [{ limits: 5 }, /limits must be an object, not 5/],
+      [{ check: "no" }, /check must be true or false, not no/],
+      [{ lua_features: "coroutines" }, /lua_features must be a list: write \["coroutines"\]/],
+    ]) {
+      assert.throws(() => new Sandbox(options), message);
+    }
+    const mode = new CodeMode(box);
+    const refused = [
+      () => box.repl({ limit: {} }),
+      () => box.call("who", {}, { lables: {} }),
+      () => box.restore("bytes"),
+      () => box.define("x", 1, { docs: "" }),
+      () => mode.handle("lua_repl", { source_code: "return 1" }, { conversaton: "a" }),
+      () => new CodeMode(box, {}, { max_conversation: 1 }),
+      () => aiTools(mode, { conversations: "a" }),
+      () => media({ data: new Uint8Array(1), mime: "image/png" }),
+      ...[{ max_chars: 5 }, { max_chars: NaN }, { catalog_tokens: 0 }, { description_chars: 3 }, { name: "a b" }, { keep_visible: "who" }, { full_schemas: "no" }]
+        .map((settings) => () => new CodeMode(box, settings)),
+    ];
+    for (const job of refused) await assert.rejects(async () => job(), UsageError, String(job));
+  }));
+
+test("a run whose options are refused leaves its Repl as it was", () =>
+  within({}, async (box) => {
+    const repl = await box.repl();
+    await assert.rejects(async () => repl.run("return 1", { signal: 5 }), UsageError);
+    assert.equal((await repl.run("return 2")).value, 2);
   }));
 
 test("the record says who decided, and why", async () => {

@@ -16,6 +16,8 @@ export interface DirectOptions extends ClientOptions, SpendOptions, PurposeOptio
   signal?: AbortSignal;
 }
 
+export const DIRECT_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "client_calls", "on_waiting"];
+
 const LONGEST_WAIT = 2 ** 31 - 1;
 
 /** One call and its record: a Run whose language is "direct". */
