@@ -140,6 +140,18 @@ test("the name of a conversation is a label of its runs", () =>
     await mode.close();
   }));
 
+test("calls of a conversation come in their order, and none is ended for another that begins", () =>
+  within({}, async (box) => {
+    const mode = new CodeMode(box, {}, { max_conversations: 3 });
+    const all = (calls) => Promise.all(calls.map(([conversation, source_code]) => mode.handle("lua_repl", { source_code }, { conversation })));
+    const names = Array.from({ length: 8 }, (_, n) => `c${n}`);
+    assert.deepEqual(await all(names.map((name, n) => [name, `return ${n}`])), names.map((_, n) => String(n)));
+    const steps = Array.from({ length: 5 }, () => ["new", "n = (n or 0) + 1 return n"]); // the first one ends others
+    assert.deepEqual(await all(steps), ["1", "2", "3", "4", "5"]);
+    assert.ok(mode.conversations.length <= 3);
+    await mode.close();
+  }));
+
 test("a script says how far it is", () =>
   within({}, async (box) => {
     for (const [language, source] of [

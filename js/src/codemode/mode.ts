@@ -215,7 +215,7 @@ export class CodeMode {
       const turn: Turn = (work) => this.guarded(work);
       return turn(() => this.start((more) => this.sandbox.call(tool.path, what as Record<string, unknown>, { ...forRun, ...more }), options, turn));
     }
-    const conversation = await this.conversation(id);
+    const conversation = this.conversation(id);
     const turn: Turn = (work) => this.guarded(() => this.inTurn(conversation, work));
     return turn(async () => {
       if (conversation.paused) return failed(BUSY);
@@ -287,7 +287,7 @@ export class CodeMode {
   /** The Repl of a conversation. */
   async repl(conversation = ""): Promise<Repl> {
     this.current();
-    return (await this.conversation(conversation)).repl;
+    return this.conversation(conversation).repl;
   }
 
   /** The conversations that have script state, the most recently used last. */
@@ -317,7 +317,8 @@ export class CodeMode {
 
   // Inside
 
-  private async conversation(name: string): Promise<Conversation> {
+  /** Takes a conversation without waiting: calls come in their order, and no other call ends one that is being taken. */
+  private conversation(name: string): Conversation {
     const now = performance.now();
     const free = [...this.kept].filter(([other, kept]) => other !== name && kept.users === 0);
     const isIdle = (kept: Conversation): boolean => this.idle !== null && now - kept.used > this.idle * 1000;
@@ -339,7 +340,7 @@ export class CodeMode {
     this.kept.delete(name);
     this.kept.set(name, kept); // the most recently used is last
     kept.used = now;
-    await Promise.all(outdated.map((other) => this.end(other)));
+    kept.turn = Promise.allSettled([kept.turn, ...outdated.map((other) => this.end(other))]);
     return kept;
   }
 
