@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause
 
+    SandboxOf = Callable[[str], Sandbox]
+
 State = Literal["idle", "running", "paused"]
 
 _SESSION: ContextVar[Session | None] = ContextVar("moonbox_playground_session", default=None)
@@ -76,14 +78,7 @@ class Playground:
     compilers   the same, for scripts that are only compiled: nothing of them is kept
     """
 
-    def __init__(
-        self,
-        events: Events,
-        sandboxes: Callable[[str], Sandbox],
-        compilers: Callable[[str], Sandbox],
-        *,
-        languages: Sequence[str],
-    ) -> None:
+    def __init__(self, events: Events, sandboxes: SandboxOf, compilers: SandboxOf, *, languages: Sequence[str]) -> None:
         self.languages = tuple(languages)
         self.events = events
         self._sandboxes, self._compilers = sandboxes, compilers
