@@ -57,6 +57,7 @@ def _hints() -> dict[str, object]:
         "features": LANGUAGES["lua"].features,
         "libraries": {name: sorted(members) for name, members in LIBRARIES.items()},
         "bare": _BARE,
+        "no_value": dict(lua_vocabulary().no_value),
     }
 
 
@@ -80,6 +81,7 @@ def main() -> None:
             "runtime": None if language.runtime is None else language.runtime(),
         }
         for name, language in LANGUAGES.items()
+        if not language.engine_checks  # Python has an engine of its own, which is not here
     }
     bundle = {
         "version": __version__,

@@ -4,9 +4,10 @@
  * Nothing is imported of these packages: their objects are handed in, and are used through the few methods named here.
  */
 
-import type { CodeMode } from "./codemode/mode.js";
+import type { CallOptions, CodeMode } from "./codemode/mode.js";
 import { ToolError } from "./errors.js";
 import { Media } from "./media.js";
+import { checkOptions } from "./suggest.js";
 import type { SchemaObject } from "./tools/document.js";
 import type { StandardSchema } from "./tools/standard.js";
 import { tool, type Tool } from "./tools/tool.js";
@@ -40,6 +41,7 @@ const MOST_TOOLS = 2_000;
 
 /** The tools of a connected MCP client, in a namespace where one is given. */
 export async function mcpTools(client: McpClient, options: { namespace?: string; timeout?: number } = {}): Promise<Tool[]> {
+  checkOptions(options, ["namespace", "timeout"]);
   const found: McpTool[] = [];
   let cursor: string | undefined;
   for (let pages = 0; pages < MOST_PAGES && found.length < MOST_TOOLS; pages += 1) {
@@ -84,13 +86,14 @@ function reference({ type, data, mimeType = "", resource, ...rest }: McpBlock): 
 
 /** The code tool and the direct tools for `generateText({ tools })` of the AI SDK (`ai`, from version 6). */
 export function aiTools(mode: CodeMode, options: { conversation?: string } = {}): Record<string, AiTool> {
+  checkOptions(options, ["conversation"]);
   return Object.fromEntries(
     mode.definitions("anthropic").map(({ name, description, input_schema }) => [
       name,
       {
         description,
         inputSchema: asStandard(input_schema),
-        execute: async (args: unknown) => mode.handle(name, args as Record<string, unknown>, options),
+        execute: async (args: unknown, { abortSignal } = {}) => mode.handle(name, args, cancelledBy(abortSignal, options)),
       },
     ]),
   );
@@ -99,7 +102,7 @@ export function aiTools(mode: CodeMode, options: { conversation?: string } = {})
 export interface AiTool {
   description: string;
   inputSchema: StandardSchema<unknown, unknown> & { "~standard": { jsonSchema: object } };
-  execute(args: unknown): Promise<string>;
+  execute(args: unknown, options?: { abortSignal?: AbortSignal | undefined }): Promise<string>;
 }
 
 /** A JSON Schema as a Standard Schema that lets everything through: code mode itself says what is wrong, to the model. */
@@ -112,10 +115,16 @@ function asStandard(schema: SchemaObject): AiTool["inputSchema"] {
 
 /** The same for LangChain.js; `make` is the function `tool` of `@langchain/core/tools`. */
 export function langchainTools<Made>(
-  mode: CodeMode, make: (call: (args: never) => Promise<string>, fields: { name: string; description: string; schema: SchemaObject }) => Made,
+  mode: CodeMode, make: (call: (args: never, config?: { signal?: AbortSignal }) => Promise<string>, fields: { name: string; description: string; schema: SchemaObject }) => Made,
   options: { conversation?: string } = {},
 ): Made[] {
+  checkOptions(options, ["conversation"]);
   return mode.definitions("anthropic").map(({ name, description, input_schema }) =>
-    make(async (args: Record<string, unknown>) => mode.handle(name, args, options), { name, description, schema: input_schema }),
+    make(async (args, config) => mode.handle(name, args, cancelledBy(config?.signal, options)), { name, description, schema: input_schema }),
   );
+}
+
+/** The options of a call that ends with what asked for it. */
+function cancelledBy(signal: AbortSignal | undefined, options: CallOptions): CallOptions {
+  return signal === undefined ? options : { ...options, signal };
 }

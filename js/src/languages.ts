@@ -72,6 +72,8 @@ export interface LuaHints {
   features: Record<string, string[]>;
   libraries: Record<string, string[]>;
   bare: Record<string, string>;
+  /** What functions that return nothing do with their list. */
+  no_value: Record<string, string>;
   lengths: string[];
   facts: Record<string, string>;
   forms: Record<string, string>;

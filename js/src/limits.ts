@@ -2,7 +2,7 @@
 
 import { UsageError } from "./errors.js";
 import { presets } from "./languages.js";
-import { unknown } from "./suggest.js";
+import { checkOptions, unknown } from "./suggest.js";
 
 const MIB = 1024 * 1024;
 
@@ -56,9 +56,7 @@ export class Limits implements LimitFields {
 
   constructor(options: LimitOptions = {}) {
     const names = Object.keys(presets.default);
-    for (const name of Object.keys(options)) {
-      if (!names.includes(name)) throw new UsageError(unknown("limit", name, names));
-    }
+    checkOptions(options, names, "limit");
     this.#given = withoutUndefined(options);
     Object.assign(this, presets.default, this.#given);
     for (const name of names) check(name, (this as unknown as Record<string, unknown>)[name]);

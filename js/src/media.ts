@@ -7,6 +7,7 @@
 
 import { sha256 } from "@noble/hashes/sha2.js";
 import { UsageError } from "./errors.js";
+import { checkOptions } from "./suggest.js";
 
 export const PREFIX = "moonbox://media/";
 const MIME_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/;
@@ -31,6 +32,7 @@ export interface MediaHandle {
 
 /** Makes a Media: what a tool returns, alone or within other data, to give scripts an image, an audio clip or a file. */
 export function media(options: MediaOptions): Media {
+  checkOptions(options, ["data", "type", "name"]);
   return new Media(options.data, options.type, options.name);
 }
 

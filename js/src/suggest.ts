@@ -1,5 +1,7 @@
 /** Suggestions: which known name was probably meant by an unknown one, and the message that says so. */
 
+import { UsageError } from "./errors.js";
+
 const MOST_COMPARED = 5_000;
 const LONGEST = 128;
 const LONGEST_SHOWN = 64;
@@ -48,6 +50,12 @@ export function unknown(what: string, name: string, options: Iterable<string>, c
   if (known.length === 0) return `unknown ${what} '${shown}'; there are no ${plural(what)}`;
   const more = known.length > MOST_LISTED ? ` and ${known.length - MOST_LISTED} more` : "";
   return `unknown ${what} '${shown}'; known ${plural(what)}: ${known.slice(0, MOST_LISTED).join(", ")}${more}`;
+}
+
+/** Refuses options that nothing reads: they are typing errors. */
+export function checkOptions(given: object, known: readonly string[], what = "option"): void {
+  if (typeof given !== "object" || given === null) throw new UsageError(`${plural(what)} must be an object, not ${String(given)}`);
+  for (const name of Object.keys(given)) if (!known.includes(name)) throw new UsageError(unknown(what, name, known));
 }
 
 class Name {

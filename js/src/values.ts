@@ -8,6 +8,7 @@
  *     bigint                           integer (64 bits)
  *     Uint8Array, ArrayBuffer          string of the same bytes
  *     array, Set                       array
+ *     Float32Array and the like        array of numbers
  *     object, Map                      table; keys of a Map may be integers
  *     Date                             string, ISO 8601
  *     Media                            table: the handle of a medium, see media.ts
@@ -76,14 +77,14 @@ function plainObject(
 ): unknown {
   if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
-  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  if (value instanceof DataView || value instanceof Uint8ClampedArray) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   if (maxDepth <= 0) throw new ConversionError(`${where(path)} is nested too deeply (or contains itself)`, "depth");
   const inner = (item: unknown, key: string | number): unknown => plain(item, allowNan, maxDepth - 1, [path, key], media, room);
   if (Array.isArray(value)) {
     room.take(value.length);
     return value.map(inner);
   }
-  if (value instanceof Set) return plainObject([...value], allowNan, maxDepth, path, media, room);
+  if (value instanceof Set || ArrayBuffer.isView(value)) return plainObject([...(value as Iterable<unknown>)], allowNan, maxDepth, path, media, room);
   if (value instanceof Media) {
     media?.keep(value);
     return value.handle();
@@ -102,12 +103,16 @@ function plainObject(
   if (typeof toJson === "function") return plain(toJson.call(value), allowNan, maxDepth, path, media, room);
   const made: Record<string, unknown> = {};
   const keys = Object.keys(value);
+  const kind = Object.getPrototypeOf(value) === Object.prototype ? "Object" : Object.prototype.toString.call(value).slice(8, -1);
+  if (kind === "Error" || (kind !== "Object" && keys.length === 0)) { // such as a Promise, a Response: its content is not in its fields
+    const instead = kind === "Error" ? "throw it, or return its message" : "return JSON-like data";
+    throw new ConversionError(`${where(path)} is of type ${kind}, which cannot cross to a script; ${instead}`);
+  }
   room.take(keys.length);
   for (const key of keys) {
     const item = (value as Record<string, unknown>)[key];
-    const kind = typeof item;
-    if (kind === "undefined") continue;
-    const lowered = kind === "string" || kind === "boolean" ? item : inner(item, key);
+    if (item === undefined) continue;
+    const lowered = typeof item === "string" || typeof item === "boolean" ? item : inner(item, key);
     setField(made, key, lowered);
   }
   return made;

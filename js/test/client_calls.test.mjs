@@ -105,6 +105,16 @@ test("meanwhile the conversation is busy and others are not", () =>
     assert.equal((await start(mode, "return 2", "one")).text, "2");
   }));
 
+test("a signal that is aborted while the script waits ends it, and the conversation goes on", () =>
+  within(async (mode) => {
+    const control = new AbortController();
+    const options = { conversation: "one", pause: true, signal: control.signal };
+    const waiting = await paused(mode.reply("lua_repl", code("kept = 1 return tools.pick{of = {'a'}}"), options));
+    control.abort();
+    assert.match((await waiting.resume(["a"])).text, /the run was cancelled/);
+    assert.equal((await start(mode, "return kept", "one")).text, "1");
+  }));
+
 test("a conversation that ended does not go on", () =>
   within(async (mode) => {
     const waiting = await paused(start(mode, "return tools.pick{of = {'a'}}", "one"));

@@ -24,6 +24,7 @@ for (const [what, thrown, message] of [
   ["an object with traps", traps, "object"],
   ["a symbol", Symbol("s"), "symbol: Symbol(s)"],
   ["nothing", undefined, "undefined: undefined"],
+  ["an object with a message", { name: "", message: "no such table", code: "42P01" }, "object: no such table"],
 ]) {
   test(`a tool that throws ${what} fails its call alone`, () =>
     within({ tools: [throwing(thrown)] }, async (box) => {
@@ -38,6 +39,28 @@ test("an error that several tools throw names each of them", () => {
   return within({ tools }, async (box) => {
     const run = await box.run("local _, a = pcall(tools.one, {}) local _, b = pcall(tools.two, {}) return a.tool, b.tool, b.code, b.message, b.data.a");
     assert.deepEqual(run.values, ["one", "two", "gone", "it is gone", 1]);
+  });
+});
+
+for (const [result, message] of [
+  [new Error("x"), "result is of type Error, which cannot cross to a script; throw it, or return its message"],
+  [[Object.assign(new TypeError("x"), { code: 1 })], "result[0] is of type Error, which cannot cross to a script; throw it, or return its message"],
+  [new Response("x"), "result is of type Response, which cannot cross to a script; return JSON-like data"],
+  [{ later: Promise.resolve(1) }, "result.later is of type Promise, which cannot cross to a script; return JSON-like data"],
+  [/x/, "result is of type RegExp, which cannot cross to a script; return JSON-like data"],
+]) {
+  test(`a result whose content would be lost is refused: ${message.split(",")[0]}`, () =>
+    within({ tools: [tool({ name: "odd", call: () => result })] }, async (box) => {
+      assert.equal((await box.run("return tools.odd()")).error.message, `the result of odd cannot be used: ${message}`);
+    }));
+}
+
+test("objects of classes and arrays of numbers cross", () => {
+  class Point { x = 1; }
+  class Empty {}
+  const result = [new Point(), new Empty(), Object.create(null), new Float32Array([0.5, 2]), new BigInt64Array([2n ** 60n]), new Uint8ClampedArray([104, 105])];
+  return within({ tools: [tool({ name: "odd", call: () => result })] }, async (box) => {
+    assert.deepEqual((await box.run("return tools.odd()")).value, [{ x: 1 }, {}, {}, [0.5, 2], [2n ** 60n], "hi"]);
   });
 });
 

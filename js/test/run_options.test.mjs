@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CodeMode, Limits, Sandbox, tool, UsageError } from "../dist/index.js";
+import { aiTools, CodeMode, langchainTools, Limits, media, Sandbox, tool, UsageError } from "../dist/index.js";
 
 const who = tool({ name: "who", parameters: { type: "object", properties: {} }, call: (_, { extra, labels }) => ({ extra, labels }) });
 const pay = tool({
@@ -56,6 +56,59 @@ test("a run whose signal is aborted before it begins does nothing", () =>
     assert.equal((await repl.run("return x")).value, null);
   }));
 
+/** A tool that ends with its signal alone, and a promise for its call. */
+function stuck() {
+  let called;
+  const call = new Promise((resolve) => { called = resolve; });
+  const wait = tool({ name: "wait", call: (_, { signal }) => new Promise(() => called(signal)) });
+  return [wait, call];
+}
+
+test("a direct call ends with its signal, and with its Sandbox", async () => {
+  for (const end of [(control) => control.abort(), (_, box) => box.close()]) {
+    const lines = [];
+    const [wait, call] = stuck();
+    await within({ tools: [wait], audit: (line) => lines.push(JSON.parse(line)) }, async (box) => {
+      const control = new AbortController();
+      const direct = box.call("wait", {}, { signal: control.signal });
+      const signal = await call;
+      await end(control, box);
+      const { error, calls: [{ status }] } = await direct;
+      assert.deepEqual([error.kind, error.message, status, signal.aborted], ["cancelled", "the call was cancelled", "cancelled", true]);
+      assert.deepEqual(lines.map((line) => line.error.kind), ["cancelled"]);
+    });
+  }
+});
+
+test("a direct call whose signal is aborted before it begins asks nobody", () => {
+  const approve = () => assert.fail("nobody is to be asked");
+  return within({ approve }, async (box) => {
+    assert.equal((await box.call("pay", { amount: 1 }, { signal: AbortSignal.abort() })).error.kind, "cancelled");
+  });
+});
+
+test("code mode ends a script and a direct call with their signal", async () => {
+  const uses = [
+    (mode, name, given, signal) => mode.handle(name, given, { signal }),
+    (mode, name, given, abortSignal) => aiTools(mode)[name].execute(given, { abortSignal }),
+    (mode, name, given, signal) => langchainTools(mode, (make, fields) => [fields.name, make]).find(([each]) => each === name)[1](given, { signal }),
+  ];
+  for (const [name, given] of [["lua_repl", { source_code: "return tools.wait()" }], ["wait", {}]]) {
+    for (const use of uses) {
+      const [wait, call] = stuck();
+      await within({ tools: [wait] }, async (box) => {
+        const mode = new CodeMode(box, { keep_visible: ["wait"] });
+        const control = new AbortController();
+        const text = use(mode, name, given, control.signal);
+        await call;
+        control.abort();
+        assert.match(await text, /the (run|call) was cancelled/);
+        await mode.close();
+      });
+    }
+  }
+});
+
 test("tools know for whom they are called, and the record has the labels only", () =>
   within({ context: { db: 1, user: "host" } }, async (box) => {
     const given = { context: { user: "ann-secret" }, labels: { user: "ann" } };
@@ -84,6 +137,18 @@ test("the name of a conversation is a label of its runs", () =>
     assert.deepEqual(await labels("lua_repl", script, { conversation: "42", labels: { conversation: "x" } }), { conversation: "x" });
     assert.deepEqual(await labels("lua_repl", script, { conversation: "\u00e9\n".repeat(300) }), { conversation: "e7cae9d96ff22b0a" });
     assert.deepEqual(await labels("lua_repl", script, {}), {});
+    await mode.close();
+  }));
+
+test("calls of a conversation come in their order, and none is ended for another that begins", () =>
+  within({}, async (box) => {
+    const mode = new CodeMode(box, {}, { max_conversations: 3 });
+    const all = (calls) => Promise.all(calls.map(([conversation, source_code]) => mode.handle("lua_repl", { source_code }, { conversation })));
+    const names = Array.from({ length: 8 }, (_, n) => `c${n}`);
+    assert.deepEqual(await all(names.map((name, n) => [name, `return ${n}`])), names.map((_, n) => String(n)));
+    const steps = Array.from({ length: 5 }, () => ["new", "n = (n or 0) + 1 return n"]); // the first one ends others
+    assert.deepEqual(await all(steps), ["1", "2", "3", "4", "5"]);
+    assert.ok(mode.conversations.length <= 3);
     await mode.close();
   }));
 
@@ -117,10 +182,43 @@ test("wrong options are refused", () =>
       [{ labels: { user: "x".repeat(257) } }, /the label 'user' has 257 characters/],
       [{ labels: Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`k${n}`, ""])) }, /there are 17 labels; at most 16/],
       [{ timeout: "soon" }, /Limits.timeout must be a number of seconds/],
+      [{ timout: 5 }, /unknown option 'timout'; did you mean 'timeout'\?/],
+      [{ limits: 5 }, /limits must be an object, not 5/],
+      [{ signal: 5 }, /signal must be an AbortSignal, not 5/],
+      [{ client_calls: {} }, /client_calls must be a function/],
     ]) {
       await assert.rejects(async () => box.run("return 1", options), (error) => error instanceof UsageError && message.test(error.message));
     }
-    assert.throws(() => new Sandbox({ approve: 5 }), /approve must be a function, not 5/);
+    for (const [options, message] of [
+      [{ approve: 5 }, /approve must be a function, not 5/],
+      [{ language: "python" }, /unknown language 'python'; known languages: lua, rhai/],
+      [{ limits: 5 }, /limits must be an object, not 5/],
+      [{ check: "no" }, /check must be true or false, not no/],
+      [{ lua_features: "coroutines" }, /lua_features must be a list: write \["coroutines"\]/],
+    ]) {
+      assert.throws(() => new Sandbox(options), message);
+    }
+    const mode = new CodeMode(box);
+    const refused = [
+      () => box.repl({ limit: {} }),
+      () => box.call("who", {}, { lables: {} }),
+      () => box.restore("bytes"),
+      () => box.define("x", 1, { docs: "" }),
+      () => mode.handle("lua_repl", { source_code: "return 1" }, { conversaton: "a" }),
+      () => new CodeMode(box, {}, { max_conversation: 1 }),
+      () => aiTools(mode, { conversations: "a" }),
+      () => media({ data: new Uint8Array(1), mime: "image/png" }),
+      ...[{ max_chars: 5 }, { max_chars: NaN }, { catalog_tokens: 0 }, { description_chars: 3 }, { name: "a b" }, { keep_visible: "who" }, { full_schemas: "no" }]
+        .map((settings) => () => new CodeMode(box, settings)),
+    ];
+    for (const job of refused) await assert.rejects(async () => job(), UsageError, String(job));
+  }));
+
+test("a run whose options are refused leaves its Repl as it was", () =>
+  within({}, async (box) => {
+    const repl = await box.repl();
+    await assert.rejects(async () => repl.run("return 1", { signal: 5 }), UsageError);
+    assert.equal((await repl.run("return 2")).value, 2);
   }));
 
 test("the record says who decided, and why", async () => {

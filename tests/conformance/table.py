@@ -27,8 +27,6 @@ GROUPS = {
 }
 REASONS = {
     "attacks/bomb__keys_that_collide": "keys chosen to collide in Python's dict; JavaScript's Map is not slowed",
-    "attacks/evade__memory_creeps_over_runs": "Lua in wasm builds strings of this size in buffers, and does not "
-    "collect when they find no room: the first run ends a little earlier, the next two still fit, and the limit holds",
 }
 UNKNOWN = "not explained yet"
 

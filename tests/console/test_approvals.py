@@ -91,7 +91,13 @@ def test_arguments_are_edited_and_checked(inbox: Page, console: Console, visitor
     field.fill('{"order_id": "seven"}')
     inbox.get_by_role("button", name="Allow with these").click()
     expect(inbox.get_by_role("alert")).to_contain_text("order_id")
+    # Nothing here allows the call as it was: neither the buttons beside it, nor, after an error, their keys.
+    for name in ("Allow", "Always in this session"):
+        expect(inbox.get_by_role("button", name=name, exact=True)).to_be_disabled()
     field.fill('{"order_id": 8, "amount": 1}')
+    inbox.get_by_role("button", name="Edit…").click()
+    expect(inbox.get_by_role("button", name="Allow", exact=True)).to_be_enabled()
+    inbox.get_by_role("button", name="Edit…").click()
     inbox.get_by_role("button", name="Allow with these").click()
     assert script.result().value == "refunded 1.00 for order 8"
 

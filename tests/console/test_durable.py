@@ -74,6 +74,15 @@ def test_strangers_resume_nothing(durable: Console) -> None:
     assert len(durable.service.sandbox.interrupted()) == 1
 
 
+def test_a_check_while_one_types_leaves_nothing_in_the_journal(durable: Console) -> None:
+    with signed_in(durable) as browser:
+        headers = {"x-moonbox-key": page_key(browser), "origin": durable.url}
+        for source in ("return 1 +", "return 1"):
+            answer = browser.post("/check", json={"source_code": source}, headers=headers)
+            assert [finding["severity"] for finding in answer.json()["findings"]] == ["error"] * source.endswith("+")
+    assert len(durable.service.sandbox.journal.repls()) == 1  # that of the program
+
+
 def test_without_a_journal_the_page_says_how_to_keep_one(console: Console) -> None:
     with signed_in(console) as browser:
         assert "This server keeps no journal" in browser.get("/console/durable").text

@@ -69,3 +69,5 @@ def test_trees_and_tables_show_numbers_as_they_are(visitor: Visitor, console: An
     expect(page.locator("#values .tree")).to_contain_text('{"id":9007199254740993,"share":1.0}')
     page.get_by_role("button", name="Plot").click()
     expect(page.locator("#values svg.plot")).to_be_visible()
+    run(page, "return '\\xff', '\\xff\\xfe'")
+    expect(page.locator("#values .tree")).to_contain_text(["<1 B of binary data>", "<2 B of binary data>"])

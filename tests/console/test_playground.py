@@ -128,6 +128,14 @@ def test_an_error_is_marked_at_its_line_with_its_hint(page: Page) -> None:
     expect(page.locator(".gutter .number.error")).to_have_text("2")
 
 
+def test_a_message_keeps_its_lines(page: Page) -> None:
+    write(page, "return tools.list_orders{customer = 5}")
+    page.click("#run")
+    message = page.locator("#values .bad-text")
+    expect(message).to_contain_text("customer: expected string")
+    assert message.inner_text().splitlines()[0] == "failed: check, line 1: invalid arguments for list_orders:"
+
+
 def test_an_error_stays_where_a_check_answers_late(page: Page) -> None:
     held: list[Route] = []
     page.route("**/check", lambda route: held.append(route))
@@ -199,6 +207,9 @@ def test_a_stepped_run_stops_before_each_batch(page: Page) -> None:
     expect(page.locator(".gutter .number.next")).to_have_text("2")
     expect(page.locator(".behind .next")).to_contain_text("'bob'")
     paused.get_by_label("Answer of list_orders").select_option("value")
+    paused.get_by_label("Value or message for list_orders").fill("[1, 2,")
+    paused.get_by_role("button", name="Go on").click()
+    expect(paused.get_by_role("alert")).to_contain_text("This is not valid JSON: unexpected end")
     paused.get_by_label("Value or message for list_orders").fill("[1, 2, 3, 4, 5]")
     paused.get_by_role("button", name="Go on").click()
     expect(page.locator("#status")).to_contain_text("ok")
@@ -287,6 +298,8 @@ def test_a_restart_of_the_server_is_told_and_the_script_run_again(visitor: Visit
         visitor.leave()
     with running_console(port=int(first.url.rpartition(":")[2])):
         expect(page.locator("#banner")).to_contain_text("your sign-in has ended")
+        page.click("#run")
+        expect(page.locator("#status")).to_have_text("your sign-in has ended; sign in again")
         page.get_by_role("button", name="Sign in again").click()
         expect(page).to_have_title("Sign in · moonbox")
         assert page.evaluate("localStorage.getItem('moonbox-drafts')").count("refund") == 1

@@ -220,6 +220,25 @@ def test_new_runs_appear_by_themselves(visitor: Visitor, console: Console) -> No
     expect(page.locator("#runs tbody tr.new")).to_have_count(1)
 
 
+def test_runs_that_new_ones_displace_are_loaded_again(visitor: Visitor) -> None:
+    with visiting(visitor, "runs", TOOLS) as (console, page):
+        expect(page.locator("html")).to_have_attribute("data-live", "live")
+        sink = console.bench.sink(console.trail)
+        for number in range(210):
+            sink.write(record(number))
+        rows, earlier = page.locator("#runs tbody tr"), page.get_by_role("button", name="Earlier runs")
+        expect(page.locator("#total")).to_have_text("210 runs")
+        expect(rows).to_have_count(200)
+        earlier.click()
+        expect(rows).to_have_count(210)
+        expect(rows.last).to_contain_text("local n = 0")
+        sink.write(record(210))  # what was asked for stays
+        expect(rows.first).to_contain_text("local n = 210")
+        expect(rows).to_have_count(210)
+        expect(rows.last).to_contain_text("local n = 1")
+        expect(earlier).to_be_visible()
+
+
 def test_the_keyboard_moves_through_the_list(visitor: Visitor, console: Console) -> None:
     page = visitor.enter(console, "runs?state=failed")
     expect(page.locator("td.title a").nth(1)).to_be_visible()

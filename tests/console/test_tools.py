@@ -18,6 +18,7 @@ from moonbox.mcp.upstreams.status import Timing
 from moonbox.project.diagnosis import diagnose
 from tests.long import only_long
 from tests.mcp.test_mcp_login import login_server
+from tests.waiting import wait_until
 
 from .conftest import visiting
 from .serving import TOOLS, running_console
@@ -88,6 +89,14 @@ def test_a_tool_is_called_from_its_form(visitor: Visitor, console: Console) -> N
     page.get_by_role("button", name="Call").click()
     assert page.get_by_label("amount").evaluate("field => !field.validity.valid")
     expect(page.locator("#result")).to_be_empty()
+    page.get_by_label("amount").fill("2")
+    page.get_by_role("button", name="Call").click()
+    wait_until(lambda: bool(console.bench.approvals.pending()))
+    page.goto(console.address("approvals"))
+    expect(page.get_by_role("button", name="Allow")).to_be_visible()
+    expect(page.get_by_role("button", name="Always in this session")).to_have_count(0)
+    page.locator(".question").press("a")
+    expect(page.locator("#answered li").first).to_contain_text("refund allowed by console")
 
 
 def test_the_shape_of_results_is_learned(visitor: Visitor, console: Console) -> None:

@@ -1,7 +1,7 @@
 /**
  * The check before a run: what cannot work in a Lua script, found from its tree, the tools' schemas and the words of other languages.
  *
- * It finds a part of what the Python package's checker finds, in the same words: nothing about what tools return.
+ * It finds a part of what the Python package's checker finds, in the same words: nothing about what tools return or variables hold.
  */
 
 import { type ArgumentError, ScriptError } from "../errors.js";
@@ -18,6 +18,10 @@ const LONGEST = 64_000;
 const MOST_FINDINGS = 20;
 const DEEPEST = 12;
 const MOST_NAMES = 10_000;
+const ARITHMETIC = ["+", "-", "*", "/", "//", "%", "^"];
+const NUMERAL = /^\s*[-+]?(?:0[xX][0-9a-fA-F.]+|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*$/;
+const TYPES = ["nil", "boolean", "number", "string", "table", "function", "thread", "userdata"];
+const QUOTABLE = ["name", "field", "item", "call", "method"];
 const GLOBALS = ["_G", "_ENV", "_VERSION", "null"];
 
 interface Finding {
@@ -29,6 +33,7 @@ interface Finding {
   tool: string | null;
 }
 
+type Operation = Extract<Expression, { type: "operation" }>;
 type Tree = Map<string, Tree | Tool>;
 
 /** Checks the scripts of one Repl, and remembers which globals they set. */
@@ -138,12 +143,13 @@ class Walk {
       case "declare": {
         const own = node.values.length === 1 && node.values[0]!.type === "function" ? node.names : [];
         this.within.push(...own);
-        node.values.forEach((value) => this.value(value));
+        node.values.forEach((value) => this.used(value));
         this.within.length -= own.length;
+        this.oneValue(node);
         return this.declare(node.names);
       }
       case "assign":
-        node.values.forEach((value) => this.value(value));
+        node.values.forEach((value) => this.used(value));
         for (const target of node.targets) {
           if (target.type === "field" || target.type === "item") this.value(target.value);
           if (target.type === "item") this.value(target.key);
@@ -158,7 +164,7 @@ class Walk {
       case "evaluate":
         return this.value(node.value);
       case "return":
-        return node.values.forEach((value) => this.value(value));
+        return node.values.forEach((value) => this.used(value));
       case "branches":
         for (const [condition, body] of node.branches) {
           if (condition !== null) {
@@ -176,6 +182,7 @@ class Walk {
         return this.block(node.body, [node.name]);
       case "each":
         node.values.forEach((value) => this.value(value));
+        this.overTool(node.values[0]!);
         return this.block(node.body, node.names);
     }
   }
@@ -191,6 +198,7 @@ class Walk {
       case "name":
         return this.name(node.name, node.at, false);
       case "field":
+        this.notCalled(node);
         return node.value.type === "name" ? this.name(node.value.name, node.value.at, true) : this.value(node.value);
       case "item":
         this.value(node.value);
@@ -222,28 +230,97 @@ class Walk {
     else if (told !== null) this.error(at, `there is no '${name}'`, told);
   }
 
-  private operation(node: Extract<Expression, { type: "operation" }>): void {
+  private operation(node: Operation): void {
     const { operator, left, right } = node;
     const asksNil = (operator === "==" || operator === "~=") && right.type === "constant" && right.value === null;
-    if (operator === "and" || operator === "or" || asksNil) this.test(left);
-    if (operator === "or") return this.either(node);
+    if (operator === "and" || operator === "or") return this.junction(node);
+    if (asksNil) this.test(left);
     this.lenient += Number(asksNil);
     this.value(left);
     this.lenient -= Number(asksNil);
-    if (!asksNil) this.value(right);
+    if (asksNil) return;
+    this.value(right);
+    for (const [side, other] of [[left, right], [right, left]] as const) {
+      if (side.type === "constant") this.calculated(node, side.value);
+      if (other.type === "constant" && (operator === "==" || operator === "~=") && this.compared(node, side, other)) return;
+    }
   }
 
-  /** `a or b`: a field that is only tried, beside another way to the same value, need not exist. */
-  private either(node: Extract<Expression, { type: "operation" }>): void {
-    const alternatives: Expression[] = [node.left, node.right];
-    for (let first = alternatives[0]!; first.type === "operation" && first.operator === "or"; first = alternatives[0]!) {
-      alternatives.splice(0, 1, first.left, first.right);
+  /** `"a" + 1`. */
+  private calculated({ operator, at }: Operation, value: unknown): void {
+    if (!ARITHMETIC.includes(operator) || typeof value !== "string" || NUMERAL.test(value)) return;
+    this.error(at, `'${operator}' cannot calculate with the string ${quoted(value)}`, operator === "+" ? "join strings with .." : null);
+  }
+
+  /** `not x == 5`, `type(x) == "array"`; whether it is one of them. */
+  private compared({ operator, at }: Operation, side: Expression, constant: Extract<Expression, { type: "constant" }>): boolean {
+    const { value } = constant;
+    const text = typeof value === "number" ? this.listing.textOf(constant) : quoted(value);
+    if (side.type === "other" && side.what === "not" && (typeof value === "string" || /^\d{1,15}$/.test(text))) {
+      const inner = QUOTABLE.includes(side.parts[0]!.type) ? this.listing.textOf(side.parts[0]!) : "a";
+      const hint = `write: ${inner} ${operator === "==" ? "~=" : "=="} ${text}`;
+      this.error(at, `'not' applies to ${inner} alone: the comparison with ${text} is always false`, hint);
+      return true;
     }
-    const bases = alternatives.map(rootOf);
-    alternatives.forEach((alternative, index) => {
+    const asksType = side.type === "call" && side.function.type === "name" && this.libraryOf(side.function) === "type";
+    if (!asksType || typeof value !== "string" || TYPES.includes(value)) return false;
+    const hint = 'lists and objects are "table"; the others are "nil", "boolean", "number", "string" and "function"';
+    this.error(at, `type never returns ${text}`, hint);
+    return true;
+  }
+
+  /** A value that is used: functions that return nothing have none. */
+  private used(node: Expression): void {
+    this.value(node);
+    const name = node.type === "call" ? this.libraryOf(node.function) : null;
+    const does = name === null ? undefined : entry(words.no_value, name);
+    if (node.type !== "call" || does === undefined) return;
+    const list = node.arguments.length > 0 ? this.listing.textOf(node.arguments[0]!) : "the list";
+    this.error(node.at, `${name} returns nothing`, `it ${does} the list itself: call it alone, then use ${list}`);
+  }
+
+  /** `local a, b = parallel{…}` and `local ok, r = tools.x{…}`, which give one value. */
+  private oneValue({ names, values: [call, ...others], at }: Extract<Statement, { type: "declare" }>): void {
+    const [first, second] = names;
+    if (call?.type !== "call" || others.length > 0 || first === undefined || second === undefined) return;
+    const name = this.libraryOf(call.function);
+    if (name !== null && ["parallel", "parallel.map", "parallel.settle"].includes(name)) {
+      const parts = names.map((_, index) => `results[${index + 1}]`).join(", ");
+      this.error(at, `${name} returns one list: '${second}' gets nothing`, `write: local results = ${name}…, then ${parts}`);
+    } else if (["ok", "success", "status"].includes(first) && this.toolOf(call.function) !== null) {
+      const hint = `write: local ${first}, ${second} = pcall(${this.listing.textOf(call.function)}, {…})`;
+      this.error(at, `a tool returns one value, and raises an error if it fails: '${second}' gets nothing`, hint);
+    }
+  }
+
+  /** `for _, x in ipairs(tools.search) do`. */
+  private overTool(source: Expression): void {
+    const given = source.type === "call" && /^i?pairs$/.test(this.libraryOf(source.function) ?? "") ? source.arguments[0] : undefined;
+    const tool = given === undefined ? null : this.toolOf(given);
+    if (tool !== null) this.fact(given!.at, "not_called", { tool: toolName(this.toolbox.alias(tool)) });
+  }
+
+  /** `tools.search.items`; whether it is that. */
+  private notCalled({ value, name, key }: Extract<Expression, { type: "field" }>): boolean {
+    const tool = this.toolOf(value);
+    if (tool === null || (value.type === "field" && this.toolOf(value.value) !== null)) return false; // said of the first field behind it
+    const texts = { tool: toolName(this.toolbox.alias(tool)) };
+    this.error(key, `${factMessage("not_called", texts)}: it has no field '${name}'`, `write: ${form("not_called", texts)}.${name}`);
+    return true;
+  }
+
+  /** `a or b`, `a and b`: what is only tried, beside another way to the same value, need not be there. */
+  private junction(node: Operation): void {
+    const parts: Expression[] = [node.left, node.right];
+    for (let first = parts[0]!; first.type === "operation" && first.operator === node.operator; first = parts[0]!) {
+      parts.splice(0, 1, first.left, first.right);
+    }
+    const bases = parts.map((part) => tried(part, node.operator));
+    parts.forEach((part, index) => {
       const tries = bases[index] !== "" && bases.filter((base) => base === bases[index]).length > 1;
+      if (index < parts.length - 1) this.test(part);
       this.lenient += Number(tries);
-      this.value(alternative);
+      this.value(part);
       this.lenient -= Number(tries);
     });
   }
@@ -253,7 +330,7 @@ class Walk {
     const library = this.libraryOf(target);
     if (library !== null) return this.libraryCall(library, node);
     const tool = this.called(target, given);
-    given.forEach((value) => this.value(value));
+    given.forEach((value) => this.used(value));
     if (tool !== null && node.exact) this.arguments(tool, node.at, given);
   }
 
@@ -266,6 +343,7 @@ class Walk {
       if (target.type === "field") this.unknownMember(target, given);
       return null;
     }
+    if (this.notCalled(target)) return null;
     const found = this.find(path);
     if (found === undefined && this.tested.has(dotted(target))) return null;
     if (found === undefined) this.error(target.key, ...this.unknown(path.join(".")), "unknown_tool", path.join("."));
@@ -296,9 +374,15 @@ class Walk {
     const settles = name === "parallel.settle" || (name === "parallel.map" && given.length > 2);
     const catches = ["pcall", "xpcall", "type"].includes(name) || settles;
     this.lenient += Number(catches);
-    given.forEach((value) => this.value(value));
+    given.forEach((value) => (name === "print" ? this.value(value) : this.used(value)));
     this.lenient -= Number(catches);
-    const [first] = given;
+    const [first, second] = given;
+    if (name === "tonumber" && given.length === 1 && !node.exact) this.numberOf(first!);
+    if (name === "table.sort" && second?.type === "constant" && typeof second.value === "string") {
+      const key = /^[\p{L}_][\p{L}\p{N}_]*$/u.test(second.value) ? `.${second.value}` : `["${second.value}"]`;
+      const message = "table.sort takes a function that compares two elements, not the name of a field";
+      this.error(second.at, message, `write: function(a, b) return a${key} < b${key} end`);
+    }
     const entries = first?.type === "record" && name.startsWith("parallel") && name !== "parallel.map" ? first.entries : null;
     if ((name === "pcall" || name === "xpcall" || name === "pages") && first?.type === "call" && this.toolOf(first.function) !== null) {
       const texts = first.arguments.map((value) => this.listing.textOf(value)).join(", ") || "{}";
@@ -311,6 +395,14 @@ class Walk {
     }
     const paged = name === "pages" && first !== undefined ? this.toolOf(first) : null;
     if (paged !== null && node.exact) this.arguments(paged, node.at, given.slice(1, 2));
+  }
+
+  /** `tonumber(s:gsub(…))`. */
+  private numberOf(given: Expression): void {
+    const replaces = given.type === "method" ? given.name === "gsub" : given.type === "call" && this.libraryOf(given.function) === "string.gsub";
+    if (!replaces) return;
+    const message = "gsub returns two values, and tonumber takes the second as a base";
+    this.error(given.at, message, `write: tonumber((${this.listing.textOf(given)}))`);
   }
 
   private method(node: Extract<Expression, { type: "method" }>): void {
@@ -422,6 +514,18 @@ function literal(node: Expression, depth = 0): unknown {
 /** The position of an entry without a name, among those. */
 function positionOf(entries: [string | null, Expression][], index: number): number {
   return entries.slice(0, index + 1).filter(([name]) => name === null).length;
+}
+
+/** A written value as Python's JSON has it, cut. */
+function quoted(value: unknown): string {
+  const text = [...(JSON.stringify(value) ?? "")];
+  return text.length <= 60 ? text.join("") : `${text.slice(0, 59).join("")}…`;
+}
+
+/** The variable that a part of `a or b` reads, or that a part of either compares; "" for anything else. */
+function tried(part: Expression, junction: string): string {
+  if (part.type !== "operation" || part.operator !== (junction === "or" ? "==" : "~=")) return junction === "or" ? rootOf(part) : "";
+  return rootOf(part.left.type === "call" ? (part.left.arguments[0] ?? part.left) : part.left);
 }
 
 function rootOf(node: Expression): string {

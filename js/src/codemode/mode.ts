@@ -7,10 +7,10 @@ import { filled, language, type Texts, written } from "../languages.js";
 import type { Media } from "../media.js";
 import type { ClientCalls } from "../sandbox/calls.js";
 import type { SpendOptions } from "../limits.js";
-import { labelText, type PurposeOptions } from "../sandbox/options.js";
+import { checkRunOptions, labelText, type PurposeOptions } from "../sandbox/options.js";
 import type { Repl, RunOptions } from "../sandbox/repl.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
-import { unknown } from "../suggest.js";
+import { checkOptions, unknown } from "../suggest.js";
 import type { Tool } from "../tools/tool.js";
 import { choose, makeCatalog, roughTokens, type Catalog, type Choice, type CountTokens } from "./catalog.js";
 import { CodeTool } from "./code_tool.js";
@@ -63,7 +63,7 @@ export interface CodeModeOptions {
   client_calls?: ClientCalls;
 }
 
-export interface CallOptions extends SpendOptions, PurposeOptions, Pick<RunOptions, "on_progress"> {
+export interface CallOptions extends SpendOptions, PurposeOptions, Pick<RunOptions, "on_progress" | "signal"> {
   conversation?: string;
 }
 
@@ -105,6 +105,7 @@ interface Conversation {
 /** How one part of the work on a call is done: until its end, or until it pauses. */
 type Turn = (work: () => Promise<Reply>) => Promise<Reply>;
 
+const CALL_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "on_progress", "conversation", "pause"];
 const BUSY = "error: an earlier script of this conversation waits for the client's answers; resume it first";
 const ENDED = "error: the conversation was ended while the script waited; its state is lost";
 
@@ -127,17 +128,8 @@ export class CodeMode {
     settings: CodeModeSettings = {},
     options: CodeModeOptions = {},
   ) {
-    const known = Object.keys(DEFAULTS);
-    for (const name of Object.keys(settings)) {
-      if (!known.includes(name)) throw new UsageError(unknown("setting", name, known));
-    }
-    this.settings = { ...DEFAULTS, ...settings };
-    for (const [name, choices] of [["mode", ["always", "auto", "never"]], ["reply", ["text", "json"]]] as const) {
-      const chosen: string = this.settings[name];
-      if (!(choices as readonly string[]).includes(chosen)) {
-        throw new UsageError(`${name} must be one of ${choices.join(", ")}, not ${shorten(chosen)}`);
-      }
-    }
+    this.settings = checkedSettings(settings);
+    checkOptions(options, ["count_tokens", "idle_seconds", "max_conversations", "can_pause", "client_calls"]);
     this.texts = language(sandbox.language).texts;
     this.count = options.count_tokens ?? roughTokens;
     this.idle = options.idle_seconds === undefined ? 3600 : options.idle_seconds;
@@ -213,25 +205,31 @@ export class CodeMode {
 
   /** Like `handle`, with the Run, media and whether it failed. */
   async reply(name: string, given: unknown, options: ReplyOptions = {}): Promise<Reply> {
+    checkRunOptions(options, CALL_OPTIONS);
     const prepared = this.prepare(name, given);
     if (!Array.isArray(prepared)) return prepared;
     const [tool, what] = prepared;
-    const { conversation: id = "", pause: _, ...own } = options;
+    const { conversation: id = "", pause: _, on_progress, ...own } = options;
     const forRun = id === "" ? own : { ...own, labels: { conversation: labelText(id), ...own.labels } };
     if (tool !== null) {
       const turn: Turn = (work) => this.guarded(work);
       return turn(() => this.start((more) => this.sandbox.call(tool.path, what as Record<string, unknown>, { ...forRun, ...more }), options, turn));
     }
-    const conversation = await this.conversation(id);
+    const conversation = this.conversation(id);
     const turn: Turn = (work) => this.guarded(() => this.inTurn(conversation, work));
     return turn(async () => {
       if (conversation.paused) return failed(BUSY);
-      return this.start((more) => conversation.repl.run(what as string, { ...forRun, ...more }), options, turn, conversation);
+      return this.start((more) => conversation.repl.run(what as string, { ...forRun, ...(on_progress && { on_progress }), ...more }), options, turn, conversation);
     });
   }
 
   private async start(begin: Begin, options: ReplyOptions, turn: Turn, conversation: Conversation | null = null): Promise<Reply> {
-    if (options.pause && this.clientCalls === null) return this.step(new ClientWork(begin), turn, conversation);
+    if (options.pause && this.clientCalls === null) {
+      const work = new ClientWork(begin, options.signal, () => {
+        if (conversation !== null) conversation.paused = false;
+      });
+      return this.step(work, turn, conversation);
+    }
     return this.answer(await begin(this.clientCalls === null ? {} : { client_calls: this.clientCalls }));
   }
 
@@ -251,10 +249,7 @@ export class CodeMode {
           work.answer(answers);
           return this.step(work, turn, conversation);
         }),
-      async () => {
-        isPaused(false);
-        await work.cancel();
-      },
+      () => work.cancel(),
     );
     return { text: String(paused), is_error: false, run: null, media: [], paused };
   }
@@ -292,7 +287,7 @@ export class CodeMode {
   /** The Repl of a conversation. */
   async repl(conversation = ""): Promise<Repl> {
     this.current();
-    return (await this.conversation(conversation)).repl;
+    return this.conversation(conversation).repl;
   }
 
   /** The conversations that have script state, the most recently used last. */
@@ -322,7 +317,8 @@ export class CodeMode {
 
   // Inside
 
-  private async conversation(name: string): Promise<Conversation> {
+  /** Takes a conversation without waiting: calls come in their order, and no other call ends one that is being taken. */
+  private conversation(name: string): Conversation {
     const now = performance.now();
     const free = [...this.kept].filter(([other, kept]) => other !== name && kept.users === 0);
     const isIdle = (kept: Conversation): boolean => this.idle !== null && now - kept.used > this.idle * 1000;
@@ -344,7 +340,7 @@ export class CodeMode {
     this.kept.delete(name);
     this.kept.set(name, kept); // the most recently used is last
     kept.used = now;
-    await Promise.all(outdated.map((other) => this.end(other)));
+    kept.turn = Promise.allSettled([kept.turn, ...outdated.map((other) => this.end(other))]);
     return kept;
   }
 
@@ -409,6 +405,34 @@ export class CodeMode {
     const text = run.for_model(max_chars);
     return { text: reply === "json" ? jsonReply(run, text, max_chars) : text, is_error: !run.ok, run, media: run.media, paused: null };
   }
+}
+
+/** The settings over the defaults; throws UsageError where one is wrong. */
+function checkedSettings(given: CodeModeSettings): Required<CodeModeSettings> {
+  checkOptions(given, Object.keys(DEFAULTS), "setting");
+  const settings = { ...DEFAULTS, ...given };
+  const refuse = (name: string, wanted: string, value: unknown): never => {
+    throw new UsageError(`${name} must be ${wanted}, not ${shorten(value)}`);
+  };
+  for (const [name, choices] of [["mode", ["always", "auto", "never"]], ["reply", ["text", "json"]]] as const) {
+    if (!(choices as readonly string[]).includes(settings[name])) refuse(name, `one of ${choices.join(", ")}`, settings[name]);
+  }
+  for (const name of ["full_schemas", "approvals"] as const) {
+    if (typeof settings[name] !== "boolean") refuse(name, "true or false", settings[name]);
+  }
+  for (const [name, least] of [["catalog_tokens", 1], ["description_chars", 200], ["max_chars", 500]] as const) {
+    const value = settings[name];
+    if (value === null && name !== "max_chars") continue;
+    if (typeof value !== "number" || !(value >= least)) refuse(name, `at least ${least}`, value);
+  }
+  for (const name of ["name", "parameter", "description", "system_prompt"] as const) {
+    const value = settings[name];
+    if (value !== null && typeof value !== "string") refuse(name, "a string", value);
+    if (value === null || !["name", "parameter"].includes(name) || /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(value)) continue;
+    refuse(name, "1 to 64 letters, digits and underscores, not beginning with a digit", value);
+  }
+  if (!Array.isArray(settings.keep_visible)) refuse("keep_visible", "an array", settings.keep_visible);
+  return settings;
 }
 
 function failed(text: string): Reply {

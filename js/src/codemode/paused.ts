@@ -64,16 +64,17 @@ export class ClientWork {
   private isWaiting = false;
   private paused: () => void = () => undefined;
 
-  constructor(begin: Begin) {
+  /** `signal` is the caller's; `ended` is called when the work is over, also where that was while it waited. */
+  constructor(begin: Begin, signal: AbortSignal | undefined, ended: () => void) {
     this.run = begin({
       client_calls: (call) => new Promise((answer) => this.waiting.set(call.id, [call, answer])),
       on_waiting: () => {
         this.isWaiting = true;
         this.paused();
       },
-      signal: this.control.signal,
+      signal: signal === undefined ? this.control.signal : AbortSignal.any([signal, this.control.signal]),
     });
-    this.run.catch(() => undefined); // whoever takes the next step is told
+    this.run.then(ended, ended); // whoever takes the next step is told
   }
 
   /** The calls that wait. */

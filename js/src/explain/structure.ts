@@ -86,17 +86,20 @@ function unclosed(listing: Listing, failure: Failure): string | null {
   return opener.text === "{" ? `table fields are separated by commas: one is missing at the end of line ${before.lastLine}` : null;
 }
 
-/** An `end` too many, and statements behind a `return`. */
+/** An `end` too many, one too few before this line, and statements behind a `return`. */
 function misplaced(listing: Listing, failure: Failure): string | null {
   const [token, before] = [listing.tokens[failure.index]!, listing.tokens.at(failure.index - 1)!];
   if (failure.text === "<eof> expected" && token.text === "end") {
     return "this end closes nothing: remove it, or look for a block that was closed too early";
   }
   const behind = failure.afterReturn && before.lastLine !== token.line && token.text !== "end";
-  if (behind && (token.kind === "name" || token.kind === "keyword")) {
-    return "return must be the last statement of its block: nothing may follow it";
+  if (!behind || (token.kind !== "name" && token.kind !== "keyword")) return null;
+  const [keyword, index] = failure.blocks.at(-1) ?? ["repeat", 0];
+  const { line } = listing.tokens[index]!;
+  if (keyword !== "repeat" && token.column <= listing.tokens[listing.span(line)[0]]!.column) {
+    return `the ${keyword} of line ${line} is not closed before this line: add end`;
   }
-  return null;
+  return "return must be the last statement of its block: nothing may follow it";
 }
 
 /** An expression as the last line, and one that stands where a statement must be. */

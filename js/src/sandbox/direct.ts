@@ -2,14 +2,21 @@
 
 import { Run } from "../audit/records.js";
 import { isDenial, ScriptError, ToolError } from "../errors.js";
-import type { Limits } from "../limits.js";
+import type { Limits, SpendOptions } from "../limits.js";
 import type { Toolbox } from "../tools/toolbox.js";
 import { CallEntry, CallPath, type CallResult, type ClientOptions, type RunInfo } from "./calls.js";
 import { RunClock } from "./clock.js";
 import { MediaStore } from "./media.js";
-import type { Purpose } from "./options.js";
+import type { Purpose, PurposeOptions } from "./options.js";
 import { randomHex } from "./repl.js";
 import type { Setup } from "./sandbox.js";
+
+export interface DirectOptions extends ClientOptions, SpendOptions, PurposeOptions {
+  /** Ends the call when it is aborted. */
+  signal?: AbortSignal;
+}
+
+export const DIRECT_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "client_calls", "on_waiting"];
 
 const LONGEST_WAIT = 2 ** 31 - 1;
 
@@ -23,7 +30,10 @@ export class DirectCall implements RunInfo {
   private readonly entry: CallEntry;
   private readonly path: CallPath;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private expire: () => void = () => undefined;
+  private end: (result: CallResult) => void = () => undefined;
+  private readonly givenUp = new Promise<CallResult>((resolve) => {
+    this.end = resolve;
+  });
 
   constructor(
     setup: Setup,
@@ -31,7 +41,7 @@ export class DirectCall implements RunInfo {
     private readonly limits: Limits,
     private readonly tool: string,
     given: Record<string, unknown> | unknown[],
-    private readonly options: ClientOptions,
+    private readonly options: DirectOptions,
     readonly purpose: Purpose,
   ) {
     const { language, allow_nan, failures, approve, slots, running } = setup;
@@ -45,20 +55,30 @@ export class DirectCall implements RunInfo {
   }
 
   async run(): Promise<Run> {
-    const { entry, tool } = this;
-    const late = new Promise<CallResult>((resolve) => {
-      this.expire = () => {
-        entry.abort.abort();
-        resolve(["timeout", null, new ToolError(`${entry.tool} did not answer in time`, { code: "timeout", retryable: true, tool })]);
-      };
-    });
-    this.changed();
-    const [status, result, error] = await Promise.race([this.path.perform(entry, this), late]);
+    const { entry } = this;
+    const { signal } = this.options;
+    const cancel = (): void => this.cancel();
+    signal?.addEventListener("abort", cancel, { once: true });
+    if (signal?.aborted) cancel();
+    else this.changed();
+    const [status, result, error] = await (signal?.aborted ? this.givenUp : Promise.race([this.path.perform(entry, this), this.givenUp]));
+    signal?.removeEventListener("abort", cancel);
     clearTimeout(this.timer);
     entry.close(status, result, error);
     if (error === null) return this.record(result, null);
     const { code, message, retryable, data } = error;
-    return this.record(null, new ScriptError(isDenial(code) ? "denied" : "tool", message, { code, tool: entry.tool, retryable, data }));
+    const kind = status === "cancelled" ? status : isDenial(code) ? "denied" : "tool";
+    return this.record(null, new ScriptError(kind, message, { code, tool: entry.tool, retryable, data }));
+  }
+
+  /** Ends the call: its tool goes on without us. */
+  cancel(): void {
+    this.giveUp("cancelled", "the call was cancelled");
+  }
+
+  private giveUp(status: "cancelled" | "timeout", message: string): void {
+    this.entry.abort.abort();
+    this.end([status, null, new ToolError(message, { code: status, retryable: status === "timeout", tool: this.tool })]);
   }
 
   pause(): () => void {
@@ -70,7 +90,7 @@ export class DirectCall implements RunInfo {
     const deadlines = [this.clock.deadline(), this.entry.deadline].filter((at) => at !== null);
     if (deadlines.length === 0) return;
     const wait = Math.min(...deadlines) - performance.now();
-    this.timer = setTimeout(() => this.expire(), Math.min(Math.max(0, wait), LONGEST_WAIT));
+    this.timer = setTimeout(() => this.giveUp("timeout", `${this.entry.tool} did not answer in time`), Math.min(Math.max(0, wait), LONGEST_WAIT));
   }
 
   get client(): RunInfo["client"] {

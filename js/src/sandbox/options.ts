@@ -2,6 +2,7 @@
 
 import { sha256 } from "@noble/hashes/sha2.js";
 import { UsageError } from "../errors.js";
+import { checkOptions } from "../suggest.js";
 import { isObject } from "../values.js";
 
 const MOST_LABELS = 16;
@@ -20,6 +21,23 @@ export interface PurposeOptions {
 export interface Purpose {
   readonly context: Readonly<Record<string, unknown>>;
   readonly labels: Readonly<Record<string, string>>;
+}
+
+const RUN_OPTIONS = ["limits", "timeout", "context", "labels", "signal", "client_calls", "on_waiting", "inputs", "on_progress"];
+
+/** Refuses what would fail in the middle of a run, and options that nothing reads. */
+export function checkRunOptions(options: object, known: readonly string[] = RUN_OPTIONS): void {
+  checkOptions(options, known);
+  const { signal } = options as { signal?: Partial<AbortSignal> | null };
+  if (signal !== undefined && signal !== null && typeof signal.addEventListener !== "function") {
+    throw new UsageError(`signal must be an AbortSignal, not ${shown(signal)}`);
+  }
+  for (const name of ["on_progress", "on_waiting", "client_calls"] as const) {
+    const given = (options as Record<string, unknown>)[name];
+    if (given !== undefined && given !== null && typeof given !== "function") {
+      throw new UsageError(`${name} must be a function, not ${shown(given)}`);
+    }
+  }
 }
 
 /** The options over `base`. */

@@ -7,6 +7,7 @@ import { explain } from "../explain/explain.js";
 import { functionDocs, identifiers, luaHints, prelude, type Language } from "../languages.js";
 import type { Limits, SpendOptions } from "../limits.js";
 import type { Done, Environment, MemoryReport, Report, SavedMemory, WorkerLimits } from "../protocol.js";
+import { checkOptions } from "../suggest.js";
 import { pagingForm, type PagingForm } from "../tools/paging.js";
 import { isIdentifier } from "../tools/naming.js";
 import type { Toolbox } from "../tools/toolbox.js";
@@ -17,7 +18,7 @@ import { engineError, Execution } from "./execution.js";
 import type { Link } from "./link.js";
 import { MediaStore } from "./media.js";
 import type { Progress } from "./progress.js";
-import { purposeOf, type Purpose, type PurposeOptions } from "./options.js";
+import { checkRunOptions, purposeOf, type Purpose, type PurposeOptions } from "./options.js";
 import type { Setup } from "./sandbox.js";
 import { pack, type Image } from "./snapshot.js";
 
@@ -98,12 +99,10 @@ export class Repl {
   /** Runs one script to its end. What the script did wrong is in the Run; nothing of it is thrown. */
   run(source: string, options: RunOptions = {}): Promise<Run> {
     if (typeof source !== "string") throw new UsageError(`the script must be a string, not ${typeof source}`);
+    checkRunOptions(options);
     const inputs = lowerInputs(options.inputs, this.setup.language, this.media);
     const given = { ...options, limits: this.limits.with(options) };
     const purpose = purposeOf(options, this.purpose);
-    if (options.on_progress !== undefined && typeof options.on_progress !== "function") {
-      throw new UsageError(`on_progress must be a function, not ${typeof options.on_progress}`);
-    }
     return this.inTurn(() => this.runNow(source, given, inputs, purpose));
   }
 
@@ -380,6 +379,7 @@ export function standardAdditions(): Additions {
 export function define(
   before: Additions, name: string, value: unknown, options: { doc?: string; counted?: boolean },
 ): Additions {
+  checkOptions(options, ["doc", "counted"]);
   if (typeof name !== "string" || !name.split(".").every(isIdentifier)) {
     throw new UsageError(`'${name}' is not a name that a script can write; use letters, digits and _ (and . between parts)`);
   }

@@ -5,16 +5,16 @@ import { openSink, type AuditOption, type Sink } from "../audit/sinks.js";
 import { ClosedError, UsageError } from "../errors.js";
 import { FAILURES, type Failures } from "../failures.js";
 import { language, type Language, type LanguageName, type LuaFeature } from "../languages.js";
-import { Limits, type LimitOptions, type SpendOptions } from "../limits.js";
+import { Limits, type LimitOptions } from "../limits.js";
 import type { SavedMemory } from "../protocol.js";
-import { unknown } from "../suggest.js";
+import { checkOptions, unknown } from "../suggest.js";
 import { Toolbox, type ToolSource } from "../tools/toolbox.js";
-import { RunningCalls, ToolSlots, type Approve, type ClientOptions } from "./calls.js";
-import { DirectCall } from "./direct.js";
+import { RunningCalls, ToolSlots, type Approve } from "./calls.js";
+import { DIRECT_OPTIONS, DirectCall, type DirectOptions } from "./direct.js";
 import { addedEntries } from "./docs.js";
 import { mostBytes } from "./engine.js";
 import { checkSharedMemory } from "./link.js";
-import { purposeOf, type Purpose, type PurposeOptions } from "./options.js";
+import { checkRunOptions, purposeOf, type Purpose, type PurposeOptions } from "./options.js";
 import { define, Repl, standardAdditions, type Additions, type RunOptions } from "./repl.js";
 import { snapshotKey, unpack } from "./snapshot.js";
 import { Workers } from "./workers.js";
@@ -42,6 +42,7 @@ export interface SandboxOptions {
   worker_url?: string | URL | null;
 }
 
+const REPL_OPTIONS = ["limits", "toolbox", "before_write", "context", "labels"];
 const OPTIONS = ["tools", "limits", "language", "lua_features", "approve", "audit", "allow_nan", "check", "failures", "context", "snapshot_key", "worker_url"];
 
 /** What the Repls and direct calls of one Sandbox share. */
@@ -76,12 +77,15 @@ export class Sandbox {
   readonly language: LanguageName;
   private readonly setup: Setup;
   private readonly repls = new Set<Repl>();
+  private readonly calls = new Map<DirectCall, Promise<Run>>();
   private isClosed = false;
 
   constructor(options: SandboxOptions = {}) {
-    for (const option of Object.keys(options)) {
-      if (!OPTIONS.includes(option)) throw new UsageError(unknown("option", option, OPTIONS));
+    checkOptions(options, OPTIONS);
+    for (const name of ["check", "allow_nan"] as const) {
+      if (typeof (options[name] ?? false) !== "boolean") throw new UsageError(`${name} must be true or false, not ${String(options[name])}`);
     }
+    if (typeof options.lua_features === "string") throw new UsageError(`lua_features must be a list: write ["${options.lua_features}"]`);
     const chosen = language(options.language);
     const features = new Set<string>(options.lua_features ?? []);
     for (const feature of features) {
@@ -135,7 +139,9 @@ export class Sandbox {
   /** A Repl with the state of a snapshot. Tools, functions and limits are those of this Sandbox. */
   async restore(snapshot: Uint8Array, options: ReplOptions = {}): Promise<Repl> {
     this.checkOpen();
-    const limits = this.limits.with(options);
+    checkOptions(options, REPL_OPTIONS);
+    if (!(snapshot instanceof Uint8Array)) throw new UsageError(`a snapshot is a Uint8Array, not ${typeof snapshot}`);
+    const limits = this.limits.with({ limits: options.limits });
     const image = await unpack(snapshot, this.setup.snapshotKey, mostBytes(limits.max_memory));
     if (image.language !== this.language) {
       throw new UsageError(`the snapshot is of a Sandbox with language '${image.language}'; this one has '${this.language}'`);
@@ -155,6 +161,7 @@ export class Sandbox {
 
   /** Runs one script in a Repl of its own. */
   async run(source: string, options: RunOptions = {}): Promise<Run> {
+    checkRunOptions(options);
     const repl = this.keep(this.make({ limits: this.limits.with(options) }, true));
     try {
       return await repl.run(source, options);
@@ -164,14 +171,17 @@ export class Sandbox {
   }
 
   /** Calls one tool without a script, as a model does directly; the Run has the call and its value. */
-  async call(
-    name: string, given: Record<string, unknown> | unknown[] = {}, options: ClientOptions & SpendOptions & PurposeOptions = {},
-  ): Promise<Run> {
+  async call(name: string, given: Record<string, unknown> | unknown[] = {}, options: DirectOptions = {}): Promise<Run> {
     this.checkOpen();
+    checkRunOptions(options, DIRECT_OPTIONS);
     const purpose = purposeOf(options, this.setup.purpose);
-    const run = await new DirectCall(this.setup, this.toolbox, this.limits.with(options), name, given, options, purpose).run();
-    await this.setup.sink?.write(run);
-    return run;
+    const direct = new DirectCall(this.setup, this.toolbox, this.limits.with(options), name, given, options, purpose);
+    const written = direct.run().then(async (run) => {
+      await this.setup.sink?.write(run);
+      return run;
+    });
+    this.calls.set(direct, written);
+    return written.finally(() => this.calls.delete(direct));
   }
 
   /** Adds a global to Repls that are made from now on. */
@@ -190,9 +200,11 @@ export class Sandbox {
     return addedEntries(this.setup.additions.docs);
   }
 
-  /** Ends every Repl. */
+  /** Ends every Repl and every direct call. */
   async close(): Promise<void> {
     this.isClosed = true;
+    for (const call of this.calls.keys()) call.cancel();
+    await Promise.allSettled([...this.calls.values()]);
     await Promise.all([...this.repls].map((repl) => repl.close()));
     this.setup.workers.close();
     await this.setup.sink?.close?.();
@@ -204,6 +216,7 @@ export class Sandbox {
 
   private make(options: ReplOptions, forOneRun = false): Repl {
     this.checkOpen();
+    checkOptions(options, REPL_OPTIONS);
     return new Repl(
       this.setup, options.toolbox ?? this.toolbox, this.limits.with({ limits: options.limits }), purposeOf(options, this.setup.purpose),
       options.before_write ?? null, (closed) => this.repls.delete(closed), null, forOneRun,

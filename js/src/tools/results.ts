@@ -65,8 +65,9 @@ function describedError(error: unknown, tool: string | null): ToolError {
   }
   const status = statusOf(error);
   const [code, retryable] = classify(error, status);
-  const name = error instanceof Error ? error.name : typeof error;
-  const text = String(error instanceof Error ? error.message : error).trim();
+  const { name: named, message: said } = (error ?? {}) as { name?: unknown; message?: unknown }; // not all that is thrown is an Error
+  const name = typeof named === "string" && named ? named : typeof error;
+  const text = String(typeof said === "string" || error instanceof Error ? said : error).trim();
   const message = bounded(scrub(text ? `${name}: ${text}` : name));
   const data = status === null ? null : { status };
   return new ToolError(message, { code, retryable, data, tool, detail: detailOf(error) });

@@ -2,7 +2,7 @@
 
 import { ToolDefinitionError, ToolError, UsageError } from "../errors.js";
 import { FAILURES, type Failures } from "../failures.js";
-import { unknown } from "../suggest.js";
+import { checkOptions, unknown } from "../suggest.js";
 import { isObject } from "../values.js";
 import { Binder } from "./binding.js";
 import { Document, type SchemaObject } from "./document.js";
@@ -118,9 +118,7 @@ export class Tool {
   private readonly standard: StandardSchema | null;
 
   constructor(private readonly options: ToolOptions) {
-    for (const option of Object.keys(options)) {
-      if (!OPTIONS.includes(option)) throw new UsageError(unknown("option", option, OPTIONS));
-    }
+    checkOptions(options, OPTIONS);
     this.name = checkName(options.name);
     this.namespace = options.namespace == null ? null : checkName(options.namespace, "namespace");
     this.policy = options.policy ?? "auto";
@@ -135,7 +133,7 @@ export class Tool {
     this.max_concurrency = this.number("max_concurrency", options.max_concurrency, true);
     this.parse_json = options.parse_json ?? true;
     this.failures = options.failures ?? null;
-    if (this.failures !== null && !FAILURES.includes(this.failures)) this.fail(unknown("failures", String(this.failures), FAILURES));
+    if (this.failures !== null && !FAILURES.includes(this.failures)) this.fail(`failures must be 'return' or 'raise', not '${String(this.failures)}'`);
     this.execution = options.execution ?? false;
     this.tags = [...(options.tags ?? [])];
     this.hints = this.checkHints(options.hints ?? {});

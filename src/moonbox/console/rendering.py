@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VIEWS = (
-    ("playground", "Playground", "play"),
-    ("runs", "Runs", "list"),
-    ("approvals", "Approvals", "check"),
-    ("durable", "Durable", "history"),
-    ("tools", "Tools", "tool"),
-    ("mcp", "MCP", "plug"),
-    ("knowledge", "Knowledge", "book"),
-    ("doctor", "Doctor", "shield"),
+    ("playground", "Playground", "play", "p"),
+    ("runs", "Runs", "list", "r"),
+    ("approvals", "Approvals", "check", "a"),
+    ("durable", "Durable", "history", "u"),
+    ("tools", "Tools", "tool", "t"),
+    ("mcp", "MCP", "plug", "m"),
+    ("knowledge", "Knowledge", "book", "k"),
+    ("doctor", "Doctor", "shield", "d"),
 )
 _CLIP = 100_000
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.stepped import Pause
 
+    SandboxOf = Callable[[str], Sandbox]
+
 State = Literal["idle", "running", "paused"]
 
 _SESSION: ContextVar[Session | None] = ContextVar("moonbox_playground_session", default=None)
@@ -47,7 +49,6 @@ _IDLE_SECONDS = 3600.0
 _KEPT_EVENTS = 4_000
 _STOP_SECONDS = 1.0
 _PROGRESS_SECONDS = 0.1
-_COMPILING = Limits(timeout=2.0, max_tool_calls=0)
 _PLACE = re.compile(r" \(line \d+, position \d+\)\Z")
 _LARGEST_VALUE = 2_000_000
 
@@ -74,12 +75,13 @@ class Playground:
     """The open sessions.
 
     sandboxes   gives the Sandbox of a language; their maker closes them
+    compilers   the same, for scripts that are only compiled: nothing of them is kept
     """
 
-    def __init__(self, events: Events, sandboxes: Callable[[str], Sandbox], *, languages: Sequence[str]) -> None:
+    def __init__(self, events: Events, sandboxes: SandboxOf, compilers: SandboxOf, *, languages: Sequence[str]) -> None:
         self.languages = tuple(languages)
         self.events = events
-        self._sandboxes = sandboxes
+        self._sandboxes, self._compilers = sandboxes, compilers
         self._sessions: Sessions[Session] = Sessions(
             Session.end, most=_MAX_SESSIONS, idle_seconds=_IDLE_SECONDS, strict=True, is_busy=Session.is_busy
         )
@@ -116,13 +118,14 @@ class Playground:
     async def check(self, source: str, language: str, session: str | None) -> list[dict[str, Any]]:
         """What the check finds before anything is run, with the globals of that session."""
         known = self._sessions.get(session or "")
-        sandbox = await asyncio.to_thread(self._sandboxes, language)
         if known is not None and known.language == language:
             findings = await asyncio.to_thread(known.repl.check, source)
         else:
+            sandbox = await asyncio.to_thread(self._sandboxes, language)
             with contextlib.closing(sandbox.repl()) as repl:
                 findings = await asyncio.to_thread(repl.check, source)
-        findings = findings or await asyncio.to_thread(_syntax_error, sandbox, source)
+        if not findings and not LANGUAGES[language].engine_checks:  # one that checks has said it before
+            findings = await asyncio.to_thread(lambda: _syntax_error(self._compilers(language), source))
         return [finding.to_dict() for finding in findings]
 
 
@@ -290,13 +293,8 @@ class Session:
 
 
 def _syntax_error(sandbox: Sandbox, source: str) -> tuple[Finding, ...]:
-    """Why a script does not compile: asked of a worker, where it is compiled but not run, and not recorded.
-
-    A language whose engine checks has said it before, and has no text that would keep a script from running.
-    """
-    if LANGUAGES[sandbox.language].engine_checks:
-        return ()
-    with sandbox.repl(limits=_COMPILING, check=False, before_write=lambda _: None) as repl:
+    """Why a script does not compile: asked of a worker, where it is compiled but not run."""
+    with sandbox.repl() as repl:
         for prefix in LANGUAGES[sandbox.language].unrun:
             run = repl.run(prefix + source)
             if run.error is None or run.error.kind != "syntax":

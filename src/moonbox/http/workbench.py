@@ -25,9 +25,11 @@ from moonbox.http.playground import Playground, SessionBusy, media_of, watch_cal
 from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
 from moonbox.journal.questions import Questions
 from moonbox.languages.registry import DEFAULT_LANGUAGE
+from moonbox.limits import Limits
 from moonbox.media import MediaStore
 from moonbox.sandbox.approvals import Answered, Approvals, Question
 from moonbox.sandbox.decisions import Decision
+from moonbox.sandbox.sandbox import Sandbox
 from moonbox.values import from_jsonable, to_jsonable
 
 if TYPE_CHECKING:
@@ -42,9 +44,9 @@ if TYPE_CHECKING:
     from moonbox.media import Media
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.sandbox import Sandbox
 
 _RUNS_WITH_MEDIA = 1_000
+_COMPILING = Limits(timeout=2.0, max_tool_calls=0)
 _SHOWN_MEDIA = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _BY = "console"  # it has no accounts: whoever has signed in
 _DECISIONS = ("allow", "always", "edit", "deny")
@@ -76,6 +78,7 @@ class Workbench:
         self._asked: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._sandboxes: dict[str, Sandbox] = {}
+        self._compilers: dict[str, Sandbox] = {}
         self._own: list[Sandbox] = []
         self._new_sandbox: Callable[[str], Sandbox] | None = None
         self._watch: TrailWatch | None = None
@@ -110,7 +113,7 @@ class Workbench:
         if hasattr(trail, "tail"):
             self._watch = TrailWatch(self.events, trail.tail)
         names = dict.fromkeys((sandbox.language, *(languages if make is not None else ())))
-        self._playground = Playground(self.events, self._sandbox, languages=tuple(names))
+        self._playground = Playground(self.events, self._sandbox, self._compiler, languages=tuple(names))
 
     @property
     def playground(self) -> Playground:
@@ -168,13 +171,21 @@ class Workbench:
             watch(entry)
 
     def _sandbox(self, language: str) -> Sandbox:
+        return self._kept(self._sandboxes, language, self._new_sandbox)
+
+    def _compiler(self, language: str) -> Sandbox:
+        """A Sandbox without tools, trail and journal, for scripts that are only compiled."""
+        isolation = "inline" if self._sandbox(language).isolation == "inline" else "process"
+        options: Any = {"isolation": isolation, "limits": _COMPILING, "min_workers": 0, "check": False}
+        return self._kept(self._compilers, language, lambda language: Sandbox(language=language, **options))
+
+    def _kept(self, sandboxes: dict[str, Sandbox], language: str, make: Callable[[str], Sandbox] | None) -> Sandbox:
         with self._lock:
-            sandbox = self._sandboxes.get(language)
-            if sandbox is None:
-                assert self._new_sandbox is not None
-                sandbox = self._sandboxes[language] = self._new_sandbox(language)
-                self._own.append(sandbox)
-            return sandbox
+            if language not in sandboxes:
+                assert make is not None
+                sandboxes[language] = make(language)
+                self._own.append(sandboxes[language])
+            return sandboxes[language]
 
     def _tell_run(self, run: Run) -> None:
         """A run was kept: its media stay for those who look at it."""

@@ -28,7 +28,10 @@ export async function request(method, path, body) {
   }
   if (response.status === 204) return null;
   const data = await response.text().then(parse).catch(() => ({}));
-  if (response.status === 401) document.dispatchEvent(new Event("signed-out"));
+  if (response.status === 401) {
+    document.dispatchEvent(new Event("signed-out"));
+    throw new ApiError(401, { code: "signed_out", message: "your sign-in has ended; sign in again" });
+  }
   if (!response.ok) throw new ApiError(response.status, data.error);
   return data;
 }

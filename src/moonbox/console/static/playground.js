@@ -234,7 +234,11 @@ function pause({ calls }) {
   pointAt(calls);
   say(`paused before ${plural(calls.length, "call")}`);
   const rows = calls.map((item) => pausedCall(item));
-  const go = h("button", { type: "button", class: "button good", onClick: () => resume(rows.map((row) => row.answer())) }, "Go on");
+  const goOn = () => {
+    const answers = rows.map((row) => row.answer());
+    if (!answers.includes(null)) resume(answers);
+  };
+  const go = h("button", { type: "button", class: "button good", onClick: goOn }, "Go on");
   $("#paused").replaceChildren(
     h("article", { class: "card" }, h("h2", {}, `The script waits for ${plural(calls.length, "call")}`), rows.map((row) => row.element), h("div", { class: "row" }, go)),
   );
@@ -251,16 +255,19 @@ function pausedCall({ id, tool, arguments: given }) {
     h("option", { value: "error" }, "fail with this message"),
   );
   const own = h("textarea", { rows: 2, hidden: true, class: "code", "aria-label": `Value or message for ${tool}`, placeholder: "JSON value, or a message" });
+  const problem = h("p", { class: "bad-text", role: "alert" });
   const answer = () => {
     if (choice.value === "run") return { id, kind: "run" };
     if (choice.value === "error") return { id, kind: "error", message: own.value || "it failed" };
     try {
       return { id, kind: "value", value: parse(own.value) };
-    } catch {
-      return { id, kind: "value", value: own.value };
+    } catch (wrong) {
+      if (!/^\s*["[{]/.test(own.value)) return { id, kind: "value", value: own.value }; // a text without its quotes
+      problem.textContent = `This is not valid JSON: ${wrong.message}`;
+      return null;
     }
   };
-  return { answer, element: h("div", { class: "paused-call" }, h("code", {}, tool), tree(given, "arguments", false), choice, own) };
+  return { answer, element: h("div", { class: "paused-call" }, h("code", {}, tool), tree(given, "arguments", false), choice, own, problem) };
 }
 
 function done({ run, report }) {

@@ -36,7 +36,7 @@ export function questionCard(question, done = () => {}) {
       button("Allow", "good", () => send({ decision: "allow" }), "a"),
       button("Deny…", "", () => toggle("deny"), "d"),
       button("Edit…", "", () => toggle("edit"), "e"),
-      button("Always in this session", "", () => send({ decision: "always" }), "w"),
+      question.source ? button("Always in this session", "", () => send({ decision: "always" }), "w") : null, // a direct call has no session
     ),
     panels.deny,
     panels.edit,
@@ -50,6 +50,12 @@ export function questionCard(question, done = () => {}) {
   function toggle(name) {
     for (const [key, panel] of Object.entries(panels)) panel.hidden = key !== name || !panel.hidden;
     (name === "deny" ? reason : edited).focus();
+    enable(true);
+  }
+
+  /** While the arguments are edited, nothing allows the call with those from before. */
+  function enable(on) {
+    for (const each of $$("button", card)) each.disabled = !on || (!panels.edit.hidden && "aw".includes(each.dataset.key ?? " "));
   }
 
   function sendEdited() {
@@ -64,13 +70,13 @@ export function questionCard(question, done = () => {}) {
   }
 
   async function send(body) {
-    for (const each of card.querySelectorAll("button")) each.disabled = true;
+    enable(false);
     try {
       await post(path("approvals", question.id), body);
       done(question.id, body.decision);
     } catch (failure) {
       problem.textContent = failure.message;
-      for (const each of card.querySelectorAll("button")) each.disabled = false;
+      enable(true);
       if (failure.status === 404) toast("Somebody else answered it.", "note");
     }
   }

@@ -21,6 +21,7 @@ const rows = new Map();
 let before = place.dataset.before; // where a page begins that is deep in the trail
 let sort = ["started", -1];
 let loads = 0;
+let most = MOST_LIVE; // rows that stay when new ones come: also those that were asked for
 
 const values = () => Object.fromEntries(new FormData(filters));
 const isFiltered = () => Object.values(values()).some(Boolean) || Boolean(before);
@@ -114,6 +115,7 @@ async function filter() {
   const mine = ++loads;
   runs.clear();
   rows.clear();
+  most = MOST_LIVE;
   await load("", mine);
 }
 
@@ -125,6 +127,7 @@ async function load(cursor, mine) {
     const page = await fetchRuns(cursor, 50, false); // what takes longer comes after it
     if (mine !== loads) return; // other filters were chosen meanwhile
     page.runs.forEach((run) => keep(run));
+    most = Math.max(most, runs.size);
     offer(page);
     if (page.next && runs.size === 0) return await load(page.next, mine);
     complete();
@@ -164,10 +167,12 @@ function arrived(run) {
     return draw();
   }
   keep(run, true);
-  const oldest = [...runs.values()].sort((a, b) => b.started - a.started).slice(MOST_LIVE);
-  for (const { id } of oldest) {
+  const sorted = [...runs.values()].sort((a, b) => b.started - a.started);
+  for (const { id } of sorted.splice(most)) {
     runs.delete(id);
     rows.delete(id);
+    more.dataset.cursor = sorted.findLast(({ state }) => state !== "running")?.id ?? ""; // from there they are loaded again
+    more.hidden = false;
   }
   draw();
   complete();

@@ -5,22 +5,13 @@ import { $, $$, h, plural, toast, when } from "./dom.js";
 import { key, listen, showHelp } from "./keys.js";
 import { Live } from "./live.js";
 
-const PLACES = [
-  ["p", "playground", "Playground"],
-  ["r", "runs", "Runs"],
-  ["a", "approvals", "Approvals"],
-  ["t", "tools", "Tools"],
-  ["m", "mcp", "MCP servers"],
-  ["k", "knowledge", "Knowledge"],
-  ["d", "doctor", "Doctor"],
-];
 const TITLE = document.title;
 const tabs = new BroadcastChannel("moonbox-waiting");
 let open = Number($("#approvals-badge").dataset.count);
 
 /** Set the page up; `handlers` are for live events. Returns the stream. */
 export function shell(handlers = {}) {
-  for (const [letter, page, name] of PLACES) key(`g ${letter}`, `Go to ${name}`, () => location.assign(`/console/${page}`));
+  for (const link of $$("nav [data-go]")) key(`g ${link.dataset.go}`, `Go to ${$("span", link).textContent}`, () => link.click());
   key("?", "Show these shortcuts", showHelp);
   key("/", "Search", () => {
     $("[data-search]")?.focus();

@@ -279,4 +279,4 @@ function media({ type, source, name, size }) {
   return h("figure", { class: "medium-box" }, shown, note);
 }
 
-const base64Size = (text) => Math.floor((text.length * 3) / 4);
+const base64Size = (text) => Math.floor((text.replace(/[\s=]/g, "").length * 3) / 4);
