@@ -119,14 +119,12 @@ class _ContentCollector:
         self._types = types
         self._parts: list[Any] = []
         self._last: Any = None
-        self._reason: Any = None
+        self._reason = ""
         self._open: Any = None
 
     def add(self, chunk: Any) -> str:
         self._last = chunk
-        candidate = chunk.candidates[0] if chunk.candidates else None
-        if candidate is not None and candidate.finish_reason is not None:
-            self._reason = candidate.finish_reason
+        self._reason = _reason(chunk) or self._reason
         text = ""
         for part in _parts(chunk):
             if part.function_call is not None:
@@ -139,7 +137,7 @@ class _ContentCollector:
         return text
 
     def whole(self) -> Any:
-        if self._last is None or self._reason is None:
+        if not self._reason:
             raise MoonboxError("the stream ended before the answer was complete")
         types = self._types
         candidate = types.Candidate(

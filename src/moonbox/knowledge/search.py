@@ -351,10 +351,8 @@ def _term(token: re.Match[str]) -> Term | None:
 
 
 def _is_stop_word(term: Term) -> bool:
-    if term.quoted or term.prefix:
-        return False
-    words = _WORD.findall(term.text.lower())
-    return all(word in _STOP_WORDS for word in words)
+    plain = not term.quoted and not term.prefix
+    return plain and _STOP_WORDS.issuperset(_WORD.findall(term.text.lower()))
 
 
 def _any(terms: tuple[Term, ...]) -> str:

@@ -227,14 +227,11 @@ class Folder:
             return None
         return real.relative_to(self._root).as_posix() if real.is_relative_to(self._root) else None
 
-    def close(self) -> None:
-        os.close(self._fd)
-
     def __enter__(self) -> Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        os.close(self._fd)
 
     def _list(self, prefix: str, fd: int, descends: Callable[[str], bool], depth: int) -> Iterator[Entry]:
         try:
