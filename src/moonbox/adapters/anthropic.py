@@ -51,10 +51,9 @@ class AnthropicMessages(_Base):
     def read_calls(self, response: Any) -> list[ModelCall]:
         message = as_dict(response)
         blocks = message.get("content") or []
-        calls = [self.read_call(block) for block in blocks if block.get("type") == "tool_use"]
+        calls = [self.read_call(block) if block.get("type") == "tool_use" else None for block in blocks]
         # The client makes an object of a call that was cut off all the same.
-        ends_with_call = any(block.get("type") == "tool_use" for block in blocks[-1:])
-        return cut_off(calls, message.get("stop_reason") in _CUT and ends_with_call)
+        return cut_off(calls, message.get("stop_reason") in _CUT)
 
     def to_result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
         result: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}

@@ -314,9 +314,10 @@ def is_json_object(text: str) -> bool:
         return False
 
 
-def cut_off(calls: list[ModelCall], cut: bool) -> list[ModelCall]:
-    """The calls of an answer, of which the last was cut off if the answer was."""
-    return [*calls[:-1], replace(calls[-1], cut=True)] if calls and cut else calls
+def cut_off(calls: Sequence[ModelCall | None], cut: bool) -> list[ModelCall]:
+    """The calls among the parts of an answer (None is any other part), of which the last was cut off if the answer was."""
+    read = [call for call in calls if call is not None]
+    return [*read[:-1], replace(read[-1], cut=True)] if cut and calls and calls[-1] is not None else read
 
 
 def answer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:

@@ -45,9 +45,8 @@ class GoogleGenAI(_Base):
 
     def read_calls(self, response: Any) -> list[ModelCall]:
         parts = [part for part in _parts(response) if part.text != ""]
-        calls = [self.read_call(part.function_call) for part in parts if part.function_call is not None]
-        ends_with_call = any(part.function_call is not None for part in parts[-1:])
-        return cut_off(calls, _reason(response) == "MAX_TOKENS" and ends_with_call)
+        calls = [self.read_call(part.function_call) if part.function_call is not None else None for part in parts]
+        return cut_off(calls, _reason(response) == "MAX_TOKENS")
 
     def to_result(self, call: ModelCall, reply: Reply) -> Part:
         answer = {"error" if reply.is_error else "output": reply.text}

@@ -172,11 +172,10 @@ def _with_calls(message: dict[str, Any], calls: list[tuple[str, Any]]) -> dict[s
         return message
     written = [
         {
-            "id": f"call_{number}",
             "type": "function",
             "function": {"name": name, "arguments": text if isinstance(text, str) else json.dumps(text)},
         }
-        for number, (name, text) in enumerate(calls)
+        for name, text in calls
     ]
     return {**message, "tool_calls": written}
 

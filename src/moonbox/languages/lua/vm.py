@@ -260,7 +260,11 @@ class LuaVM:
         nodes = text.count(b",") + text.count(b"[") + text.count(b"{")
         if nodes * _NODE_COST > self._max_memory:
             return None
-        self._lift_memory_limit()
+        # While Python makes Lua values, an error for want of memory would end the process.
+        if self._native is not None:
+            self._native.lift_limit()
+        else:
+            self._runtime.set_max_memory(0)
         try:
             value = json.loads(text.decode(), parse_constant=_no_constant, parse_int=_lua_int)
             return True, self._inbound.value(value)
@@ -286,13 +290,6 @@ class LuaVM:
         if self._native is not None:
             return int(self._native.used())
         return int(self._runtime.get_memory_used(total=True))
-
-    def _lift_memory_limit(self) -> None:
-        """While Python makes Lua values, an error for want of memory would end the process."""
-        if self._native is not None:
-            self._native.lift_limit()
-        else:
-            self._runtime.set_max_memory(0)
 
     def _limit_memory(self, extra: int) -> None:
         if self._native is not None:

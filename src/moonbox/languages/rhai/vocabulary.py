@@ -116,11 +116,11 @@ def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:
     if error.hint is None and (match := _NOT_FOUND.search(error.message)):
         return words.foreign_method(match[1], "list", ()) or words.advice(match[1], called=True)
     if error.hint is None and (match := _NO_VARIABLE.search(error.message)):
+        if advice := words.advice(match[1], called=False):
+            return advice
         if assignment := _ASSIGNED.match(line, (error.column or 1) - 1):  # `x = 1` without `let`
-            advice = f"a variable is declared before it is assigned; write: let {assignment[0].rstrip()};"
-        else:
-            advice = did_you_mean(nearest(match[1], set(_DECLARED.findall(source[:_FARTHEST])) - {match[1]}))
-        return words.advice(match[1], called=False) or advice
+            return f"a variable is declared before it is assigned; write: let {assignment[0].rstrip()};"
+        return did_you_mean(nearest(match[1], set(_DECLARED.findall(source[:_FARTHEST])) - {match[1]}))
     return None
 
 
