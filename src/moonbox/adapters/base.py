@@ -315,7 +315,7 @@ def is_json_object(text: str) -> bool:
 
 
 def cut_off(calls: Sequence[ModelCall | None], cut: bool) -> list[ModelCall]:
-    """The calls among the parts of an answer (None is any other part), of which the last was cut off if the answer was."""
+    """The calls among the parts of an answer (None is any other part); the last part was cut off if the answer was."""
     read = [call for call in calls if call is not None]
     return [*read[:-1], replace(read[-1], cut=True)] if cut and calls and calls[-1] is not None else read
 
