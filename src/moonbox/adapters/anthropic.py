@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from moonbox.adapters.base import ModelCall, as_messages, cut_off, needed
+from moonbox.adapters.base import ModelCall, as_messages, cut_off, is_json_object, needed
 from moonbox.adapters.chat import as_dict
 from moonbox.adapters.loop import ModelAdapter
 from moonbox.errors import MoonboxError
@@ -51,10 +51,9 @@ class AnthropicMessages(_Base):
     def read_calls(self, response: Any) -> list[ModelCall]:
         message = as_dict(response)
         blocks = message.get("content") or []
-        calls = [self.read_call(block) for block in blocks if block.get("type") == "tool_use"]
+        calls = [self.read_call(block) if block.get("type") == "tool_use" else None for block in blocks]
         # The client makes an object of a call that was cut off all the same.
-        ends_with_call = any(block.get("type") == "tool_use" for block in blocks[-1:])
-        return cut_off(calls, message.get("stop_reason") in _CUT and ends_with_call)
+        return cut_off(calls, message.get("stop_reason") in _CUT)
 
     def to_result(self, call: ModelCall, reply: Reply) -> ToolResultBlockParam:
         result: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": reply.text}
@@ -80,13 +79,12 @@ class AnthropicMessages(_Base):
         return not self.read_calls(response) and as_dict(response).get("stop_reason") != "pause_turn"
 
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        history = as_messages(messages)
         addition = self.system_prompt
         if system and not isinstance(system, str):  # blocks of text, perhaps with cache breakpoints
             prompt: Any = [*system, {"type": "text", "text": addition}] if addition else list(system)
         else:
             prompt = "\n\n".join(part for part in (system, addition) if part)
-        return history, {"max_tokens": _MAX_TOKENS, **self._with_tools(request, system=prompt)}
+        return as_messages(messages), {"max_tokens": _MAX_TOKENS, **self._with_tools(request, system=prompt)}
 
     def request_for(self, messages: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "messages": messages}
@@ -130,9 +128,8 @@ class _MessageCollector:
             case "content_block_delta":
                 return self._more(event["index"], event["delta"])
             case "message_delta" if self._message is not None:
-                self._message.update(event["delta"])
                 usage = {**(self._message.get("usage") or {}), **(event.get("usage") or {})}
-                self._message["usage"] = usage
+                self._message.update(event["delta"], usage=usage)
         return ""
 
     def whole(self) -> Any:
@@ -142,8 +139,8 @@ class _MessageCollector:
             raise MoonboxError("the stream ended before the message was complete")
         content = [self._blocks[index] for index in sorted(self._blocks)]
         for block in content:
-            if text := block.pop("partial_json", ""):
-                block["input"] = _read(text)
+            if text := block.pop("partial_json", ""):  # what is not a JSON object is kept: the model gets an error
+                block["input"] = json.loads(text) if is_json_object(text) else {"malformed": text}
         return Message.construct(**{**self._message, "content": content})
 
     def _more(self, index: int, delta: dict[str, Any]) -> str:
@@ -163,15 +160,6 @@ _PIECES: dict[Any, str] = {
     "signature_delta": "signature",
 }
 """What each kind of delta adds text to."""
-
-
-def _read(text: str) -> dict[str, Any]:
-    """A tool's input; what is not a JSON object is kept, so that the model gets an error."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {"malformed": text}
-    return value if isinstance(value, dict) else {"malformed": text}
 
 
 def _sendable(block: dict[str, Any]) -> dict[str, Any]:

@@ -200,7 +200,9 @@ class AgentTools:
         for item in tools:
             with contextlib.suppress(ToolDefinitionError):
                 tool = convert(item)
-                if tool is not None and tool.path not in taken and not self._is_left(tool.path):
+                if tool is None or tool.path in taken:
+                    continue
+                if not any(fnmatchcase(tool.path, pattern) for pattern in self._leave_direct):
                     own[tool.path] = tool
         if not own:
             return Shown(self._mode, own)
@@ -212,9 +214,6 @@ class AgentTools:
         """A CodeMode in which only scripts reach a tool of this name, for the answer to a direct call of it."""
         modes = [mode for mode in self._modes.values() if any(tool.path == name for tool in mode.hidden_tools)]
         return modes[-1] if modes else self._mode
-
-    def _is_left(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self._leave_direct)
 
 
 @dataclass(frozen=True)
@@ -315,9 +314,10 @@ def is_json_object(text: str) -> bool:
         return False
 
 
-def cut_off(calls: list[ModelCall], cut: bool) -> list[ModelCall]:
-    """The calls of an answer, of which the last was cut off if the answer was."""
-    return [*calls[:-1], replace(calls[-1], cut=True)] if calls and cut else calls
+def cut_off(calls: Sequence[ModelCall | None], cut: bool) -> list[ModelCall]:
+    """The calls among the parts of an answer (None is any other part); the last part was cut off if the answer was."""
+    read = [call for call in calls if call is not None]
+    return [*read[:-1], replace(read[-1], cut=True)] if cut and calls and calls[-1] is not None else read
 
 
 def answer(mode: CodeMode, call: ModelCall, conversation: str) -> Reply:

@@ -33,12 +33,11 @@ class ChatCompletions(ModelAdapter[CallT, ResultT, ResponseT, MessageT, ToolT]):
 
     def read_call(self, call: Any) -> ModelCall:
         message = as_dict(call)
-        if "custom" in message:  # a tool that takes text instead of JSON: the script itself
-            custom = message["custom"]
-            arguments: Any = {self.mode.parameter: custom.get("input")}
-            return ModelCall(message.get("id") or "", custom.get("name") or "", arguments, origin=message)
-        function = message.get("function") or {}
-        return ModelCall(message.get("id") or "", function.get("name") or "", function.get("arguments"), origin=message)
+        function = message.get("custom") or message.get("function") or {}
+        arguments = function.get("arguments")
+        if message.get("custom"):  # a tool that takes text instead of JSON: the script itself
+            arguments = {self.mode.parameter: function.get("input")}
+        return ModelCall(message.get("id") or "", function.get("name") or "", arguments, origin=message)
 
     def _choice(self, response: Any) -> tuple[dict[str, Any], str | None]:
         """The message of the first choice, and why it ended."""

@@ -45,9 +45,8 @@ class GoogleGenAI(_Base):
 
     def read_calls(self, response: Any) -> list[ModelCall]:
         parts = [part for part in _parts(response) if part.text != ""]
-        calls = [self.read_call(part.function_call) for part in parts if part.function_call is not None]
-        ends_with_call = any(part.function_call is not None for part in parts[-1:])
-        return cut_off(calls, _reason(response) == "MAX_TOKENS" and ends_with_call)
+        calls = [self.read_call(part.function_call) if part.function_call is not None else None for part in parts]
+        return cut_off(calls, _reason(response) == "MAX_TOKENS")
 
     def to_result(self, call: ModelCall, reply: Reply) -> Part:
         answer = {"error" if reply.is_error else "output": reply.text}
@@ -119,14 +118,12 @@ class _ContentCollector:
         self._types = types
         self._parts: list[Any] = []
         self._last: Any = None
-        self._reason: Any = None
+        self._reason = ""
         self._open: Any = None
 
     def add(self, chunk: Any) -> str:
         self._last = chunk
-        candidate = chunk.candidates[0] if chunk.candidates else None
-        if candidate is not None and candidate.finish_reason is not None:
-            self._reason = candidate.finish_reason
+        self._reason = _reason(chunk) or self._reason
         text = ""
         for part in _parts(chunk):
             if part.function_call is not None:
@@ -139,7 +136,7 @@ class _ContentCollector:
         return text
 
     def whole(self) -> Any:
-        if self._last is None or self._reason is None:
+        if not self._reason:
             raise MoonboxError("the stream ended before the answer was complete")
         types = self._types
         candidate = types.Candidate(

@@ -77,22 +77,16 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
             return message, reason
         if self._style == "json":
             return self._from_json(text), reason
-        before, calls = read_calls(text, self._names())
+        before, calls = read_calls(text, [item.name for item in self.mode.neutral_definitions()])
         return _with_calls({**message, "content": before}, calls), reason
 
     def _from_json(self, text: str) -> dict[str, Any]:
-        try:
-            answer = json.loads(text, strict=False)  # the grammar allows line breaks in strings
-        except (ValueError, RecursionError):
-            answer = None
+        answer = _json(text)
         if isinstance(answer, dict) and "answer" in answer:
             return {"role": "assistant", "content": str(answer["answer"])}
         if isinstance(answer, dict) and "tool" in answer:
             return _with_calls({"role": "assistant"}, [(str(answer["tool"]), answer.get("arguments"))])
         return {"role": "assistant", "content": text}
-
-    def _names(self) -> list[str]:
-        return [item.name for item in self.mode.neutral_definitions()]
 
     # What the model reads next
 
@@ -112,12 +106,10 @@ class LlamaCpp(ChatCompletions[dict[str, Any], dict[str, Any], dict[str, Any], d
     def begin(self, messages: Any, system: Any, request: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         if self._style == "template":
             return super().begin(messages, system, request)
-        history = as_messages(messages)
         definitions = self.mode.neutral_definitions()
-        shown = "".join(f"\n- {item.name}: {item.description}\n  {_schema_text(item)}" for item in definitions)
-        history = with_system(history, system, self.system_prompt, _PROTOCOL + shown)
-        form = {"type": "json_object", "schema": _either([(item.name, item.parameters) for item in definitions])}
-        return history, {**request, "response_format": form}
+        shown = "".join(map(_described, definitions))
+        history = with_system(as_messages(messages), system, self.system_prompt, _PROTOCOL + shown)
+        return history, {**request, "response_format": {"type": "json_object", "schema": _either(definitions)}}
 
     # Asking it
 
@@ -180,27 +172,27 @@ def _with_calls(message: dict[str, Any], calls: list[tuple[str, Any]]) -> dict[s
         return message
     written = [
         {
-            "id": f"call_{number}",
             "type": "function",
             "function": {"name": name, "arguments": text if isinstance(text, str) else json.dumps(text)},
         }
-        for number, (name, text) in enumerate(calls)
+        for name, text in calls
     ]
     return {**message, "tool_calls": written}
 
 
-def _either(tools: list[tuple[str, Any]]) -> dict[str, Any]:
+def _either(tools: list[Definition]) -> dict[str, Any]:
     """The schema of an answer: a call of one of the tools, or a text."""
 
     def table(**properties: Any) -> dict[str, Any]:
         return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
-    calls = [table(tool={"const": name}, arguments=dict(parameters)) for name, parameters in tools]
+    calls = [table(tool={"const": tool.name}, arguments=dict(tool.parameters)) for tool in tools]
     return {"oneOf": [*calls, table(answer={"type": "string"})]}
 
 
-def _schema_text(definition: Definition) -> str:
-    return f"arguments: {json.dumps(definition.parameters, separators=(',', ':'), ensure_ascii=False)}"
+def _described(tool: Definition) -> str:
+    parameters = json.dumps(tool.parameters, separators=(",", ":"), ensure_ascii=False)
+    return f"\n- {tool.name}: {tool.description}\n  arguments: {parameters}"
 
 
 async def _later(value: Any) -> Any:

@@ -91,10 +91,9 @@ class OpenAIResponses(_Client, _Responses):
 
     def read_calls(self, response: Any) -> list[ModelCall]:
         body = as_dict(response)
-        items = body.get("output") or []
-        calls = [self.read_call(item) for item in items if item.get("type") in _CALLS]
-        ends_with_call = any(item.get("type") in _CALLS for item in items[-1:])
-        return cut_off(calls, body.get("status") == "incomplete" and ends_with_call)
+        items = body.get("output") or ()
+        calls = [self.read_call(item) if item.get("type") in _CALLS else None for item in items]
+        return cut_off(calls, body.get("status") == "incomplete")
 
     def to_result(self, call: ModelCall, reply: Reply) -> FunctionCallOutput:
         kind = f"{(call.origin or {}).get('type', 'function_call')}_output"

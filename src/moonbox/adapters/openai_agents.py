@@ -77,7 +77,35 @@ class OpenAIAgents(ToolsAdapter[ToolContext[Any], FunctionTool]):
         return f"group-{group}" if group else self._of_run(context)
 
     def _converted(self, tool: Any) -> ScriptTool | None:
-        return _script_tool(tool)
+        """A tool of the agent for scripts; None for one in which the SDK's runner has a say."""
+        if not isinstance(tool, FunctionTool) or tool.is_enabled is not True or tool.needs_approval is not False:
+            return None
+        if tool.tool_input_guardrails or tool.tool_output_guardrails or tool.defer_loading:
+            return None
+        raising = _raising(tool)
+
+        async def call(arguments: dict[str, Any]) -> Any:
+            outer: ToolContext[Any] = needed_context(tool.name)
+            text = json.dumps(arguments)
+            inner: ToolContext[Any] = ToolContext(
+                outer.context,
+                usage=outer.usage,
+                tool_name=tool.name,
+                tool_call_id=outer.tool_call_id,
+                tool_arguments=text,
+                agent=outer.agent,
+                run_config=outer.run_config,
+            )
+            return await raising.on_invoke_tool(inner, text)
+
+        return ScriptTool.from_schema(
+            name=tool.name,
+            description=tool.description,
+            parameters=tool.params_json_schema,
+            returns=tool.output_json_schema,
+            timeout=tool.timeout_seconds,
+            call=call,
+        )
 
     def _invoker(self, name: str, shown: Shown) -> Callable[[ToolContext[Any], str], Awaitable[Any]]:
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
@@ -108,38 +136,6 @@ class OpenAIAgents(ToolsAdapter[ToolContext[Any], FunctionTool]):
                 # The garbage collector may call this at any moment, even while a lock is held: it only takes a note.
                 weakref.finalize(usage, self._over.append, id(usage))
         return key
-
-
-def _script_tool(tool: Any) -> ScriptTool | None:
-    """A tool of the agent for scripts; None for one in which the SDK's runner has a say."""
-    if not isinstance(tool, FunctionTool) or tool.is_enabled is not True or tool.needs_approval is not False:
-        return None
-    if tool.tool_input_guardrails or tool.tool_output_guardrails or tool.defer_loading:
-        return None
-    raising = _raising(tool)
-
-    async def call(arguments: dict[str, Any]) -> Any:
-        outer: ToolContext[Any] = needed_context(tool.name)
-        text = json.dumps(arguments)
-        inner: ToolContext[Any] = ToolContext(
-            outer.context,
-            usage=outer.usage,
-            tool_name=tool.name,
-            tool_call_id=outer.tool_call_id,
-            tool_arguments=text,
-            agent=outer.agent,
-            run_config=outer.run_config,
-        )
-        return await raising.on_invoke_tool(inner, text)
-
-    return ScriptTool.from_schema(
-        name=tool.name,
-        description=tool.description,
-        parameters=tool.params_json_schema,
-        returns=tool.output_json_schema,
-        timeout=tool.timeout_seconds,
-        call=call,
-    )
 
 
 def _raising(tool: FunctionTool) -> FunctionTool:

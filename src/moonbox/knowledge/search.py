@@ -124,13 +124,14 @@ class _Index:
         self._any = " OR ".join(query.terms())
         # A word in a title is rarer, and says more, than in a text: a term of its own gives it a weight of its own.
         titles = (f"{{title}} : {term}" for term in query.terms())
-        self._values = {"scored": " OR ".join((*query.terms(), *titles)), "excluded": query.without()}
+        excluded = _any(query.excluded) if query.excluded else ""
+        self._values = {"scored": " OR ".join((*query.terms(), *titles)), "excluded": excluded}
         self._scope = "" if sources is None else f" AND ({chunks_of('rowid', sources)})"
         self._condition = self._scope
-        if self._values["excluded"]:
+        if excluded:
             # In the whole document, not in this chunk alone.
-            excluded = f"SELECT {DOCUMENT} FROM passage_index WHERE passage_index MATCH :excluded{self._scope}"
-            self._condition += f" AND {DOCUMENT} NOT IN ({excluded})"
+            found = f"SELECT {DOCUMENT} FROM passage_index WHERE passage_index MATCH :excluded{self._scope}"
+            self._condition += f" AND {DOCUMENT} NOT IN ({found})"
 
     def ranked(self, limit: int) -> list[Match]:
         """The best chunk of each of the best documents."""
@@ -140,7 +141,7 @@ class _Index:
         if not self._is_common(self._any):
             return self._top([], limit)
         rare = [term for term in query.terms() if not self._is_common(term)]
-        chosen = (*rare, query.every(), f"{{title heading}} : ({self._any})", self._any)
+        chosen = (*rare, " AND ".join(query.each), f"{{title heading}} : ({self._any})", self._any)
         return self._top(list(dict.fromkeys(chosen)), limit)
 
     def with_bonus(self, matches: Sequence[Match]) -> list[Match]:
@@ -287,10 +288,6 @@ class Query:
         """One expression for each group."""
         return tuple(_any(group) for group in self.groups)
 
-    def every(self) -> str:
-        """All groups."""
-        return " AND ".join(self.each)
-
     def required(self) -> str | None:
         """The groups that were written in quotes."""
         quoted = [_any(group) for group in self.groups if all(term.quoted for term in group)]
@@ -301,10 +298,6 @@ class Query:
         compounds = (term for group in self.groups for term in group if len(term.parts()) > 1)
         parts = (part.expression for term in compounds for part in term.parts())
         return tuple(dict.fromkeys((*self.each, *parts)))
-
-    def without(self) -> str | None:
-        """What must not be in the document."""
-        return _any(self.excluded) if self.excluded else None
 
 
 def parse_query(text: str) -> Query:
@@ -351,10 +344,8 @@ def _term(token: re.Match[str]) -> Term | None:
 
 
 def _is_stop_word(term: Term) -> bool:
-    if term.quoted or term.prefix:
-        return False
-    words = _WORD.findall(term.text.lower())
-    return all(word in _STOP_WORDS for word in words)
+    plain = not term.quoted and not term.prefix
+    return plain and _STOP_WORDS.issuperset(_WORD.findall(term.text.lower()))
 
 
 def _any(terms: tuple[Term, ...]) -> str:

@@ -129,7 +129,9 @@ class _Sync:
     def scan(self) -> None:
         """Store what the connector yields. After a complete scan, remove the documents that it did not yield."""
         salt = f"{PIPELINE}:{type(self.connector).__name__}:{getattr(self.connector, 'version', '')}:"
-        self._load_known()
+        with self.database.reading() as db:
+            sql = "SELECT source_id, id, digest, fingerprint FROM documents WHERE source = ?"
+            self._known = {source_id: _Known(*known) for source_id, *known in db.execute(sql, (self.source,))}
         unchanged = {
             source_id: known.fingerprint.removeprefix(salt)
             for source_id, known in self._known.items()
@@ -199,13 +201,6 @@ class _Sync:
     def _numbers(self) -> dict[str, int]:
         names = ("added", "updated", "unchanged", "removed", "skipped", "problems", "embedded")
         return {name: self.counts[name] for name in names}
-
-    def _load_known(self) -> None:
-        with self.database.reading() as db:
-            for source_id, *known in db.execute(
-                "SELECT source_id, id, digest, fingerprint FROM documents WHERE source = ?", (self.source,)
-            ):
-                self._known[source_id] = _Known(*known)
 
     def _take(self, scanned: Scanned, salt: str) -> None:
         match scanned:

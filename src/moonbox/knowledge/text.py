@@ -173,6 +173,7 @@ def _split(text: str, start: int, end: int, heading: str) -> Iterator[Piece]:
         yield Piece(start - overlap, end, overlap, heading)
 
 
+_SPACE_OR_LINE_END = re.compile(r"[ \n]")
 _SENTENCE = re.compile(r"[.!?…][\"')\]»”]*\s+|[。！？]")
 
 
@@ -197,7 +198,5 @@ def _overlap(text: str, start: int, cut: int) -> int:
     earliest = max(start, cut - OVERLAP)
     if earliest == start:
         return 0  # do not repeat the whole piece
-    space = text.find(" ", earliest, cut)
-    line = text.find("\n", earliest, cut)
-    at = min((position for position in (space, line) if position >= 0), default=-1)
-    return cut - at - 1 if at >= 0 else 0
+    space = _SPACE_OR_LINE_END.search(text, earliest, cut)
+    return cut - space.end() if space else 0

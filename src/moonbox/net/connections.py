@@ -21,27 +21,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-class Deadlines:
+class Deadlines(threading.local):
     """The deadline of the request that the current thread is making.
 
     Timeouts for single reads would let a server that sends a byte now and then keep a request open for ever. The
     connection library hands single timeouts through, but no deadline: hence one for each thread.
     """
 
-    def __init__(self) -> None:
-        self._local = threading.local()
-
     @contextlib.contextmanager
     def until(self, moment: float) -> Iterator[None]:
-        self._local.moment = moment
+        self._moment = moment
         try:
             yield
         finally:
-            del self._local.moment
+            del self._moment
 
     def left(self) -> float:
         """Seconds; raises TimeoutError when there are none."""
-        left: float = self._local.moment - time.monotonic()
+        left = self._moment - time.monotonic()
         if left <= 0:
             raise TimeoutError("the request took too long")
         return left

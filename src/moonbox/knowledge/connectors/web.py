@@ -6,11 +6,12 @@ import json
 import re
 import threading
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote, urldefrag, urlsplit
 from urllib.robotparser import RobotFileParser
@@ -150,16 +151,13 @@ def _fetched(
             return Failed(url, str(error))
 
     executor = ThreadPoolExecutor(max(1, concurrency), thread_name_prefix="moonbox-fetch")
-    ahead: deque[tuple[str, Future[Response | Scanned]]] = deque()
+    left = iter(pages)
     try:
-        for url in pages:
-            ahead.append((url, executor.submit(get, url)))
-            if len(ahead) > concurrency * 2:
-                first, future = ahead.popleft()
-                yield first, future.result()
+        ahead = deque((url, executor.submit(get, url)) for url in islice(left, concurrency * 2))
         while ahead:
-            first, future = ahead.popleft()
-            yield first, future.result()
+            ahead.extend((url, executor.submit(get, url)) for url in islice(left, 1))
+            url, future = ahead.popleft()
+            yield url, future.result()
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 

@@ -35,10 +35,6 @@ class Interrupt:
         except (OSError, AttributeError) as problem:
             self.why_polling = f"the Lua C API is not exported by this build of lupa: {problem}"
 
-    @property
-    def available(self) -> bool:
-        return self._api is not None
-
     def attach(self, main: int) -> None:
         """Take over the hook that was just installed on the main thread at that address."""
         self._running = [main]

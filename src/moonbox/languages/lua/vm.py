@@ -67,6 +67,8 @@ class LuaVM:
             max_memory=0,
         )
         self._interrupt = Interrupt(lua54.__file__)
+        self.polling = self._interrupt.why_polling
+        """Why the interrupt has to poll; empty when it need not."""
         self._reason = 0
         self._run_number = 0
         self._used = False  # whether a script has run here
@@ -78,6 +80,7 @@ class LuaVM:
         self._wire: Wire | None = None
         self._limits: Mapping[str, Any] = {}
         self._native = self._opened(native, lua54.__file__)
+        self.is_native = self._native is not None
         self._engine = self._load_prelude()
         self._inbound = Inbound(self._runtime, self._engine)
         self._engine[b"install_hook"]()
@@ -87,15 +90,6 @@ class LuaVM:
         self._run = self._engine[b"run"]
         self._base = self._memory_used()
         self._lua_limits: Any = None
-
-    @property
-    def polling(self) -> str:
-        """Why the interrupt has to poll; empty when it need not."""
-        return self._interrupt.why_polling
-
-    @property
-    def is_native(self) -> bool:
-        return self._native is not None
 
     def connect(self, wire: Wire) -> None:
         self._wire = wire
@@ -140,7 +134,7 @@ class LuaVM:
             b"allow_nan": bool(limits.get("allow_nan")),
             b"memory_soft": self._max_memory + self._base,
             b"memory_base": self._base,
-            b"polling": self._native is None and not self._interrupt.available,
+            b"polling": self._native is None and bool(self.polling),
         }
         if limits["max_operations"] is not None:
             entries[b"max_operations"] = limits["max_operations"]
@@ -214,9 +208,6 @@ class LuaVM:
 
     # What the prelude calls. None of these may raise: an exception would hand a Python object to the script.
 
-    def _host_reason(self) -> int:
-        return self._reason
-
     def _host_exchange(self, calls: bytes) -> Any:
         assert self._wire is not None
         self._note_memory()
@@ -269,7 +260,11 @@ class LuaVM:
         nodes = text.count(b",") + text.count(b"[") + text.count(b"{")
         if nodes * _NODE_COST > self._max_memory:
             return None
-        self._lift_memory_limit()
+        # While Python makes Lua values, an error for want of memory would end the process.
+        if self._native is not None:
+            self._native.lift_limit()
+        else:
+            self._runtime.set_max_memory(0)
         try:
             value = json.loads(text.decode(), parse_constant=_no_constant, parse_int=_lua_int)
             return True, self._inbound.value(value)
@@ -296,13 +291,6 @@ class LuaVM:
             return int(self._native.used())
         return int(self._runtime.get_memory_used(total=True))
 
-    def _lift_memory_limit(self) -> None:
-        """While Python makes Lua values, an error for want of memory would end the process."""
-        if self._native is not None:
-            self._native.lift_limit()
-        else:
-            self._runtime.set_max_memory(0)
-
     def _limit_memory(self, extra: int) -> None:
         if self._native is not None:
             self._native.limit()
@@ -311,9 +299,7 @@ class LuaVM:
         self._runtime.set_max_memory(max(self._max_memory + self._base, used + extra) + _SLACK, total=True)
 
     def _note_memory(self) -> None:
-        used = self._runtime.get_memory_used(total=True) - self._base
-        if used > self._peak:
-            self._peak = used
+        self._peak = max(self._peak, self._runtime.get_memory_used(total=True) - self._base)
 
     def _fill(self, report: EngineReport, result: Any) -> None:
         report.kind = result[0].decode()
@@ -344,7 +330,7 @@ class LuaVM:
         chunks = {name: load(_read(name), f"=moonbox/{name}".encode()) for name in (*_MODULES, "main")}
         host = runtime.table_from(
             {
-                b"reason": self._host_reason,
+                b"reason": lambda: self._reason,
                 b"exchange": self._host_exchange,
                 b"cancel": self._host_cancel,
                 b"emit": self._host_emit,

@@ -92,23 +92,22 @@ def fill_form(form: str, arguments: Sequence[str] = (), receiver: str = "") -> s
     texts = [*given, *("x", "y", "z")[len(given) :]]
 
     def fill(hole: re.Match[str]) -> str:
+        before, behind = hole.string[: hole.start()], hole.string[hole.end() :]
+        called = behind.startswith((":", "["))
         match hole["name"]:
             case "*":
                 return ", ".join(given) if given else "…"
             case "set":
                 return _separated(given[-1] if given else "")
             case "self":
-                called = hole.string[hole.end() :].startswith((":", "["))
                 literal = called and re.fullmatch(_LITERAL, receiver) is not None
                 return f"({receiver})" if literal else receiver or "x"
             case "plain0" | "plain1" as name:
                 return _as_pattern(texts[int(name[-1])])
             case number:
-                alone = hole.string[hole.start() - 1 : hole.start()] in ("(", " ") and hole.string[
-                    hole.end() : hole.end() + 1
-                ] in (")", ",")
+                alone = before.endswith(("(", " ")) and behind.startswith((")", ","))
                 text = texts[int(number)]
-                return text if alone else _operand(text, called=hole.string[hole.end() :].startswith((":", "[")))
+                return text if alone else _operand(text, called=called)
 
     return re.sub(_HOLE, fill, form)
 

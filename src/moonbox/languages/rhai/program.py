@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _LONGEST_QUOTE = 100
 _MOST_MEMORY = 64 * 2**20
 _MOST_INSTRUCTIONS = 5_000_000
+_DECODER = msgspec.json.Decoder(Outline)
 
 
 class SyntaxProblem(NamedTuple):
@@ -60,7 +61,7 @@ def rhai_outline(source: str) -> Outline | SyntaxProblem | None:
     except (UnicodeEncodeError, lua54.LuaError):
         return None
     if outline is not None:
-        return _decoder().decode(outline)
+        return _DECODER.decode(outline)
     return None if message is None else SyntaxProblem(message.decode("utf-8", "replace"), line, column)
 
 
@@ -81,8 +82,3 @@ def parser_state() -> tuple[Any, Callable[[bytes], tuple[bytes | None, bytes | N
     ending = (RHAI.folder / "parser_state.lua").read_text(encoding="utf-8")
     parts = [folder_source("compiler", (*PARSER, "outline")), f"local most={_MOST_INSTRUCTIONS}", ending]
     return state, state.execute("\n".join(parts).encode())
-
-
-@cache
-def _decoder() -> msgspec.json.Decoder[Outline]:
-    return msgspec.json.Decoder(Outline)

@@ -68,14 +68,9 @@ _HOLE = re.compile(r"\{(self|0|closure)\}")
 @cache
 def rhai_words() -> RhaiWords:
     data = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
-    return RhaiWords(
-        functions=frozenset(" ".join(data["functions"].values()).split()),
-        list_methods={name: kind for kind, names in data["list_methods"].items() for name in names.split()},
-        constants=data["constants"],
-        foreign_functions=data["foreign_functions"],
-        foreign_methods=data["foreign_methods"],
-        foreign_names=data["foreign_names"],
-    )
+    data["functions"] = frozenset(" ".join(data["functions"].values()).split())
+    data["list_methods"] = {name: kind for kind, names in data["list_methods"].items() for name in names.split()}
+    return RhaiWords(**data)
 
 
 @cache
@@ -86,7 +81,7 @@ def rhai_vocabulary() -> Vocabulary:
         globals=words.functions,
         constant=words.constants.get,
         advice=lambda name, called, arguments: words.advice(name, called),
-        method_advice=lambda name, receiver, arguments: words.foreign_method(name, receiver, arguments),
+        method_advice=words.foreign_method,
         string_methods=words.functions,
         any_methods=words.functions,
         methods=words.list_methods,
@@ -111,41 +106,29 @@ def rhai_hint(error: ScriptError, source: str, limits: Limits) -> str | None:
     """A better hint than the error has; None where there is none."""
     if error.kind == "limit":
         return _limit(error, limits)
-    words = rhai_words()
+    words, lines, number = rhai_words(), source.splitlines(), error.line or 0
+    line = lines[number - 1] if 0 < number <= len(lines) else ""
     if match := _RESERVED.search(error.message):
-        return _as_key(match[1], error, source)
+        return _as_key(match[1], line, error.column or 1)
     if match := _MACRO.search(error.message):
         form = words.foreign_functions.get(match[1])
         return f"there are no macros; {form}" if form else f"there are no macros: write {match[1]}(…)"
     if error.hint is None and (match := _ON_NOTHING.search(error.message)):
         return _NOT_NOTHING if match[1] == "!" else _WITH_NOTHING
     if error.hint is None and (match := _NOT_FOUND.search(error.message)):
-        form = words.foreign_methods.get(match[1])
-        if form is not None:
-            return words.foreign_method(match[1], "list", ())
-        return words.foreign_functions.get(match[1])
+        return words.foreign_method(match[1], "list", ()) or words.advice(match[1], called=True)
     if error.hint is None and (match := _NO_VARIABLE.search(error.message)):
-        return words.advice(match[1], called=False) or _undeclared(match[1], error, source)
+        if advice := words.advice(match[1], called=False):
+            return advice
+        if assignment := _ASSIGNED.match(line, (error.column or 1) - 1):  # `x = 1` without `let`
+            return f"a variable is declared before it is assigned; write: let {assignment[0].rstrip()};"
+        return did_you_mean(nearest(match[1], set(_DECLARED.findall(source[:_FARTHEST])) - {match[1]}))
     return None
 
 
-def _undeclared(name: str, error: ScriptError, source: str) -> str | None:
-    """`x = 1` without `let`, or a name that is spelled otherwise elsewhere."""
-    lines = source.splitlines()
-    line = lines[error.line - 1] if error.line is not None and error.line <= len(lines) else ""
-    assignment = _ASSIGNED.match(line, (error.column or 1) - 1)
-    if assignment is not None:
-        return f"a variable is declared before it is assigned; write: let {assignment[0].rstrip()};"
-    return did_you_mean(nearest(name, set(_DECLARED.findall(source[:_FARTHEST])) - {name}))
-
-
-def _as_key(word: str, error: ScriptError, source: str) -> str | None:
+def _as_key(word: str, line: str, column: int) -> str | None:
     """`#{match: 1}` and `map.match`."""
-    lines = source.splitlines()
-    if error.line is None or error.column is None or error.line > len(lines):
-        return None
-    before = lines[error.line - 1][: error.column - 1]
-    behind = lines[error.line - 1][error.column - 1 + len(word) :].lstrip()
+    before, behind = line[: column - 1], line[column - 1 + len(word) :].lstrip()
     if before.rstrip().endswith("."):
         return f'a reserved word as a name is written in quotes: map["{word}"]'
     if behind.startswith(":") and (_KEY_BEFORE.search(before) or not before.strip()):

@@ -70,10 +70,7 @@ def locate(
 
 def _from(frames: tuple[tuple[str, int, str], ...], chunk: str, line: int) -> tuple[tuple[str, int, str], ...]:
     """The frames from the one that the message names on: `error(text, 2)` names the caller."""
-    for position, frame in enumerate(frames):
-        if frame[:2] == (chunk, line):
-            return frames[position:]
-    return frames
+    return next((frames[at:] for at, frame in enumerate(frames) if frame[:2] == (chunk, line)), frames)
 
 
 def _returned(error: EngineError, message_text: str, listings: Mapping[str, Listing]) -> tuple[str, int] | None:

@@ -168,8 +168,6 @@ class ExpressionParser:
 
     def _simple(self) -> p.Expression:
         text = self.text
-        if text == "name":
-            return self.suffixed()
         if text in _CONSTANTS:
             return self._constant()
         if text == "{":
