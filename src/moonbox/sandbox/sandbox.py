@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +13,7 @@ from moonbox.errors import ClosedError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
-from moonbox.sandbox.options import RunOptions, check_callbacks, check_context
+from moonbox.sandbox.options import RunOptions, check_callbacks, check_mapping, check_seconds
 from moonbox.sandbox.recovery import DurableRuns
 from moonbox.sandbox.repls import Repls
 from moonbox.sandbox.setup import (
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
-    from moonbox.cluster.membership import Membership
     from moonbox.failures import Failures
     from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
@@ -123,21 +123,19 @@ class Sandbox(DurableRuns):
             failures=failures,
             min_workers=min_workers,
             max_workers=max_workers,
+            metrics=metrics,
         )
         check_required(require, isolation)
-        _check_seconds("approval_seconds", approval_seconds)
+        check_seconds("approval_seconds", approval_seconds)
         if sleep_after is not None:
-            _check_seconds("sleep_after", sleep_after)
+            check_seconds("sleep_after", sleep_after)
             if journal is None:
                 raise UsageError('sleep_after needs a journal, from which a Repl is restored: add journal="state.db"')
+        if cluster is not None and isolation != "process":
+            raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
-        check_context({} if context is None else context)
+        check_mapping("context", {} if context is None else context)
         limits = limits or Limits()
-        opened: Journal | None = None
-        if journal is not None:
-            from moonbox.journal.store import open_journal  # loads SQLite
-
-            opened = open_journal(journal, durability=durability)
         self._setup = setup = Setup(
             toolbox=Toolbox.of(tools),
             limits=limits,
@@ -151,14 +149,12 @@ class Sandbox(DurableRuns):
             telemetry=open_telemetry(telemetry),
             metrics=metrics,
             run_options={"limits": limits, "on_call": on_call, "on_output": on_output},
-            sink=open_sink(audit),
-            redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
-            journal=opened,
+            redactor=open_redactor(redact, secrets),
             approval_seconds=approval_seconds,
             check=bool(check),
-            cluster=None if cluster is None else _join(cluster, isolation),
         )
+        check_mapping("globals", {} if globals is None else globals)
         for name, value in (globals or {}).items():
             self.define(name, value)
         self.isolation = isolation
@@ -174,12 +170,28 @@ class Sandbox(DurableRuns):
         self.closed: bool = False
         """Whether it was closed."""
         setup.template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
-        source = _source(isolation, setup)
-        self._zygote = source if isinstance(source, ProcessSource) else None
-        source = StrictSource(source, tuple(require)) if require else source
-        self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers)
-        if require:
-            self._prove_jail()
+        with ExitStack() as opened:  # closed again where a later part fails; what the caller has opened is not
+            setup.sink = open_sink(audit)
+            if setup.sink is not None and setup.sink is not audit:
+                opened.callback(setup.sink.close)
+            if journal is not None:
+                from moonbox.journal.store import open_journal  # loads SQLite
+
+                setup.journal = open_journal(journal, durability=durability)
+                if setup.journal is not journal:
+                    opened.callback(setup.journal.close)
+            if cluster is not None:
+                from moonbox.cluster.membership import Membership  # loads Ray
+
+                setup.cluster = Membership(cluster)
+            source = _source(isolation, setup)
+            self._zygote = source if isinstance(source, ProcessSource) else None
+            source = StrictSource(source, tuple(require)) if require else source
+            self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers)
+            if require:
+                opened.callback(self._pool.close)
+                self._pool.prime()  # raises where the jail lacks a layer
+            opened.pop_all()
         setup.repls = Repls(setup.pool, setup.cluster)
         if metrics is not None:
             metrics.watch(setup.repls)
@@ -193,16 +205,6 @@ class Sandbox(DurableRuns):
         self._shut_down = weakref.finalize(
             self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink, setup.journal
         )
-
-    def _prove_jail(self) -> None:
-        try:
-            self._pool.prime()
-        except BaseException:
-            self.closed = True
-            self._pool.close()
-            if self._setup.sink is not None:
-                self._setup.sink.close()
-            raise
 
     def __repr__(self) -> str:
         setup = self._setup
@@ -392,11 +394,6 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
         return box.run(source, **given)
 
 
-def _check_seconds(name: str, seconds: Any) -> None:
-    if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
-        raise UsageError(f"{name} must be a positive number, not {seconds!r}")
-
-
 @cache
 def _shared_sandbox(pid: int, language: str) -> Sandbox:  # a fork of the process needs one of its own
     return Sandbox(language=language)
@@ -409,14 +406,6 @@ def _load_checker(language: str) -> None:
 
     spoken = language_named(language)
     Checker(spoken).check(" ", ToolView(Toolbox(), spoken))
-
-
-def _join(address: str, isolation: Any) -> Membership:
-    if isolation != "process":
-        raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
-    from moonbox.cluster.membership import Membership  # loads Ray
-
-    return Membership(address)
 
 
 def _source(isolation: Any, setup: Setup) -> WorkerSource:
