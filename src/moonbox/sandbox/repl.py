@@ -136,11 +136,14 @@ class Repl(ReplRuns):
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True, cleaned: bool = True) -> None:
         """Add a global: a value, or a function that scripts call by name with positional arguments.
 
-        `space.name` puts it into a table. `doc` is its entry in `docs`; without it, a function has its docstring there.
+        `space.name` puts it into a table. The name must not be one that every script finds, such as `print`. `doc` is
+        its entry in `docs`; without it, a function has its docstring there.
         Calls of a function are recorded; `counted` says whether they are spent from `max_tool_calls`, and `cleaned`
         whether the Sandbox's secrets are replaced in what it returns.
         """
-        self._additions = self._additions.define(name, value, doc, counted=counted, cleaned=cleaned)
+        self._additions = self._additions.define(
+            self._setup.language, name, value, doc, counted=counted, cleaned=cleaned
+        )
         self._calls = None
 
     def document(self, name: str, text: str) -> None:

@@ -79,6 +79,7 @@ class Sandbox(DurableRuns):
     globals        values and functions that every script finds under their names
     failures       of results that are nothing but a failure: "return" gives the data, "raise" makes an error of it
     allow_nan      let NaN and infinity leave a script
+    telemetry      True, or a Telemetry: OpenTelemetry spans of runs and calls
     metrics        counts runs and calls: Metrics()
     on_call        called with each call's record entry when it starts and when it ends (for progress displays)
     on_output      called with what a script prints, while it runs
@@ -340,7 +341,8 @@ class Sandbox(DurableRuns):
 
         `doc` is its entry in `docs`; without it, a function has its docstring there.
         """
-        self._setup.additions = self._setup.additions.define(name, value, doc, counted=counted)
+        setup = self._setup
+        setup.additions = setup.additions.define(setup.language, name, value, doc, counted=counted)
 
     def document(self, name: str, text: str) -> None:
         """Add an entry that scripts read as docs[name]."""
