@@ -416,3 +416,25 @@ def test_a_tool_can_ask_whether_its_run_has_ended() -> None:
     run = play("run", "tools.long()", [long], limits=Limits(timeout=0.3))
     assert run.error is not None and run.error.limit == "time"
     assert noticed.wait(60)
+
+
+def test_one_error_that_two_tools_raise() -> None:
+    """Each call has a copy of its own: with its tool's name and its traceback, and without secrets."""
+    missing = ToolError("no such thing: sk-123456", code="not_found", data={"key": "sk-123456"})
+
+    @tool
+    def first() -> None:
+        """Fail."""
+        raise missing
+
+    @tool
+    def second() -> None:
+        """Fail too."""
+        raise missing
+
+    script = "local _, a = pcall(tools.first) local _, b = pcall(tools.second) return a.tool, b.tool, b.data.key"
+    with Sandbox([first, second], secrets={"key": "sk-123456"}) as box:
+        run = box.run(script)
+    assert run.values == ("first", "second", "[secret key]")
+    assert ["in first" in str(call.error and call.error.detail) for call in run.calls] == [True, False]
+    assert (missing.message, missing.data, missing.tool) == ("no such thing: sk-123456", {"key": "sk-123456"}, None)
