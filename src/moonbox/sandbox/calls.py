@@ -86,6 +86,7 @@ class CallPath:
         self.toolbox = toolbox
         self.media = MediaStore() if media is None else media
         """What the Repl was given of images, audio and files."""
+        self.additions = additions
         self.functions: Mapping[str, HostFunction] = additions.functions
         self.limits = limits
         self.language: Language = setup.language
@@ -93,7 +94,6 @@ class CallPath:
         self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
         """So many elements may come from the worker in one run."""
         self._setup = setup
-        self._entries = additions.docs
         self._direct = direct
         self._first = 0 if direct else setup.language.first_index  # the number of the first element of a list
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
@@ -104,7 +104,7 @@ class CallPath:
         """The documentation that scripts read."""
         setup = self._setup
         search = setup.search(self.toolbox)
-        return Docs(self.toolbox, self._entries, self.language.name, setup.toolbox.learned, search=search)
+        return Docs(self.toolbox, self.additions.docs, self.language.name, setup.toolbox.learned, search=search)
 
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""

@@ -10,7 +10,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import JournalError, UsageError, WorkerError
+from moonbox.errors import Diverged, JournalError, UsageError, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
@@ -54,6 +54,8 @@ class ReplRuns:
     _number = 0
     _finished = ""
     """The id of the run whose record was kept last."""
+    _left_out = False
+    """Runs were left out when it was restored, and no Run has reported it yet."""
 
     def __init__(
         self,
@@ -179,7 +181,7 @@ class ReplRuns:
             repl_id=self.id,
             number=number,
             seed=seed,
-            state_lost_before=worker.loss_unseen,
+            state_lost_before=worker.loss_unseen or self._left_out,
             intents=None
             if setup.sink is None or repeats
             else Intents.to(setup.sink, setup.redactor, self._before_write),
@@ -190,7 +192,7 @@ class ReplRuns:
         record.on_progress = options.get("on_progress")
         if setup.journal is not None:
             self._take_down(record, inputs, recorded, decisions)
-        worker.loss_unseen = False
+        worker.loss_unseen = self._left_out = False
         execution = Execution(
             record,
             sources=self._sources,
@@ -303,15 +305,29 @@ class ReplRuns:
         return self._rebuild(runs)
 
     def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
-        """A worker in which these runs were run again. Where its host is lost, another worker runs them."""
+        """A worker in which these runs were run again. Where its host is lost, another worker runs them.
+
+        A run that differs is left out where a run before it was: it may have used what that one had defined.
+        """
         self._worker.asleep, self._worker.loss_unseen = True, False
-        for _ in range(_MOST_MOVES):
+        lost_hosts, left_out = 0, False
+        while lost_hosts < _MOST_MOVES:
             link = self._worker.acquire()
             self._forget()
             try:
-                if all(self._repeat(link, recorded) for recorded in runs):
+                for recorded in runs:
+                    if not self._repeat(link, recorded):
+                        lost_hosts += 1
+                        break
+                else:
                     self._worker.asleep = False
+                    self._left_out = left_out
                     return link
+            except Diverged:
+                if not any(run.is_left_out for run in runs[: runs.index(recorded)]):
+                    raise
+                recorded.leave_out()
+                left_out = True
             finally:
                 if self._worker.asleep:  # the next attempt must not find what this one has defined
                     self._worker.sleep()
@@ -319,7 +335,7 @@ class ReplRuns:
 
     def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
         """Run it again, unless something from outside had stopped it; False where the worker's host is lost."""
-        if recorded.end is None or not recorded.end.is_repeatable:
+        if recorded.is_left_out:
             self._number = recorded.begin.number
             return True
         execution = self._begin_again(link, recorded)

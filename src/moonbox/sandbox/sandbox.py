@@ -241,16 +241,18 @@ class Sandbox(DurableRuns):
         check: bool | None = None,
         context: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
+        repl_id: str = "",
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
         `limits`, `context` and `labels` are those of its runs, as in `RunOptions`. With `toolbox`, its scripts have
         those tools instead of the Sandbox's. `before_write` has the last word on each Run, before it is kept or
         returned (to take secrets out); a Run for which it gives None is not kept. `check` overrides the Sandbox's own.
+        `repl_id` is its id, which is random otherwise; no other Repl may have it.
         """
         check_callbacks(before_write=before_write)
         options: RunOptions = {"limits": limits, "context": context, "labels": labels}
-        return self.make_repl(options, timeout, toolbox, before_write, check)
+        return self.make_repl(options, timeout, toolbox, before_write, check, repl_id=repl_id)
 
     def make_repl(
         self,
