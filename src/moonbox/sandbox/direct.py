@@ -120,19 +120,23 @@ class DirectCall:
             result = failure(error)
             entry.leave()
         execution.answer(entry, *result)
+        failed, problem = entry.error, None
+        if failed is not None:
+            problem = ScriptError(
+                kind_of_code(failed.code),
+                failed.message,
+                code=failed.code,
+                tool=entry.tool,
+                retryable=failed.retryable,
+                data=failed.data,
+            )
+        return self._write((entry.result,) if failed is None else (), problem)
+
+    def _write(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
+        """Write the record before `on_call`, which may raise, hears of the end."""
+        run = self._setup.write(self._execution.conclude(values, error))
         self._notify()
-        failed = entry.error
-        if failed is None:
-            return self._setup.write(execution.conclude((entry.result,), None))
-        script_error = ScriptError(
-            kind_of_code(failed.code),
-            failed.message,
-            code=failed.code,
-            tool=entry.tool,
-            retryable=failed.retryable,
-            data=failed.data,
-        )
-        return self._setup.write(execution.conclude((), script_error))
+        return run
 
     def _notify(self) -> None:
         if self._on_call is not None:
@@ -140,5 +144,4 @@ class DirectCall:
 
     def _cancel(self) -> None:
         self._execution.ledger.cancel(self._entry)
-        self._notify()
-        self._setup.write(self._execution.conclude((), ScriptError("cancelled", "the call was cancelled")))
+        self._write((), ScriptError("cancelled", "the call was cancelled"))

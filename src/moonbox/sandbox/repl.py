@@ -6,7 +6,7 @@ from contextlib import suppress
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import MoonboxError, WorkerError
+from moonbox.errors import ClosedError, MoonboxError, WorkerError
 from moonbox.sandbox.repl_runs import ReplRuns, require_text
 from moonbox.sandbox.script_check import engine_findings
 from moonbox.wording import counted
@@ -90,6 +90,8 @@ class Repl(ReplRuns):
         from moonbox.sandbox.background import Background
 
         require_text(source)
+        if self._turns.closed:
+            raise ClosedError("the Repl is closed")
         return Background(self, source, options.get("run_id") or self._setup.new_id(), options)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, Run]]) -> Future[Run]:

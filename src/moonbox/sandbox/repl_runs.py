@@ -10,7 +10,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import Diverged, JournalError, UsageError, WorkerError
+from moonbox.errors import Diverged, JournalError, MoonboxError, UsageError, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
@@ -269,17 +269,18 @@ class ReplRuns:
         return self._setup.write(run)
 
     def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
-        """An exception ends the run for its caller: keep the record of a run that was interrupted."""
+        """An exception ends the run for its caller: keep the record, also where a callback of the caller raised it."""
         if execution is None:
             return
+        is_ours = isinstance(problem, MoonboxError)
         if not execution.over or execution.moving or isinstance(problem, JournalError):
-            if isinstance(problem, Exception):  # the state of the worker is unknown, or not that of the journal
+            if is_ours:  # the state of the worker is unknown, or not that of the journal
                 execution.ledger.leave_all()
                 self._worker.lose()
                 return
             execution.interrupted = True
             execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
-        if execution.record.id != self._finished and not isinstance(problem, Exception):
+        if execution.record.id != self._finished and not is_ours:
             self._finish(execution)
             self._worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
 

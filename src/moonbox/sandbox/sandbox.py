@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
+    from moonbox.sandbox.direct import DirectCall
     from moonbox.sandbox.docs import Docs
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.threads import LoopThread, Threads
@@ -265,8 +266,7 @@ class Sandbox(DurableRuns):
         repl_id: str = "",
     ) -> Repl:
         """One for one run has no id: the Run says that it belongs to no Repl, and that nothing of its state is left."""
-        if self.closed:
-            raise ClosedError("the Sandbox is closed")
+        self._check_open()
         make = self._repl_class or self._load_repl_class()
         repl = make(self, self._setup, options, timeout, toolbox, before_write, check, for_one_run, repl_id)
         self._setup.repls.known.add(repl)
@@ -314,18 +314,20 @@ class Sandbox(DurableRuns):
         Of the options of `Repl.run`, `inputs` and `on_output` have no effect: there is no script. With an `answer` the
         tool is not run: the arguments are validated, and the answer is recorded as its result.
         """
-        from moonbox.sandbox.direct import DirectCall
-
-        direct = DirectCall(self._setup, tool, arguments, toolbox, options)
+        direct = self._direct_call(tool, arguments, toolbox, options)
         return direct.run() if answer is None else direct.answered(answer)
 
     async def acall(
         self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None, **options: Unpack[RunOptions]
     ) -> Run:
         """The same, awaited."""
+        return await self._direct_call(tool, arguments, toolbox, options).arun()
+
+    def _direct_call(self, tool: str, arguments: Any, toolbox: Toolbox | None, options: RunOptions) -> DirectCall:
         from moonbox.sandbox.direct import DirectCall
 
-        return await DirectCall(self._setup, tool, arguments, toolbox, options).arun()
+        self._check_open()
+        return DirectCall(self._setup, tool, arguments, toolbox, options)
 
     def sibling(self, audit: Sink | None = None) -> Sandbox:
         """A Sandbox without tools, with workers of its own; its calls have the approver, middleware and slots of this.
@@ -357,6 +359,10 @@ class Sandbox(DurableRuns):
     def warm(self) -> None:
         """Start workers now, in the background, instead of at the first use."""
         self._pool.warm()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedError("the Sandbox is closed")
 
     def close(self) -> None:
         """End every worker and thread. Runs under way are stopped."""
