@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Run, Sandbox, Toolbox, tool
-from moonbox.errors import ClosedError, PoolTimeout, UsageError
+from moonbox.errors import ClosedError, PoolTimeout, ToolDefinitionError, UsageError
 from tests.runs import ISOLATIONS, at_once
 from tests.waiting import wait_until
 
@@ -425,3 +425,19 @@ def test_a_run_leaves_no_garbage_in_cycles(script: str) -> None:
             gc.enable()
     assert blocking == 0
     assert waiting < 20  # some of the event loop's own
+
+
+def test_tools_of_one_repl_alone() -> None:
+    """A Toolbox, or what one is made of."""
+
+    @tool
+    def mine() -> int:
+        """Ours."""
+        return 1
+
+    with Sandbox() as box:
+        for toolbox in (Toolbox.of([mine]), [mine]):
+            assert box.repl(toolbox=toolbox).run("return tools.mine()").value == 1  # type: ignore[arg-type]
+            assert box.call("mine", toolbox=toolbox).value == 1  # type: ignore[arg-type]
+        with pytest.raises(ToolDefinitionError, match="5 is not a tool"):
+            box.repl(toolbox=5)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ from moonbox.values import Packed, ValueLimits
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
     from typing import TypeVar
 
@@ -87,7 +87,6 @@ class CallPath:
         self.media = MediaStore() if media is None else media
         """What the Repl was given of images, audio and files."""
         self.additions = additions
-        self.functions: Mapping[str, HostFunction] = additions.functions
         self.limits = limits
         self.language: Language = setup.language
         self.value_limits = ValueLimits.of(limits, setup.allow_nan)
@@ -109,8 +108,8 @@ class CallPath:
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""
         space, _, name = entry.target.partition(".")
-        if space == "fn" and name in self.functions:
-            return self.functions[name]
+        if space == "fn" and name in self.additions.functions:
+            return self.additions.functions[name]
         if space != "tools":
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
         tool = self.toolbox.resolve(name)
@@ -161,7 +160,9 @@ class CallPath:
         except ToolError as error:
             return failure(error)
 
-    def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
+    def view(
+        self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None, changed: tuple[str, ...] = ()
+    ) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
         return ToolCall(
             tool=entry.tool,
@@ -174,6 +175,7 @@ class CallPath:
             id=entry.id,
             source="" if self._direct else run.source,
             language=self.language.name,
+            changed=changed,
             context=run.context,
             labels=run.labels,
         )
@@ -332,7 +334,7 @@ class CallPath:
             )
         try:
             with run.clock.standing_still():
-                asked = self.view(tool, entry, run).with_changed_parts(changed)
+                asked = self.view(tool, entry, run, changed=changed)
                 return Decision.of(await executor.settle(approve(asked), entry))
         except ToolError:  # it was raised for the script
             raise

@@ -19,6 +19,7 @@ from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.threads import soon
+from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.decisions import Answer
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.setup import Setup
-    from moonbox.tools.toolbox import Toolbox
 
 
 class DirectCall:
@@ -34,7 +34,7 @@ class DirectCall:
 
     def __init__(self, setup: Setup, tool: str, arguments: Any, toolbox: Toolbox | None, options: RunOptions) -> None:
         self._setup = setup
-        toolbox = setup.toolbox if toolbox is None else toolbox
+        toolbox = setup.toolbox if toolbox is None else Toolbox.of(toolbox)
         given = merged({"limits": setup.limits}, options)
         self._on_call = given.get("on_call")
         self._calls = CallPath(setup, toolbox, Additions(), given["limits"] or setup.limits, direct=True)

@@ -23,6 +23,7 @@ from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.script_check import ScriptCheck
 from moonbox.sandbox.slots import Turns
+from moonbox.tools.toolbox import Toolbox
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.recorded import Decisions, RecordedRun
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import Setup
-    from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link
 
     Given = tuple[RunOptions, list[tuple[str, Any]]]
@@ -70,7 +70,7 @@ class ReplRuns:
         repl_id: str,
     ) -> None:
         self.id = repl_id or ("" if for_one_run and setup.journal is None else setup.new_id(6))
-        self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
+        self.toolbox = toolbox = setup.toolbox if toolbox is None else Toolbox.of(toolbox)
         self._sandbox = sandbox  # which lives, and its workers with it, as long as one of its Repls
         self._setup = setup
         self._worker = HeldWorker(setup, timeout)
@@ -316,18 +316,14 @@ class ReplRuns:
             link = self._worker.acquire()
             self._forget()
             try:
-                for recorded in runs:
-                    if not self._repeat(link, recorded):
-                        lost_hosts += 1
-                        break
-                else:
-                    self._worker.asleep = False
-                    self._left_out = left_out
+                if all(self._repeat(link, latest := run) for run in runs):
+                    self._worker.asleep, self._left_out = False, left_out
                     return link
+                lost_hosts += 1
             except Diverged:
-                if not any(run.is_left_out for run in runs[: runs.index(recorded)]):
+                if not any(run.is_left_out for run in runs[: runs.index(latest)]):
                     raise
-                recorded.leave_out()
+                latest.leave_out()
                 left_out = True
             finally:
                 if self._worker.asleep:  # the next attempt must not find what this one has defined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +29,7 @@ from moonbox.sandbox.setup import (
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 from moonbox.worker.pool import Pool
-from moonbox.worker.sources import ProcessSource, StrictSource
+from moonbox.worker.sources import ProcessSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -125,7 +125,6 @@ class Sandbox(DurableRuns):
             failures=failures,
             min_workers=min_workers,
             max_workers=max_workers,
-            metrics=metrics,
         )
         check_required(require, isolation)
         check_seconds("approval_seconds", approval_seconds)
@@ -136,6 +135,8 @@ class Sandbox(DurableRuns):
         if cluster is not None and isolation != "process":
             raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
+        if metrics is not None and not hasattr(metrics, "watch"):
+            raise UsageError(f"metrics must be a Metrics value, not {metrics!r}")
         check_mapping("context", {} if context is None else context)
         limits = limits or Limits()
         self._setup = setup = Setup(
@@ -188,8 +189,7 @@ class Sandbox(DurableRuns):
                 setup.cluster = Membership(cluster)
             source = _source(isolation, setup)
             self._zygote = source if isinstance(source, ProcessSource) else None
-            source = StrictSource(source, tuple(require)) if require else source
-            self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers)
+            self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers, require=tuple(require))
             if require:
                 opened.callback(self._pool.close)
                 self._pool.prime()  # raises where the jail lacks a layer
@@ -286,19 +286,13 @@ class Sandbox(DurableRuns):
 
     def run(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """Run one script in a fresh Repl; the options are those of `Repl.run`."""
-        repl = self.make_repl(for_one_run=True)
-        try:
+        with closing(self.make_repl(for_one_run=True)) as repl:
             return repl.run(source, **options)
-        finally:
-            repl.close()
 
     async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited."""
-        repl = self.make_repl(for_one_run=True)
-        try:
+        with closing(self.make_repl(for_one_run=True)) as repl:
             return await repl.arun(source, **options)
-        finally:
-            repl.close()
 
     def call(
         self,

@@ -178,15 +178,7 @@ class Setup:
 
 
 def check_options(
-    *,
-    limits: Any,
-    language: Any,
-    isolation: Any,
-    features: Any,
-    failures: Any,
-    min_workers: Any,
-    max_workers: Any,
-    metrics: Any,
+    *, limits: Any, language: Any, isolation: Any, features: Any, failures: Any, min_workers: Any, max_workers: Any
 ) -> None:
     """Raise UsageError where an option of a Sandbox is wrong."""
     check_limits(limits)
@@ -210,8 +202,6 @@ def check_options(
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if min_workers > max_workers:
         raise UsageError(f"min_workers ({min_workers}) must not be more than max_workers ({max_workers})")
-    if metrics is not None and not hasattr(metrics, "watch"):
-        raise UsageError(f"metrics must be a Metrics value, not {metrics!r}")
 
 
 def check_middleware(middleware: Any) -> tuple[Middleware, ...]:

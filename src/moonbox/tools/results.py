@@ -216,10 +216,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _completed(error: ToolError, tool: str | None) -> ToolError:
-    """A copy, since tools may raise one error again and again, with what its author left out.
-
-    What cannot cross is not in it.
-    """
+    """A copy, since tools may raise one error again, with what its author left out, and without what cannot cross."""
     copy = type(error).__new__(type(error), *error.args)
     vars(copy).update(vars(error))
     copy.tool = error.tool or tool
