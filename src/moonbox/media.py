@@ -256,8 +256,7 @@ def is_handle(value: Any) -> bool:
 
 
 ACTIVE_STORE: ContextVar[MediaStore | None] = ContextVar("moonbox_media_store", default=None)
-"""Keeps the media that tools return now; `MediaStore.active` sets it."""
-"""The store of the Repl for which values cross."""
+"""The store of the Repl for which values cross now; `MediaStore.active` sets it."""
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox import Context, Limits, Middleware, Repl, Run, Sandbox, Tool, ToolCall, ToolError, tool
-from moonbox.errors import AuditError
-from tests.runs import ISOLATIONS, WAYS, either, error_of, play
+from moonbox.audit.sinks import MemorySink
+from moonbox.errors import AuditError, ClosedError
+from tests.runs import DRIVES, ISOLATIONS, WAYS, either, error_of, play
 from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @tool
@@ -416,3 +420,85 @@ def test_a_tool_can_ask_whether_its_run_has_ended() -> None:
     run = play("run", "tools.long()", [long], limits=Limits(timeout=0.3))
     assert run.error is not None and run.error.limit == "time"
     assert noticed.wait(60)
+
+
+def test_one_error_that_two_tools_raise() -> None:
+    """Each call has a copy of its own: with its tool's name and its traceback, and without secrets."""
+    missing = ToolError("no such thing: sk-123456", code="not_found", data={"key": "sk-123456"})
+
+    @tool
+    def first() -> None:
+        """Fail."""
+        raise missing
+
+    @tool
+    def second() -> None:
+        """Fail too."""
+        raise missing
+
+    script = "local _, a = pcall(tools.first) local _, b = pcall(tools.second) return a.tool, b.tool, b.data.key"
+    with Sandbox([first, second], secrets={"key": "sk-123456"}) as box:
+        run = box.run(script)
+    assert run.values == ("first", "second", "[secret key]")
+    assert ["in first" in str(call.error and call.error.detail) for call in run.calls] == [True, False]
+    assert (missing.message, missing.data, missing.tool) == ("no such thing: sk-123456", {"key": "sk-123456"}, None)
+
+
+@pytest.mark.parametrize("drive", DRIVES)
+@pytest.mark.parametrize("journal", [False, True])
+def test_a_run_whose_callback_fails_is_in_the_trail(drive: Any, journal: bool, tmp_path: Path) -> None:
+    """Its tool has been called. The caller gets the exception, and the Repl is usable."""
+
+    def fail(text: str) -> None:
+        raise OSError("the reader is gone")
+
+    @tool
+    def pay() -> str:
+        """Have an effect."""
+        return "paid"
+
+    trail = MemorySink()
+    with Sandbox([pay], audit=trail, journal=tmp_path / "state.db" if journal else None) as box, box.repl() as repl:
+        with pytest.raises(OSError, match="the reader is gone"):
+            drive(repl, "print(tools.pay())", on_output=fail)
+        (run,) = trail.runs()
+        assert (error_of(run).kind, [(call.tool, call.status) for call in run.calls]) == ("cancelled", [("pay", "ok")])
+        assert repl.run("return 1").state_lost
+        assert not journal or [known.state for known in box.journal.runs()] == ["ok", "cancelled"]
+
+
+def test_a_direct_call_whose_callback_fails_is_in_the_trail() -> None:
+    def fail(entry: Any) -> None:
+        if entry.status != "in_flight":
+            raise OSError("the reader is gone")
+
+    @tool
+    def pay() -> str:
+        """Have an effect."""
+        return "paid"
+
+    trail = MemorySink()
+    with Sandbox([pay], audit=trail) as box, pytest.raises(OSError, match="the reader is gone"):
+        box.call("pay", on_call=fail)
+    assert [run.value for run in trail.runs()] == ["paid"]
+
+
+def test_a_closed_sandbox_calls_no_tool() -> None:
+    made: list[int] = []
+
+    @tool
+    def note() -> None:
+        """Have an effect."""
+        made.append(1)
+
+    box = Sandbox([note])
+    with box.repl() as repl:
+        box.close()
+    for use in (
+        lambda: box.call("note"),
+        lambda: asyncio.run(box.acall("note")),
+        lambda: repl.submit("return tools.note{}"),
+    ):
+        with pytest.raises(ClosedError, match=r"is closed$"):
+            use()
+    assert not made

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Diverged, InDoubt, Limits, Media, Sandbox, tool
+from moonbox import Context, Diverged, InDoubt, Limits, Media, Sandbox, Toolbox, tool
 from moonbox.errors import ClosedError, JournalError, UsageError, WorkerError
 from moonbox.journal.backends import SqliteBackend
 from moonbox.journal.records import Answers, Begin, Calls, End, Environment, Medium
@@ -20,7 +20,10 @@ from tests.runs import error_of
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from moonbox import Repl
 
 
 class Shop:
@@ -119,6 +122,30 @@ def test_a_repl_is_restored_after_a_stopped_run_that_made_calls(
         assert again.run(ask).value == 3
 
 
+@pytest.mark.parametrize("way", ["restore", "sleep"])
+def test_runs_that_used_what_a_stopped_run_had_defined_are_left_out_with_it(path: Path, way: str) -> None:
+    """They do something else without it. The Repl stays usable, and the next Run says that something is lost."""
+    with Sandbox(Shop().tools(), journal=path) as box, box.repl() as repl:
+        repl.run("before = 1")
+        assert error_of(repl.run("half = 1 while true do end", timeout=0.3)).limit == "time"
+        assert repl.run("whole = half + 1 return whole").value == 2
+        assert repl.run("if whole then stock = tools.price{item = 'tea'} end").ok
+        repl.run("after = 4")
+        assert not repl.run("return whole").state_lost
+        assert way == "restore" or repl.sleep()
+        with contextlib.nullcontext(repl) if way == "sleep" else closed_and_restored(repl, path) as again:
+            run = again.run("return {before, half, whole, stock, after}")
+            assert (run.value, run.state_lost) == ([1, None, None, None, 4], True)
+            assert not again.run("return 1").state_lost
+
+
+@contextlib.contextmanager
+def closed_and_restored(repl: Repl, path: Path) -> Iterator[Repl]:
+    repl.close()
+    with Sandbox(Shop().tools(), journal=path) as box, box.restore(repl.id) as again:
+        yield again
+
+
 def test_what_cannot_be_repeated_is_named(path: Path) -> None:
     repl_id = recorded(path, "n = tools.price{item = 'tea'}")
 
@@ -152,7 +179,9 @@ def test_a_fork_that_cannot_be_made_leaves_nothing(path: Path) -> None:
         repl.run("return given").unwrap()
         repl.run("x = 1", run_id="second").unwrap()
     with Sandbox(journal=path) as box:
-        with pytest.raises(Diverged):
+        with pytest.raises(
+            Diverged, match=r"one value and output; now: another \(definitions that are gone or new: given\)$"
+        ):
             box.replay("second", "return 1")
         assert [known.id for known in box.journal.repls()] == [repl.id]
 
@@ -373,3 +402,54 @@ def test_images_and_files_are_restored_up_to_a_bound(path: Path, monkeypatch: py
             assert "this medium is unknown here" in str(run.error)
     kept = [record for records in open_journal(path).read(repl_id) for record in records if isinstance(record, Medium)]
     assert sorted(len(each.data) for each in kept) == [4, 1000]  # each once
+
+
+@pytest.mark.parametrize("way", ["restore", "arestore"])
+def test_a_repl_is_restored_with_what_is_not_in_the_journal(path: Path, way: str) -> None:
+    repl_id = recorded(path, "x = 1")
+
+    @tool
+    def whom(context: Context) -> list[Any]:
+        """For whom the script runs."""
+        return [context.extra["user"], dict(context.labels)]
+
+    with Sandbox(journal=path) as box:
+        options = {"toolbox": Toolbox.of([whom]), "context": {"user": "ann"}, "labels": {"tenant": "a"}}
+        again = asyncio.run(box.arestore(repl_id, **options)) if way == "arestore" else box.restore(repl_id, **options)
+        with again:
+            assert again.run("return tools.whom(), x").values == (["ann", {"tenant": "a"}], 1)
+
+
+@pytest.mark.parametrize("way", ["resume", "aresume"])
+def test_a_run_is_resumed_with_what_is_not_in_the_journal(path: Path, way: str) -> None:
+    """The hints of the tools that its Repl is given count too."""
+    _, run_id = cut_off(path)
+
+    @tool(hints={"read_only": True})
+    def price(item: str, context: Context) -> int:
+        """The price of an item."""
+        return int(context.extra["price"])
+
+    with Sandbox(journal=path) as box:
+        options = {"toolbox": Toolbox.of([price]), "context": {"price": 30}}
+        run = asyncio.run(box.aresume(run_id, **options)) if way == "aresume" else box.resume(run_id, **options)
+    assert run.value == 31
+
+
+def test_the_journal_is_not_read_on_the_event_loop(path: Path) -> None:
+    _, run_id = cut_off(path)
+    seen = []
+
+    class Watched(Journal):
+        def read(self, repl: str) -> Any:
+            seen.append(threading.current_thread())
+            return super().read(repl)
+
+        def release(self, held: Any) -> None:
+            seen.append(threading.current_thread())
+            super().release(held)
+
+    journal = Watched(SqliteBackend(str(path)))
+    with Sandbox(Shop().tools(), journal=journal) as box:
+        assert asyncio.run(box.aresume(run_id, "retry")).ok
+    assert seen and threading.main_thread() not in seen

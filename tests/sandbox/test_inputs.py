@@ -51,7 +51,7 @@ def test_an_input_hides_a_global_for_one_run(drive: Any) -> None:
     [
         ({"a b": 1}, "'a b' is not a name that a script can write; use letters, digits and _"),
         ({"end": 1}, "'end' is not a name that a script can write; use letters, digits and _"),
-        ({"table": 1}, "the input 'table' would hide what scripts find under that name: choose another name"),
+        ({"table": 1}, "'table' would hide what scripts find as 'table': choose another name"),
         ({"f": {"x": object}}, "the global 'f' cannot be defined: f.x is a type, which cannot be given to a script"),
         ([1], "inputs must be a mapping from names to values, not list"),
     ],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Run, Sandbox, Toolbox, tool
-from moonbox.errors import ClosedError, PoolTimeout, UsageError
+from moonbox.errors import ClosedError, PoolTimeout, ToolDefinitionError, UsageError
 from tests.runs import ISOLATIONS, at_once
 from tests.waiting import wait_until
 
@@ -165,6 +165,48 @@ def test_define_keeps_what_scripts_defined(repl: Repl) -> None:
 def test_wrong_names(repl: Repl, name: Any) -> None:
     with pytest.raises(UsageError, match="is not a name that a script can write"):
         repl.define(name, 1)
+
+
+@pytest.mark.parametrize(
+    ("language", "names"),
+    [
+        ("lua", ["tools", "tools.mine", "print", "parallel", "progress", "show", "string.mine", "json"]),
+        ("rhai", ["tools", "print", "parallel", "progress", "show"]),
+        ("python", ["tools", "tools.mine", "print", "pages", "progress", "show", "docs"]),
+    ],
+)
+def test_what_every_script_finds_cannot_be_hidden(language: str, names: list[str]) -> None:
+    with Sandbox(language=language) as box, box.repl() as repl:
+        for name in names:
+            first = name.partition(".")[0]
+            for define in (box.define, repl.define):
+                with pytest.raises(UsageError, match=f"^'{name}' would hide what scripts find as '{first}': choose"):
+                    define(name, lambda: 1)
+        assert repl.run("return 1" if language == "lua" else "1").value == 1
+
+
+def test_variables_of_rhai_hide_no_functions() -> None:
+    with Sandbox(language="rhai", globals={"parallel": 2}) as box:
+        run = box.run("parallel([|| parallel + pages])", inputs={"pages": 3})
+    assert run.value == [5]
+
+
+def test_reserved_words_of_the_language_cannot_be_defined() -> None:
+    with Sandbox(language="python") as box, box.repl() as repl:
+        with pytest.raises(UsageError, match=r"^'class' is not a name that a script can write"):
+            repl.define("class", 1)
+        with pytest.raises(UsageError, match=r"^'class' is not a name that a script can write"):
+            repl.run("1", inputs={"class": 1})
+
+
+@pytest.mark.parametrize("language", ["lua", "python"])
+def test_a_name_is_a_value_or_a_table_of_names(language: str) -> None:
+    """The latest definition counts."""
+    give = "return %s" if language == "lua" else "%s"
+    with Sandbox(language=language) as box, box.repl() as repl:
+        for name, value, read in (("a.b", 5, "a.b"), ("a", 6, "a"), ("a.b.c", 7, "a.b.c"), ("a.b", lambda: 8, "a.b()")):
+            repl.define(name, value)
+            assert repl.run(give % read).value == (value() if callable(value) else value)
 
 
 def test_values_that_cannot_be_defined(repl: Repl) -> None:
@@ -383,3 +425,19 @@ def test_a_run_leaves_no_garbage_in_cycles(script: str) -> None:
             gc.enable()
     assert blocking == 0
     assert waiting < 20  # some of the event loop's own
+
+
+def test_tools_of_one_repl_alone() -> None:
+    """A Toolbox, or what one is made of."""
+
+    @tool
+    def mine() -> int:
+        """Ours."""
+        return 1
+
+    with Sandbox() as box:
+        for toolbox in (Toolbox.of([mine]), [mine]):
+            assert box.repl(toolbox=toolbox).run("return tools.mine()").value == 1  # type: ignore[arg-type]
+            assert box.call("mine", toolbox=toolbox).value == 1  # type: ignore[arg-type]
+        with pytest.raises(ToolDefinitionError, match="5 is not a tool"):
+            box.repl(toolbox=5)  # type: ignore[arg-type]

@@ -11,10 +11,11 @@ import pytest
 
 import moonbox
 from moonbox import CodeMode, Context, Limits, Middleware, Run, Sandbox, ToolCall, tool
-from moonbox.errors import UsageError
+from moonbox.audit.sinks import MemorySink
+from moonbox.errors import UsageError, WorkerError
 from tests.runs import DRIVES, error_of, stepped
 
-from ..faults.processes import lives
+from ..faults.processes import lives, nothing_leaks
 from ..waiting import wait_until
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ def nothing(*_: object) -> None: ...
         ({"failures": "throw"}, "failures must be 'return' or 'raise', not 'throw'"),
         ({"sleep_after": 1}, "sleep_after needs a journal"),
         ({"require": ["secomp"]}, "unknown layer 'secomp'; did you mean 'seccomp'?"),
-        ({"require": "seccomp"}, "require must be a list of layers, such as ['seccomp'], not a string"),
+        ({"require": "seccomp"}, "require must be a list of layers, such as ['seccomp'], not 'seccomp'"),
+        ({"require": 5}, "require must be a list of layers, such as ['seccomp'], not 5"),
         (
             {"require": ["seccomp"], "isolation": "inline"},
             'isolation="inline" has no jail: no layer can be required of',
@@ -166,12 +168,45 @@ def nothing(*_: object) -> None: ...
         ({"middleware": [Middleware(after="x")]}, "after of a Middleware must be a function, not 'x'"),  # type: ignore[arg-type]
         ({"audit": 5}, "audit must be a path that ends in .db or .jsonl, or a Sink with a method `write`, not 5"),
         ({"context": 5}, "context must be a mapping from names to values, not 5"),
+        ({"globals": 5}, "globals must be a mapping from names to values, not 5"),
+        ({"lua_features": 5}, "lua_features must be a set of"),
+        ({"metrics": 5}, "metrics must be a Metrics value, not 5"),
+        ({"telemetry": 5}, "telemetry must be True or a Telemetry value, not 5"),
+        ({"redact": 5}, "redact must be a list of names or a Redactor, not 5"),
+        ({"secrets": {"key": 5}}, "secrets must be a mapping from names to strings"),
+        ({"secrets": "sk-123456"}, "secrets must be a mapping from names to strings"),
+        ({"approval_seconds": True}, "approval_seconds must be a positive number, not True"),
+        ({"cluster": "auto", "isolation": "inline"}, "on a cluster, isolation must be 'process', not 'inline'"),
+        ({"audit": "trail.txt"}, "unknown audit sink 'trail.txt'"),
+        ({"journal": 5}, "journal must be a path or a postgresql:// address, not 5"),
     ],
 )
-def test_wrong_options_of_a_sandbox(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        Sandbox([add], **options)
+def test_wrong_options_of_a_sandbox(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """Whatever is wrong, neither the journal nor the trail stays open."""
+    files = {"journal": tmp_path / "state.db", "audit": tmp_path / "trail.db"}
+    if "sleep_after" in options:
+        del files["journal"]
+    with nothing_leaks(), pytest.raises(UsageError) as caught:
+        Sandbox([add], **{**files, **options})
     assert str(caught.value).startswith(message)
+    assert "sk-123456" not in str(caught.value)
+
+
+def test_a_sandbox_that_does_not_start_closes_what_it_has_opened(tmp_path: Path) -> None:
+    with nothing_leaks(), pytest.raises(WorkerError, match="required layer of the jail missing: 'cpu-limit'"):
+        Sandbox(journal=tmp_path / "state.db", audit=tmp_path / "trail.db", require=["cpu-limit"])
+
+
+def test_a_sandbox_that_does_not_start_leaves_the_callers_sink_open() -> None:
+    closed = []
+
+    class Sink(MemorySink):
+        def close(self) -> None:
+            closed.append(self)
+
+    with pytest.raises(UsageError, match="journal must be"):
+        Sandbox(audit=Sink(), journal=5)  # type: ignore[arg-type]
+    assert not closed
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -17,8 +17,7 @@ class Handles:
     def keep(self, run: str, owner: str) -> None:
         """Write it, before the client is told."""
         begin = "SELECT ?, coalesce(max(repl), ''), ? FROM events WHERE run = ? AND mark <> ''"
-        with self._backend.writing() as db:
-            db.change(f"INSERT INTO handles {begin}", (run, owner, run))
+        self._backend.change(f"INSERT INTO handles {begin}", (run, owner, run))
 
     def has(self, run: str, owner: str) -> bool:
         """Whether the run has begun, and has a result to give to this owner."""
@@ -28,8 +27,7 @@ class Handles:
 
     def drop(self, run: str, owner: str) -> bool:
         """Whether there was one of this owner."""
-        with self._backend.writing() as db:
-            return db.change("DELETE FROM handles WHERE run = ? AND owner = ?", (run, owner)) > 0
+        return self._backend.change("DELETE FROM handles WHERE run = ? AND owner = ?", (run, owner)) > 0
 
     def dropped(self, runs: list[str]) -> list[str]:
         """Those of these runs that have no handle any more."""

@@ -17,6 +17,7 @@ class Environment(Struct, tag="environment", frozen=True, kw_only=True):
     tools: dict[str, str]
     """A digest of each tool's definition, by its path."""
     functions: list[str]
+    """The names of functions and values that were added with `define`."""
     features: list[str]
 
 

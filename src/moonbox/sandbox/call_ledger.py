@@ -116,7 +116,7 @@ class CallLedger:
         self.open[call_id] = entry
         if self._telemetry is not None and self._span is not None:
             calls = self._record.calls
-            known = entry.tool in calls.toolbox or entry.tool in calls.functions
+            known = entry.tool in calls.toolbox or entry.tool in calls.additions.functions
             entry.span = self._telemetry.start_call(self._span, entry.index, entry.tool, known=known)
         return entry
 
@@ -226,7 +226,7 @@ class CallLedger:
         record.
         """
         if target.startswith("fn."):
-            function = self._record.calls.functions.get(target[3:])
+            function = self._record.calls.additions.functions.get(target[3:])
             if function is None:
                 return 1
             return None if function in (SHOW, PROGRESS) else int(function.counted)

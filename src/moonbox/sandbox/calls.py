@@ -29,7 +29,7 @@ from moonbox.values import Packed, ValueLimits
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
     from typing import TypeVar
 
@@ -86,14 +86,13 @@ class CallPath:
         self.toolbox = toolbox
         self.media = MediaStore() if media is None else media
         """What the Repl was given of images, audio and files."""
-        self.functions: Mapping[str, HostFunction] = additions.functions
+        self.additions = additions
         self.limits = limits
         self.language: Language = setup.language
         self.value_limits = ValueLimits.of(limits, setup.allow_nan)
         self.most_elements = min(limits.max_array * 80, limits.max_memory // 10) + 20_000
         """So many elements may come from the worker in one run."""
         self._setup = setup
-        self._entries = additions.docs
         self._direct = direct
         self._first = 0 if direct else setup.language.first_index  # the number of the first element of a list
         # The definitions, by the tools' paths, of which a person said "always": a changed one is another tool.
@@ -104,13 +103,13 @@ class CallPath:
         """The documentation that scripts read."""
         setup = self._setup
         search = setup.search(self.toolbox)
-        return Docs(self.toolbox, self._entries, self.language.name, setup.toolbox.learned, search=search)
+        return Docs(self.toolbox, self.additions.docs, self.language.name, setup.toolbox.learned, search=search)
 
     def prepare(self, entry: CallEntry) -> Tool | HostFunction:
         """Resolve and validate; ToolError says what is wrong."""
         space, _, name = entry.target.partition(".")
-        if space == "fn" and name in self.functions:
-            return self.functions[name]
+        if space == "fn" and name in self.additions.functions:
+            return self.additions.functions[name]
         if space != "tools":
             raise ArgumentError(f"there is no function '{name}'", code="unknown_function")
         tool = self.toolbox.resolve(name)
@@ -161,7 +160,9 @@ class CallPath:
         except ToolError as error:
             return failure(error)
 
-    def view(self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None) -> ToolCall:
+    def view(
+        self, tool: Tool | None, entry: CallEntry, run: RunRecord, result: Any = None, changed: tuple[str, ...] = ()
+    ) -> ToolCall:
         """The call as people, middleware and step-by-step callers see it."""
         return ToolCall(
             tool=entry.tool,
@@ -174,6 +175,7 @@ class CallPath:
             id=entry.id,
             source="" if self._direct else run.source,
             language=self.language.name,
+            changed=changed,
             context=run.context,
             labels=run.labels,
         )
@@ -332,7 +334,7 @@ class CallPath:
             )
         try:
             with run.clock.standing_still():
-                asked = self.view(tool, entry, run).with_changed_parts(changed)
+                asked = self.view(tool, entry, run, changed=changed)
                 return Decision.of(await executor.settle(approve(asked), entry))
         except ToolError:  # it was raised for the script
             raise

@@ -106,10 +106,6 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     question: str = ""
     """For `approve`: the id under which the journal keeps the question; empty without a journal."""
 
-    def with_changed_parts(self, changed: tuple[str, ...]) -> ToolCall:
-        """For `approve`: with the parts of the tool's definition that changed since the person said "always"."""
-        return replace(self, changed=changed)
-
     def with_arguments(self, arguments: Mapping[str, Any]) -> ToolCall:
         """From `before`: go on with these arguments (they are validated again)."""
         return replace(self, arguments=dict(arguments))

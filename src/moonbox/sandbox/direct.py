@@ -19,6 +19,7 @@ from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.threads import soon
+from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.decisions import Answer
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.setup import Setup
-    from moonbox.tools.toolbox import Toolbox
 
 
 class DirectCall:
@@ -34,7 +34,7 @@ class DirectCall:
 
     def __init__(self, setup: Setup, tool: str, arguments: Any, toolbox: Toolbox | None, options: RunOptions) -> None:
         self._setup = setup
-        toolbox = setup.toolbox if toolbox is None else toolbox
+        toolbox = setup.toolbox if toolbox is None else Toolbox.of(toolbox)
         given = merged({"limits": setup.limits}, options)
         self._on_call = given.get("on_call")
         self._calls = CallPath(setup, toolbox, Additions(), given["limits"] or setup.limits, direct=True)
@@ -120,19 +120,23 @@ class DirectCall:
             result = failure(error)
             entry.leave()
         execution.answer(entry, *result)
+        failed, problem = entry.error, None
+        if failed is not None:
+            problem = ScriptError(
+                kind_of_code(failed.code),
+                failed.message,
+                code=failed.code,
+                tool=entry.tool,
+                retryable=failed.retryable,
+                data=failed.data,
+            )
+        return self._write((entry.result,) if failed is None else (), problem)
+
+    def _write(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
+        """Write the record before `on_call`, which may raise, hears of the end."""
+        run = self._setup.write(self._execution.conclude(values, error))
         self._notify()
-        failed = entry.error
-        if failed is None:
-            return self._setup.write(execution.conclude((entry.result,), None))
-        script_error = ScriptError(
-            kind_of_code(failed.code),
-            failed.message,
-            code=failed.code,
-            tool=entry.tool,
-            retryable=failed.retryable,
-            data=failed.data,
-        )
-        return self._setup.write(execution.conclude((), script_error))
+        return run
 
     def _notify(self) -> None:
         if self._on_call is not None:
@@ -140,5 +144,4 @@ class DirectCall:
 
     def _cancel(self) -> None:
         self._execution.ledger.cancel(self._entry)
-        self._notify()
-        self._setup.write(self._execution.conclude((), ScriptError("cancelled", "the call was cancelled")))
+        self._write((), ScriptError("cancelled", "the call was cancelled"))

@@ -69,11 +69,18 @@ class Additions:
         own = (SHOW, PROGRESS)
         return cls(functions={each.name: each for each in own}, docs={each.name: each.doc for each in own})
 
-    def define(self, name: str, value: Any, doc: str = "", *, counted: bool = True, cleaned: bool = True) -> Additions:
+    def define(
+        self, language: Language, name: str, value: Any, doc: str = "", *, counted: bool = True, cleaned: bool = True
+    ) -> Additions:
         """With a value, or a function that scripts call with positional arguments."""
-        _check_name(name, dotted=True)
-        functions = {key: item for key, item in self.functions.items() if key != name}
-        values = {key: item for key, item in self.values.items() if key != name}
+        _check_name(name, value, language, dotted=True)
+        replaced = {
+            key
+            for key in (*self.functions, *self.values)
+            if key == name or key.startswith(f"{name}.") or name.startswith(f"{key}.")  # a table, or in one
+        }
+        functions = {key: item for key, item in self.functions.items() if key not in replaced}
+        values = {key: item for key, item in self.values.items() if key not in replaced}
         if callable(value):
             functions[name] = HostFunction(name, value, doc, counted, cleaned)
         else:
@@ -104,13 +111,10 @@ def lower_inputs(inputs: Mapping[str, Any] | None, language: Language) -> list[t
     """The inputs of a run as plain values. Their names must hide nothing of what scripts find."""
     if not inputs:
         return []
-    taken = language.docs if language.runtime is None else ()  # elsewhere functions and variables are apart
     if not isinstance(inputs, Mapping):
         raise UsageError(f"inputs must be a mapping from names to values, not {type(inputs).__name__}")
-    for name in inputs:
-        _check_name(name, dotted=False)
-        if name in taken:
-            raise UsageError(f"the input {name!r} would hide what scripts find under that name: choose another name")
+    for name, value in inputs.items():
+        _check_name(name, value, language, dotted=False)
     return [(name, _lowered(name, value)) for name, value in inputs.items()]
 
 
@@ -152,9 +156,15 @@ def describe_environment(
     return environment
 
 
-def _check_name(name: Any, *, dotted: bool) -> None:
-    """Raise UsageError where no global can have that name: an identifier, or several with dots for a table."""
+def _check_name(name: Any, value: Any, language: Language, *, dotted: bool) -> None:
+    """Raise UsageError where a script cannot write the name, or finds something else under it.
+
+    The name is an identifier, or several with dots for a table.
+    """
     parts = name.split(".") if dotted and isinstance(name, str) else [name]
-    if not all(isinstance(part, str) and is_identifier(part) for part in parts):
+    if not all(isinstance(part, str) and is_identifier(part) and part not in language.keywords for part in parts):
         more = " (and . between parts)" if dotted else ""
         raise UsageError(f"{name!r} is not a name that a script can write; use letters, digits and _{more}")
+    is_apart = language.runtime is not None and not callable(value)  # a variable that hides no function
+    if parts[0] in (SHOW.name, PROGRESS.name) or (parts[0] in language.docs and not is_apart):
+        raise UsageError(f"{name!r} would hide what scripts find as {parts[0]!r}: choose another name")

@@ -125,8 +125,7 @@ class HeldWorker:
     def drop(self) -> None:
         """No more need of the worker."""
         link, self.link = self.link, None
-        if link is not None:
-            self._pool.discard(link)
+        self._pool.discard(link)
 
     def close(self, *, idle: bool) -> None:
         """For good; from any thread. An idle worker may end a little later."""

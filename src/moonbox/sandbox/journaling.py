@@ -82,7 +82,7 @@ class ReplJournal:
             language=language,
             version=__version__,
             tools={tool.path: _digest(tool) for tool in toolbox},
-            functions=sorted(additions.functions),
+            functions=sorted({*additions.functions, *additions.values}),
             features=sorted(features),
         )
         if found == self.environment:
@@ -90,14 +90,16 @@ class ReplJournal:
         self.environment = found
         return [found]
 
-    def difference(self, toolbox: Toolbox) -> str:
-        """In words: how the tools differ from those that the latest recorded run found; empty where they do not."""
+    def difference(self, toolbox: Toolbox, additions: Additions) -> str:
+        """In words: how tools and definitions differ from those that the latest recorded run found; or empty."""
         before = self.environment
         if before is None:
             return ""
         now = {tool.path: _digest(tool) for tool in toolbox}
         differ = sorted({path for path, _ in before.tools.items() ^ now.items()})
         parts = [f"tools that are gone, new or changed: {', '.join(differ[:10])}"] if differ else []
+        added = sorted({*additions.functions, *additions.values} ^ {*before.functions})
+        parts += [f"definitions that are gone or new: {', '.join(added[:10])}"] if added else []
         if before.version != __version__:
             parts.append(f"it was recorded by moonbox {before.version}, this is {__version__}")
         return "; ".join(parts)
@@ -315,10 +317,10 @@ class RunJournal:
         if (before.outcome, before.limit) != (end.outcome, end.limit):
             raise self._diverged(_outcome(before), _outcome(end))
         if before.digest != end.digest:
-            raise self._diverged("another value or output", "the value and output of the replay differ from it")
+            raise self._diverged("one value and output", "another")
 
     def _diverged(self, before: str, now: str) -> Diverged:
-        why = self._repl.difference(self._record.calls.toolbox)
+        why = self._repl.difference(self._record.calls.toolbox, self._record.calls.additions)
         return Diverged(
             f"run {self._record.number} of the Repl {self._record.repl_id} does not repeat what was recorded: "
             f"recorded: {before}; now: {now}" + (f" ({why})" if why else "")

@@ -83,12 +83,19 @@ def check_callbacks(**callbacks: Any) -> None:
             raise UsageError(f"{name} must be a function, not {callback!r}")
 
 
-def check_context(context: Any) -> None:
-    if not isinstance(context, Mapping):
-        raise UsageError(f"context must be a mapping from names to values, not {context!r}")
-    for name in context:
+def check_mapping(option: str, given: Any) -> None:
+    """Raise UsageError where it is not a mapping from strings."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{option} must be a mapping from names to values, not {given!r}")
+    for name in given:
         if not isinstance(name, str):
-            raise UsageError(f"context must have strings as names, not {name!r}")
+            raise UsageError(f"{option} must have strings as names, not {name!r}")
+
+
+def check_seconds(option: str, seconds: Any) -> None:
+    """Raise UsageError where it is not a positive number."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
+        raise UsageError(f"{option} must be a positive number, not {seconds!r}")
 
 
 def check_limits(limits: Any) -> None:
@@ -110,7 +117,7 @@ def _checked(options: RunOptions) -> dict[str, Any]:
     if not isinstance(given.get("run_id", ""), str):
         raise UsageError(f"run_id must be a string, not {given['run_id']!r}")
     if "context" in given:
-        check_context(given["context"])
+        check_mapping("context", given["context"])
     if "labels" in given:
         _check_labels(given["labels"])
     return given

@@ -74,6 +74,15 @@ class RecordedRun:
         elif isinstance(record, End) and record.run == self.begin.run:
             self.end = record
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether a replay leaves it out: something from outside had stopped it, and how far it came is not known."""
+        return self.end is None or not self.end.is_repeatable
+
+    def leave_out(self) -> None:
+        """From now on, no replay runs it again."""
+        self.end = End(run=self.begin.run, outcome="interrupted")
+
     def pending(self, toolbox: Toolbox) -> tuple[PendingCall, ...]:
         """Calls that were asked for and have no answer."""
         answered = {reply.call for group in self.answers for reply in group.replies}
@@ -104,7 +113,7 @@ def read_runs(events: Iterable[list[Record]]) -> list[RecordedRun]:
                 runs.clear()
             elif isinstance(record, Begin):
                 if runs and runs[-1].end is None:  # what is written now would be taken for the later run's
-                    runs[-1].end = End(run=runs[-1].begin.run, outcome="interrupted")
+                    runs[-1].leave_out()
                 runs.append(RecordedRun(record))
             elif runs:
                 runs[-1].add(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import msgpack
@@ -51,20 +52,21 @@ class DurableRuns:
             raise UsageError('this Sandbox has no journal; make it with Sandbox(journal="state.db")')
         return self._setup.journal
 
-    def restore(self, repl_id: str, *, abandon: bool = False) -> Repl:
+    def restore(self, repl_id: str, *, abandon: bool = False, **options: Any) -> Repl:
         """A Repl of the journal with its globals, made by running its scripts again. No tool is invoked.
 
-        Raises Diverged where a script does not do what was recorded. A run that a crash cut off is resumed with
-        `resume` first, or given up with `abandon`.
+        The options are those of `repl`: what its later runs have, which is not in the journal. Raises Diverged where a
+        script does not do what was recorded. A run that a crash cut off is resumed with `resume` first, or given up
+        with `abandon`.
         """
-        with Recovery(self._sandbox, repl_id) as recovery:
+        with closing(Recovery(self._sandbox, repl_id, self._maker(options))) as recovery:
             return recovery.restore(abandon=abandon)
 
-    async def arestore(self, repl_id: str, *, abandon: bool = False) -> Repl:
+    async def arestore(self, repl_id: str, *, abandon: bool = False, **options: Any) -> Repl:
         """The same, awaited. A cancellation counts when the Repl is restored, and closes it."""
         restored: list[Repl] = []
         try:
-            await unbroken(lambda: restored.append(self.restore(repl_id, abandon=abandon)))
+            await unbroken(lambda: restored.append(self.restore(repl_id, abandon=abandon, **options)))
         except BaseException:
             for repl in restored:
                 repl.close()
@@ -89,30 +91,41 @@ class DurableRuns:
                 )
         return tuple(found)
 
-    def resume(self, run_id: str, in_flight: Any = None) -> Run:
+    def resume(self, run_id: str, in_flight: Any = None, **options: Any) -> Run:
         """Continue a run that a crash cut off: its script runs again, with the recorded answers as far as they go.
 
         A call without an answer is made again where its tool is `read_only` or `idempotent`. `in_flight` decides about
         the others: "retry", "fail", or a function that gives "retry", "fail" or an Answer for each PendingCall. Without
         it, InDoubt is raised and nothing happens. A run that had ended gives its record again; no tool is invoked.
+        The options are those of `repl`, such as the `context` of the calls that follow, which is not in the journal.
         """
-        with self._recovery(run_id) as recovery:
-            earlier, recorded, decisions = recovery.find(run_id, in_flight)
-            return recovery.replayed(earlier).resume(recorded, decisions)
+        with closing(self._recovery(run_id, self._maker(options))) as recovery:
+            repl, recorded, decisions = recovery.find(run_id, in_flight)
+            return repl.resume(recorded, decisions)
 
-    async def aresume(self, run_id: str, in_flight: Any = None, *, make: Make | None = None) -> Run:
-        """The same, awaited. `make` makes the Repl of that id, instead of one with the tools of the Sandbox."""
-        with self._recovery(run_id, make) as recovery:
-            earlier, recorded, decisions = recovery.find(run_id, in_flight)
-            repl: Repl = await unbroken(lambda: recovery.replayed(earlier))
-            return await repl.aresume(recorded, decisions)
+    async def aresume(self, run_id: str, in_flight: Any = None, *, make: Make | None = None, **options: Any) -> Run:
+        """The same, awaited. `make` makes the Repl of that id, instead of `repl` with the options."""
+        opened = ExitStack()
 
-    def _recovery(self, run_id: str, make: Make | None = None) -> Recovery:
+        def begin() -> tuple[Repl, RecordedRun, dict[int, Any]]:
+            recovery = opened.enter_context(closing(self._recovery(run_id, make or self._maker(options))))
+            return recovery.find(run_id, in_flight)
+
+        try:
+            repl, recorded, decisions = await unbroken(begin)
+            return cast("Run", await repl.aresume(recorded, decisions))
+        finally:
+            await unbroken(opened.close)
+
+    def _maker(self, options: dict[str, Any]) -> Make:
+        return lambda repl_id: self._sandbox.repl(repl_id=repl_id, **options)
+
+    def _recovery(self, run_id: str, make: Make) -> Recovery:
         """Of the Repl of a run. Where the run has ended and a process still uses the Repl, of a copy of it."""
         repl_id, ended, in_use = self.journal.whereabouts(run_id)
         if not (ended and in_use):
-            return Recovery(self._sandbox, repl_id, make=make)
-        return Recovery(self._sandbox, repl_id, _copy(self._sandbox, repl_id), make, passing=True)
+            return Recovery(self._sandbox, repl_id, make)
+        return Recovery(self._sandbox, repl_id, make, _copy(self._sandbox, repl_id), passing=True)
 
     def replay(self, run_id: str, source: str) -> tuple[Run, tuple[str, ...]]:
         """Run another script in place of a recorded run: the Run, and in words how it differs from the recorded one.
@@ -146,7 +159,7 @@ def fork(box: Sandbox, repl_id: str, upto: int, make: Make) -> Repl:
     """A new Repl whose journal begins with the first events of another."""
     held = _copy(box, repl_id, upto)
     try:
-        with Recovery(box, repl_id, held, make) as recovery:
+        with closing(Recovery(box, repl_id, make, held)) as recovery:
             return recovery.restore(abandon=True)
     except BaseException:
         box.journal.delete([held.repl])
@@ -168,17 +181,11 @@ class Recovery:
     """
 
     def __init__(
-        self,
-        box: Sandbox,
-        repl_id: str,
-        held: Held | None = None,
-        make: Make | None = None,
-        *,
-        passing: bool = False,
+        self, box: Sandbox, repl_id: str, make: Make, held: Held | None = None, *, passing: bool = False
     ) -> None:
         self._box = box
+        self._make = make
         self._passing = passing  # the copy is deleted in the end
-        self._new_repl = make or (lambda id: box.make_repl(repl_id=id))
         self._repl: Repl | None = None
         self._keeps = False  # the Repl stays open
         from moonbox.sandbox.journaling import ReplJournal
@@ -196,13 +203,10 @@ class Recovery:
             self._journal.release()
             raise
 
-    def __enter__(self) -> Recovery:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._repl is not None and not (self._keeps and kind is None):
-            self._repl.close()
-        if kind is not None:
+    def close(self) -> None:
+        if not self._keeps:
+            if self._repl is not None:
+                self._repl.close()
             self._journal.release()
         if self._passing:
             self._box.journal.delete([self._journal.held.repl])
@@ -212,25 +216,23 @@ class Recovery:
             refuse_interrupted(self._runs)
         elif self._runs and self._runs[-1].end is None:
             self._runs[-1].end = self._journal.abandon(self._runs[-1].begin.run)
+        self._repl = repl = self._make(self._journal.held.repl)
+        repl.replay(self._journal, self._runs)
         self._keeps = True
-        return self.replayed(self._runs)
+        return repl
 
-    def find(self, run_id: str, in_flight: Any) -> tuple[list[RecordedRun], RecordedRun, dict[int, Any]]:
-        """The runs before it, the run, and what its calls without an answer get."""
+    def find(self, run_id: str, in_flight: Any) -> tuple[Repl, RecordedRun, dict[int, Any]]:
+        """The Repl as the run found it, the run, and what its calls without an answer get."""
         place = next((place for place, run in enumerate(self._runs) if run.begin.run == run_id), None)
         if place is None:
             raise UsageError(f"run {run_id!r} cannot be run again: its Repl was reset, or its worker lost, after it")
         recorded = self._runs[place]
         if recorded.end is not None and not recorded.end.is_repeatable:
             raise UsageError(f"run {run_id!r} cannot be run again: it was stopped ({recorded.end.outcome})")
-        decisions = decide(recorded.pending(self._box.toolbox), in_flight) if recorded.end is None else {}
-        return self._runs[:place], recorded, decisions
-
-    def replayed(self, runs: list[RecordedRun]) -> Repl:
-        """The Repl, in which these runs were run again."""
-        self._repl = self._new_repl(self._journal.held.repl)
-        self._repl.replay(self._journal, runs)
-        return self._repl
+        self._repl = repl = self._make(self._journal.held.repl)
+        decisions = decide(recorded.pending(repl.toolbox), in_flight) if recorded.end is None else {}
+        repl.replay(self._journal, self._runs[:place])
+        return repl, recorded, decisions
 
 
 class _RecordedAnswers:

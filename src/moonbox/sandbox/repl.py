@@ -6,7 +6,7 @@ from contextlib import suppress
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import MoonboxError, WorkerError
+from moonbox.errors import ClosedError, MoonboxError, WorkerError
 from moonbox.sandbox.repl_runs import ReplRuns, require_text
 from moonbox.sandbox.script_check import engine_findings
 from moonbox.wording import counted
@@ -90,6 +90,8 @@ class Repl(ReplRuns):
         from moonbox.sandbox.background import Background
 
         require_text(source)
+        if self._turns.closed:
+            raise ClosedError("the Repl is closed")
         return Background(self, source, options.get("run_id") or self._setup.new_id(), options)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, Run]]) -> Future[Run]:
@@ -136,11 +138,14 @@ class Repl(ReplRuns):
     def define(self, name: str, value: Any, *, doc: str = "", counted: bool = True, cleaned: bool = True) -> None:
         """Add a global: a value, or a function that scripts call by name with positional arguments.
 
-        `space.name` puts it into a table. `doc` is its entry in `docs`; without it, a function has its docstring there.
+        `space.name` puts it into a table. The name must not be one that every script finds, such as `print`. `doc` is
+        its entry in `docs`; without it, a function has its docstring there.
         Calls of a function are recorded; `counted` says whether they are spent from `max_tool_calls`, and `cleaned`
         whether the Sandbox's secrets are replaced in what it returns.
         """
-        self._additions = self._additions.define(name, value, doc, counted=counted, cleaned=cleaned)
+        self._additions = self._additions.define(
+            self._setup.language, name, value, doc, counted=counted, cleaned=cleaned
+        )
         self._calls = None
 
     def document(self, name: str, text: str) -> None:

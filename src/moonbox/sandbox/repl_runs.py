@@ -10,7 +10,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moonbox.errors import JournalError, UsageError, WorkerError
+from moonbox.errors import Diverged, JournalError, MoonboxError, UsageError, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
 from moonbox.sandbox.blocking import BlockingDriver
@@ -23,6 +23,7 @@ from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
 from moonbox.sandbox.script_check import ScriptCheck
 from moonbox.sandbox.slots import Turns
+from moonbox.tools.toolbox import Toolbox
 from moonbox.worker import protocol
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from moonbox.sandbox.recorded import Decisions, RecordedRun
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import Setup
-    from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link
 
     Given = tuple[RunOptions, list[tuple[str, Any]]]
@@ -54,6 +54,8 @@ class ReplRuns:
     _number = 0
     _finished = ""
     """The id of the run whose record was kept last."""
+    _left_out = False
+    """Runs were left out when it was restored, and no Run has reported it yet."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class ReplRuns:
         repl_id: str,
     ) -> None:
         self.id = repl_id or ("" if for_one_run and setup.journal is None else setup.new_id(6))
-        self.toolbox = toolbox = setup.toolbox if toolbox is None else toolbox
+        self.toolbox = toolbox = setup.toolbox if toolbox is None else Toolbox.of(toolbox)
         self._sandbox = sandbox  # which lives, and its workers with it, as long as one of its Repls
         self._setup = setup
         self._worker = HeldWorker(setup, timeout)
@@ -179,7 +181,7 @@ class ReplRuns:
             repl_id=self.id,
             number=number,
             seed=seed,
-            state_lost_before=worker.loss_unseen,
+            state_lost_before=worker.loss_unseen or self._left_out,
             intents=None
             if setup.sink is None or repeats
             else Intents.to(setup.sink, setup.redactor, self._before_write),
@@ -190,7 +192,7 @@ class ReplRuns:
         record.on_progress = options.get("on_progress")
         if setup.journal is not None:
             self._take_down(record, inputs, recorded, decisions)
-        worker.loss_unseen = False
+        worker.loss_unseen = self._left_out = False
         execution = Execution(
             record,
             sources=self._sources,
@@ -267,17 +269,18 @@ class ReplRuns:
         return self._setup.write(run)
 
     def _give_up(self, execution: Execution | None, problem: BaseException) -> None:
-        """An exception ends the run for its caller: keep the record of a run that was interrupted."""
+        """An exception ends the run for its caller: keep the record, also where a callback of the caller raised it."""
         if execution is None:
             return
+        is_ours = isinstance(problem, MoonboxError)
         if not execution.over or execution.moving or isinstance(problem, JournalError):
-            if isinstance(problem, Exception):  # the state of the worker is unknown, or not that of the journal
+            if is_ours:  # the state of the worker is unknown, or not that of the journal
                 execution.ledger.leave_all()
                 self._worker.lose()
                 return
             execution.interrupted = True
             execution.lose(WorkerError("the caller stopped waiting; the worker was killed"), closed=True)
-        if execution.record.id != self._finished and not isinstance(problem, Exception):
+        if execution.record.id != self._finished and not is_ours:
             self._finish(execution)
             self._worker.loss_unseen = execution.record.worker_lost  # the caller does not get that record
 
@@ -303,15 +306,25 @@ class ReplRuns:
         return self._rebuild(runs)
 
     def _rebuild(self, runs: Sequence[RecordedRun]) -> Link:
-        """A worker in which these runs were run again. Where its host is lost, another worker runs them."""
+        """A worker in which these runs were run again. Where its host is lost, another worker runs them.
+
+        A run that differs is left out where a run before it was: it may have used what that one had defined.
+        """
         self._worker.asleep, self._worker.loss_unseen = True, False
-        for _ in range(_MOST_MOVES):
+        lost_hosts, left_out = 0, False
+        while lost_hosts < _MOST_MOVES:
             link = self._worker.acquire()
             self._forget()
             try:
-                if all(self._repeat(link, recorded) for recorded in runs):
-                    self._worker.asleep = False
+                if all(self._repeat(link, latest := run) for run in runs):
+                    self._worker.asleep, self._left_out = False, left_out
                     return link
+                lost_hosts += 1
+            except Diverged:
+                if not any(run.is_left_out for run in runs[: runs.index(latest)]):
+                    raise
+                latest.leave_out()
+                left_out = True
             finally:
                 if self._worker.asleep:  # the next attempt must not find what this one has defined
                     self._worker.sleep()
@@ -319,7 +332,7 @@ class ReplRuns:
 
     def _repeat(self, link: Link, recorded: RecordedRun) -> bool:
         """Run it again, unless something from outside had stopped it; False where the worker's host is lost."""
-        if recorded.end is None or not recorded.end.is_repeatable:
+        if recorded.is_left_out:
             self._number = recorded.begin.number
             return True
         execution = self._begin_again(link, recorded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from contextlib import ExitStack, closing
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +13,7 @@ from moonbox.errors import ClosedError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
-from moonbox.sandbox.options import RunOptions, check_callbacks, check_context
+from moonbox.sandbox.options import RunOptions, check_callbacks, check_mapping, check_seconds
 from moonbox.sandbox.recovery import DurableRuns
 from moonbox.sandbox.repls import Repls
 from moonbox.sandbox.setup import (
@@ -28,7 +29,7 @@ from moonbox.sandbox.setup import (
 from moonbox.tools.toolbox import Toolbox
 from moonbox.wording import counted
 from moonbox.worker.pool import Pool
-from moonbox.worker.sources import ProcessSource, StrictSource
+from moonbox.worker.sources import ProcessSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
-    from moonbox.cluster.membership import Membership
     from moonbox.failures import Failures
     from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
+    from moonbox.sandbox.direct import DirectCall
     from moonbox.sandbox.docs import Docs
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.threads import LoopThread, Threads
@@ -79,6 +80,7 @@ class Sandbox(DurableRuns):
     globals        values and functions that every script finds under their names
     failures       of results that are nothing but a failure: "return" gives the data, "raise" makes an error of it
     allow_nan      let NaN and infinity leave a script
+    telemetry      True, or a Telemetry: OpenTelemetry spans of runs and calls
     metrics        counts runs and calls: Metrics()
     on_call        called with each call's record entry when it starts and when it ends (for progress displays)
     on_output      called with what a script prints, while it runs
@@ -125,19 +127,18 @@ class Sandbox(DurableRuns):
             max_workers=max_workers,
         )
         check_required(require, isolation)
-        _check_seconds("approval_seconds", approval_seconds)
+        check_seconds("approval_seconds", approval_seconds)
         if sleep_after is not None:
-            _check_seconds("sleep_after", sleep_after)
+            check_seconds("sleep_after", sleep_after)
             if journal is None:
                 raise UsageError('sleep_after needs a journal, from which a Repl is restored: add journal="state.db"')
+        if cluster is not None and isolation != "process":
+            raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
         check_callbacks(approve=approve, on_call=on_call, on_output=on_output)
-        check_context({} if context is None else context)
+        if metrics is not None and not hasattr(metrics, "watch"):
+            raise UsageError(f"metrics must be a Metrics value, not {metrics!r}")
+        check_mapping("context", {} if context is None else context)
         limits = limits or Limits()
-        opened: Journal | None = None
-        if journal is not None:
-            from moonbox.journal.store import open_journal  # loads SQLite
-
-            opened = open_journal(journal, durability=durability)
         self._setup = setup = Setup(
             toolbox=Toolbox.of(tools),
             limits=limits,
@@ -151,14 +152,12 @@ class Sandbox(DurableRuns):
             telemetry=open_telemetry(telemetry),
             metrics=metrics,
             run_options={"limits": limits, "on_call": on_call, "on_output": on_output},
-            sink=open_sink(audit),
-            redactor=open_redactor(redact, secrets),
             secrets=open_secrets(secrets),
-            journal=opened,
+            redactor=open_redactor(redact, secrets),
             approval_seconds=approval_seconds,
             check=bool(check),
-            cluster=None if cluster is None else _join(cluster, isolation),
         )
+        check_mapping("globals", {} if globals is None else globals)
         for name, value in (globals or {}).items():
             self.define(name, value)
         self.isolation = isolation
@@ -174,12 +173,27 @@ class Sandbox(DurableRuns):
         self.closed: bool = False
         """Whether it was closed."""
         setup.template = (setup.toolbox, setup.toolbox.revision, setup.additions.revision, setup.limits)
-        source = _source(isolation, setup)
-        self._zygote = source if isinstance(source, ProcessSource) else None
-        source = StrictSource(source, tuple(require)) if require else source
-        self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers)
-        if require:
-            self._prove_jail()
+        with ExitStack() as opened:  # closed again where a later part fails; what the caller has opened is not
+            setup.sink = open_sink(audit)
+            if setup.sink is not None and setup.sink is not audit:
+                opened.callback(setup.sink.close)
+            if journal is not None:
+                from moonbox.journal.store import open_journal  # loads SQLite
+
+                setup.journal = open_journal(journal, durability=durability)
+                if setup.journal is not journal:
+                    opened.callback(setup.journal.close)
+            if cluster is not None:
+                from moonbox.cluster.membership import Membership  # loads Ray
+
+                setup.cluster = Membership(cluster)
+            source = _source(isolation, setup)
+            self._zygote = source if isinstance(source, ProcessSource) else None
+            self._pool = setup.pool = Pool(source, spares=min_workers, most=max_workers, require=tuple(require))
+            if require:
+                opened.callback(self._pool.close)
+                self._pool.prime()  # raises where the jail lacks a layer
+            opened.pop_all()
         setup.repls = Repls(setup.pool, setup.cluster)
         if metrics is not None:
             metrics.watch(setup.repls)
@@ -193,16 +207,6 @@ class Sandbox(DurableRuns):
         self._shut_down = weakref.finalize(
             self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink, setup.journal
         )
-
-    def _prove_jail(self) -> None:
-        try:
-            self._pool.prime()
-        except BaseException:
-            self.closed = True
-            self._pool.close()
-            if self._setup.sink is not None:
-                self._setup.sink.close()
-            raise
 
     def __repr__(self) -> str:
         setup = self._setup
@@ -238,16 +242,18 @@ class Sandbox(DurableRuns):
         check: bool | None = None,
         context: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
+        repl_id: str = "",
     ) -> Repl:
         """A new Repl. `timeout` is how long to wait for a worker while `max_workers` are in use.
 
         `limits`, `context` and `labels` are those of its runs, as in `RunOptions`. With `toolbox`, its scripts have
         those tools instead of the Sandbox's. `before_write` has the last word on each Run, before it is kept or
         returned (to take secrets out); a Run for which it gives None is not kept. `check` overrides the Sandbox's own.
+        `repl_id` is its id, which is random otherwise; no other Repl may have it.
         """
         check_callbacks(before_write=before_write)
         options: RunOptions = {"limits": limits, "context": context, "labels": labels}
-        return self.make_repl(options, timeout, toolbox, before_write, check)
+        return self.make_repl(options, timeout, toolbox, before_write, check, repl_id=repl_id)
 
     def make_repl(
         self,
@@ -260,8 +266,7 @@ class Sandbox(DurableRuns):
         repl_id: str = "",
     ) -> Repl:
         """One for one run has no id: the Run says that it belongs to no Repl, and that nothing of its state is left."""
-        if self.closed:
-            raise ClosedError("the Sandbox is closed")
+        self._check_open()
         make = self._repl_class or self._load_repl_class()
         repl = make(self, self._setup, options, timeout, toolbox, before_write, check, for_one_run, repl_id)
         self._setup.repls.known.add(repl)
@@ -281,19 +286,13 @@ class Sandbox(DurableRuns):
 
     def run(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """Run one script in a fresh Repl; the options are those of `Repl.run`."""
-        repl = self.make_repl(for_one_run=True)
-        try:
+        with closing(self.make_repl(for_one_run=True)) as repl:
             return repl.run(source, **options)
-        finally:
-            repl.close()
 
     async def arun(self, source: str, **options: Unpack[RunOptions]) -> Run:
         """The same, awaited."""
-        repl = self.make_repl(for_one_run=True)
-        try:
+        with closing(self.make_repl(for_one_run=True)) as repl:
             return await repl.arun(source, **options)
-        finally:
-            repl.close()
 
     def call(
         self,
@@ -309,18 +308,20 @@ class Sandbox(DurableRuns):
         Of the options of `Repl.run`, `inputs` and `on_output` have no effect: there is no script. With an `answer` the
         tool is not run: the arguments are validated, and the answer is recorded as its result.
         """
-        from moonbox.sandbox.direct import DirectCall
-
-        direct = DirectCall(self._setup, tool, arguments, toolbox, options)
+        direct = self._direct_call(tool, arguments, toolbox, options)
         return direct.run() if answer is None else direct.answered(answer)
 
     async def acall(
         self, tool: str, arguments: Any = None, *, toolbox: Toolbox | None = None, **options: Unpack[RunOptions]
     ) -> Run:
         """The same, awaited."""
+        return await self._direct_call(tool, arguments, toolbox, options).arun()
+
+    def _direct_call(self, tool: str, arguments: Any, toolbox: Toolbox | None, options: RunOptions) -> DirectCall:
         from moonbox.sandbox.direct import DirectCall
 
-        return await DirectCall(self._setup, tool, arguments, toolbox, options).arun()
+        self._check_open()
+        return DirectCall(self._setup, tool, arguments, toolbox, options)
 
     def sibling(self, audit: Sink | None = None) -> Sandbox:
         """A Sandbox without tools, with workers of its own; its calls have the approver, middleware and slots of this.
@@ -338,7 +339,8 @@ class Sandbox(DurableRuns):
 
         `doc` is its entry in `docs`; without it, a function has its docstring there.
         """
-        self._setup.additions = self._setup.additions.define(name, value, doc, counted=counted)
+        setup = self._setup
+        setup.additions = setup.additions.define(setup.language, name, value, doc, counted=counted)
 
     def document(self, name: str, text: str) -> None:
         """Add an entry that scripts read as docs[name]."""
@@ -351,6 +353,10 @@ class Sandbox(DurableRuns):
     def warm(self) -> None:
         """Start workers now, in the background, instead of at the first use."""
         self._pool.warm()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedError("the Sandbox is closed")
 
     def close(self) -> None:
         """End every worker and thread. Runs under way are stopped."""
@@ -392,11 +398,6 @@ def run(source: str, tools: Any = (), **options: Any) -> Run:
         return box.run(source, **given)
 
 
-def _check_seconds(name: str, seconds: Any) -> None:
-    if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
-        raise UsageError(f"{name} must be a positive number, not {seconds!r}")
-
-
 @cache
 def _shared_sandbox(pid: int, language: str) -> Sandbox:  # a fork of the process needs one of its own
     return Sandbox(language=language)
@@ -409,14 +410,6 @@ def _load_checker(language: str) -> None:
 
     spoken = language_named(language)
     Checker(spoken).check(" ", ToolView(Toolbox(), spoken))
-
-
-def _join(address: str, isolation: Any) -> Membership:
-    if isolation != "process":
-        raise UsageError(f"on a cluster, isolation must be 'process', not {isolation!r}")
-    from moonbox.cluster.membership import Membership  # loads Ray
-
-    return Membership(address)
 
 
 def _source(isolation: Any, setup: Setup) -> WorkerSource:

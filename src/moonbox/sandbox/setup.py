@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from _random import Random  # without the hashes and distributions of `random`, which take longer to load
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -23,7 +23,7 @@ from moonbox.tools.learned import is_vague
 from moonbox.values import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from moonbox.audit.metrics import Metrics
     from moonbox.audit.records import Run
@@ -69,7 +69,7 @@ class Setup:
     metrics: Metrics | None = None
     run_options: RunOptions
     """What a run has that is given nothing else: limits and callbacks."""
-    sink: Sink | None
+    sink: Sink | None = None
     redactor: Redactor | None
     secrets: SecretRedactor | None = None
     """Replaces values that neither scripts nor the trail may contain."""
@@ -193,7 +193,7 @@ def check_options(
         raise UsageError(f'isolation must be "process" or "inline", not {isolation!r}')
     if features and not known:
         raise UsageError(f"the language '{language}' has no features to open")
-    if isinstance(features, str) or not set(features) <= set(known):
+    if isinstance(features, str) or not isinstance(features, Collection) or not set(features) <= set(known):
         raise UsageError(f"lua_features must be a set of {sorted(known)}, not {features!r}")
     if failures not in FAILURES:
         raise UsageError(f"failures must be 'return' or 'raise', not {failures!r}")
@@ -220,8 +220,8 @@ def check_required(require: Any, isolation: Any) -> None:
         return
     from moonbox.worker.jail import LAYERS
 
-    if isinstance(require, str):
-        raise UsageError(f"require must be a list of layers, such as [{require!r}], not a string")
+    if isinstance(require, str) or not isinstance(require, Collection):
+        raise UsageError(f"require must be a list of layers, such as ['seccomp'], not {require!r}")
     for name in require:
         if name not in LAYERS:
             raise UsageError(unknown("layer", str(name), LAYERS))
@@ -247,6 +247,8 @@ def open_redactor(redact: Any, secrets: Mapping[str, str] | None = None) -> Reda
         return None
     from moonbox.audit.redaction import Redactor
 
+    if redact is not None and not isinstance(redact, Redactor | Iterable):
+        raise UsageError(f"redact must be a list of names or a Redactor, not {redact!r}")
     plain = redact if isinstance(redact, Redactor) else Redactor(redact or ())
     texts = [text for text in (secrets or {}).values() if len(text) >= MIN_SECRET]
     return plain.with_secrets(texts) if texts else plain
@@ -254,17 +256,18 @@ def open_redactor(redact: Any, secrets: Mapping[str, str] | None = None) -> Reda
 
 def open_secrets(secrets: Mapping[str, str] | None) -> SecretRedactor | None:
     """What replaces the values that `Sandbox(secrets=…)` names; None where there are none."""
-    if not secrets:
+    if secrets is None:
         return None
-    for name, text in secrets.items():
-        if not isinstance(name, str) or not isinstance(text, str):
-            raise UsageError("secrets must map names to strings")
+    if not isinstance(secrets, Mapping) or not all(isinstance(each, str) for pair in secrets.items() for each in pair):
+        raise UsageError("secrets must be a mapping from names to strings")  # without what was given
     return SecretRedactor(secrets) or None
 
 
 def open_telemetry(telemetry: Any) -> Telemetry | None:
     """The telemetry that `Sandbox(telemetry=…)` asks for."""
     if telemetry is not True:
+        if telemetry and not hasattr(telemetry, "start_run"):
+            raise UsageError(f"telemetry must be True or a Telemetry value, not {telemetry!r}")
         return telemetry or None
     from moonbox.audit.telemetry import Telemetry
 

@@ -9,6 +9,7 @@ from moonbox.errors import ToolError, UsageError
 from moonbox.sandbox.call_entry import failure
 from moonbox.sandbox.decisions import Answer, ToolCall
 from moonbox.sandbox.environment import HostFunction
+from moonbox.wording import counted
 from moonbox.worker.pool import handed_over
 from moonbox.worker.protocol import REASON_CANCELLED
 
@@ -68,7 +69,7 @@ class Pause:
             answers = dict(zip(ids, answers, strict=True))
         if not isinstance(answers, dict) or answers.keys() != set(ids):
             raise UsageError(
-                f"there are {len(ids)} calls to answer: give a list of as many answers, or a mapping by call.id "
+                f"{counted(len(ids), 'call')} to answer: give a list of as many answers, or a mapping by call.id "
                 f"with an answer for each of {ids}"
             )
         return {key: value if isinstance(value, Answer) else Answer.value(value) for key, value in answers.items()}

@@ -183,16 +183,12 @@ class ResultSchema:
 def to_tool_error(error: BaseException, tool: str | None = None) -> ToolError:
     """The error a script is given for any exception."""
     if isinstance(error, ToolError):
-        _complete(error, tool)
-        failure = error
-    else:
-        status = _status(error)
-        code, retryable = _classify(error, status)
-        message = cut(scrub(_text(error)), LONGEST_MESSAGE)
-        data = None if status is None else {"status": status}
-        failure = ToolError(message, code=code, retryable=retryable, data=data, tool=tool, detail=_detail(error))
-        failure.args = (failure.message,)
-    return failure
+        return _completed(error, tool)
+    status = _status(error)
+    code, retryable = _classify(error, status)
+    message = cut(scrub(_text(error)), LONGEST_MESSAGE)
+    data = None if status is None else {"status": status}
+    return ToolError(message, code=code, retryable=retryable, data=data, tool=tool, detail=_detail(error))
 
 
 def scrub(text: str) -> str:
@@ -219,17 +215,21 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _complete(error: ToolError, tool: str | None) -> None:
-    """What the tool's author left out of a ToolError, or put in that cannot cross."""
-    error.tool = error.tool or tool
+def _completed(error: ToolError, tool: str | None) -> ToolError:
+    """A copy, since tools may raise one error again, with what its author left out, and without what cannot cross."""
+    copy = type(error).__new__(type(error), *error.args)
+    vars(copy).update(vars(error))
+    copy.tool = error.tool or tool
     cause = error.__cause__ or error
     if error.detail is None and (_own_frames(error) or cause is not error):  # otherwise moonbox itself refused the call
-        error.detail = _detail(error if _own_frames(error) else cause)
-    error.message = str(error.message)
+        copy.detail = _detail(error if _own_frames(error) else cause)
+    error.__traceback__ = None  # Python would add the frames of the next time to these
+    copy.message = str(error.message)
     try:
-        error.data = plain(error.data)
+        copy.data = plain(error.data)
     except Exception:  # noqa: BLE001 - lowering calls code of the value's own class; the error matters, not its data
-        error.data = None
+        copy.data = None
+    return copy
 
 
 def code_of_status(status: int) -> tuple[str, bool]:

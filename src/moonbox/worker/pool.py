@@ -7,14 +7,15 @@ import contextvars
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from moonbox.errors import ClosedError, PoolTimeout, WorkerError
+from moonbox.worker.sources import check_layers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
     from moonbox.worker.link import Link
@@ -50,8 +51,9 @@ class Pool:
     A background thread starts spares, ends retired workers and freezes idle ones.
     """
 
-    def __init__(self, source: WorkerSource, *, spares: int, most: int) -> None:
+    def __init__(self, source: WorkerSource, *, spares: int, most: int, require: Collection[str] = ()) -> None:
         self._source = source
+        self._require = require  # layers of the jail that each worker must have
         self._want_spares = spares
         self._most = most
         self._lock = threading.RLock()  # guards everything below
@@ -64,7 +66,7 @@ class Pool:
         self._waiting = 0  # threads; event loops are in `_awaiting`
         self._live = 0  # handed out, spare, or being started
         self._some_awake = False  # some of those handed out may not be frozen
-        self._closed = False
+        self.closed = False
         self._maintainer: threading.Thread | None = None
 
     def checkout(self, timeout: float | None) -> Link:
@@ -88,7 +90,7 @@ class Pool:
 
         try:
             async with asyncio.timeout(timeout):
-                while (link := self.try_spare() or await handed_over(self.try_checkout, self._take_back)) is None:
+                while (link := self.try_spare() or await handed_over(self.try_checkout, self.discard)) is None:
                     await self._wait_until_available()
                 return link
         except TimeoutError:
@@ -141,14 +143,16 @@ class Pool:
     def retire(self, link: Link) -> None:
         """End an idle worker that is no longer needed, a moment later: its end would slow down what runs next."""
         with self._lock:
-            if self._want_spares and self._live < self._most and not self._closed and link in self._out:
+            if self._want_spares and self._live < self._most and not self.closed and link in self._out:
                 self._retired.append(link)
                 self._wake_maintainer()
                 return
         self.discard(link)
 
-    def discard(self, link: Link) -> None:
-        """End a worker that is no longer needed, dead or alive, now."""
+    def discard(self, link: Link | None) -> None:
+        """End a worker that is no longer needed, dead or alive, now; None: there is none."""
+        if link is None:
+            return
         link.close()
         with self._lock:
             if link in self._out:
@@ -156,29 +160,11 @@ class Pool:
                 self._live -= 1
                 self._notify_freed()
 
-    def _take_back(self, link: Link | None) -> None:
-        if link is not None:
-            self.discard(link)
-
-    def configure(self, config: dict[str, Any]) -> None:
-        """Change what new workers start with; spares made before are replaced."""
-        self._source.configure(config)
-        with self._lock:
-            stale, self._spares = self._spares, deque()
-            self._live -= len(stale)
-            self._notify_freed()
-        for link in stale:
-            link.close()
-
     def counts(self) -> PoolCounts:
         with self._lock:
             spare_pids = tuple(link.pid for link in self._spares)
             waiting = self._waiting + len(self._awaiting)
             return PoolCounts(live=self._live, in_use=len(self._out), spare_pids=spare_pids, waiting=waiting)
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     def prime(self) -> None:
         """Start a spare now; raises what prevents it."""
@@ -195,9 +181,9 @@ class Pool:
 
     def close(self) -> None:
         with self._lock:
-            if self._closed:
+            if self.closed:
                 return
-            self._closed = True
+            self.closed = True
             self._notify_freed()
             maintainer = self._maintainer
         if maintainer is not None and maintainer is not threading.current_thread():
@@ -207,12 +193,12 @@ class Pool:
         self._source.close()
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self.closed:
             raise ClosedError("the Sandbox is closed")
 
     def _is_available(self) -> bool:
         """Whether `try_checkout` may return a worker, or raise. The lock is held."""
-        return bool(self._closed or self._spares or self._retired or self._live < self._most)
+        return bool(self.closed or self._spares or self._retired or self._live < self._most)
 
     def _all_in_use(self, timeout: float | None) -> PoolTimeout:
         return PoolTimeout(
@@ -223,7 +209,7 @@ class Pool:
     def _notify_freed(self) -> None:
         """A worker may be available, or the pool was closed. The lock is held."""
         self._freed.notify_all()
-        if self._closed or self._wants_spare():
+        if self.closed or self._wants_spare():
             self._wake_maintainer()
         if not self._awaiting:
             return
@@ -238,6 +224,8 @@ class Pool:
         """Start a worker, which is counted as live already."""
         try:
             link = self._source.spawn()
+            if self._require:
+                check_layers(link, self._require)
         except BaseException:
             with self._lock:
                 self._live -= 1
@@ -270,7 +258,7 @@ class Pool:
 
     def _wake_maintainer(self) -> None:
         """There is something to do for the background thread; start it if needed. The lock is held."""
-        if self._maintainer is None and not self._closed:
+        if self._maintainer is None and not self.closed:
             self._maintainer = threading.Thread(target=self._maintain, name="moonbox-pool", daemon=True)
             self._maintainer.start()
         self._wakeup.notify()
@@ -283,7 +271,7 @@ class Pool:
         looked = time.monotonic()
         while True:
             with self._lock:
-                while not (self._closed or self._retired or self._wants_spare()):
+                while not (self.closed or self._retired or self._wants_spare()):
                     rest = looked + FREEZE_AFTER - time.monotonic() if self._some_awake else None
                     if rest is not None and rest <= 0:
                         break
@@ -292,7 +280,7 @@ class Pool:
             if delay:
                 time.sleep(SPAWN_DELAY)  # let a worker that was just handed out run first
             with self._lock:
-                if self._closed:
+                if self.closed:
                     return
                 retired, self._retired = self._retired, deque()
                 wants_spare = self._wants_spare()
@@ -322,7 +310,7 @@ class Pool:
         except (WorkerError, OSError):
             # The next checkout makes its own attempt and reports the error.
             with self._lock:
-                self._freed.wait_for(lambda: self._closed, _RETRY_AFTER)
+                self._freed.wait_for(lambda: self.closed, _RETRY_AFTER)
 
 
 async def handed_over(work: Callable[[], _T], take_back: Callable[[_T], object]) -> _T:

@@ -301,35 +301,21 @@ def _process_clock(pid: int) -> CpuClock | None:
     return CpuClock((~pid << 3) | 2) if sys.platform == "linux" else None
 
 
-class StrictSource:
-    """Spawns workers from another source, and refuses those without the required layers of the jail."""
-
-    def __init__(self, source: WorkerSource, required: Collection[str]) -> None:
-        self._source = source
-        self._required = required
-
-    def spawn(self) -> Link:
-        link = self._source.spawn()
-        try:
-            link.wait_until_ready(time.monotonic() + REPLY_SECONDS)
-            layers = {layer.name: layer for layer in link.layers()}
-            missing = [
-                f"'{name}' ({layers[name].detail if name in layers else 'the worker does not have it'})"
-                for name in self._required
-                if name not in layers or not layers[name].active
-            ]
-            if missing:
-                raise WorkerError(
-                    f"required {noun(len(missing), 'layer')} of the jail missing: {', '.join(missing)}; "
-                    "`moonbox doctor` shows all of them"
-                )
-        except BaseException:
-            link.close()
-            raise
-        return link
-
-    def configure(self, config: dict[str, Any]) -> None:
-        self._source.configure(config)
-
-    def close(self) -> None:
-        self._source.close()
+def check_layers(link: Link, required: Collection[str]) -> None:
+    """End a worker that lacks a required layer of the jail, and raise WorkerError."""
+    try:
+        link.wait_until_ready(time.monotonic() + REPLY_SECONDS)
+        layers = {layer.name: layer for layer in link.layers()}
+        missing = [
+            f"'{name}' ({layers[name].detail if name in layers else 'the worker does not have it'})"
+            for name in required
+            if name not in layers or not layers[name].active
+        ]
+        if missing:
+            raise WorkerError(
+                f"required {noun(len(missing), 'layer')} of the jail missing: {', '.join(missing)}; "
+                "`moonbox doctor` shows all of them"
+            )
+    except BaseException:
+        link.close()
+        raise

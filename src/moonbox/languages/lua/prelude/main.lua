@@ -3,7 +3,7 @@ local host, import = ...
 local raw_error, load, type, tostring, next, select, setmetatable = error, load, type, tostring, next, select, setmetatable
 local rawset, rawget, rawequal, rawlen, raw_pcall, raw_xpcall = rawset, rawget, rawequal, rawlen, pcall, xpcall
 local getmetatable, raw_setmetatable = debug.getmetatable, debug.setmetatable
-local find, match, format, gmatch = string.find, string.match, string.format, string.gmatch
+local find, match, format, gmatch, gsub = string.find, string.match, string.format, string.gmatch, string.gsub
 local concat, pack, unpack = table.concat, table.pack, table.unpack
 local collect, tonumber, tointeger = collectgarbage, tonumber, math.tointeger
 
@@ -155,26 +155,31 @@ local docs_table = library.seal(docs, "docs", {
   end,
 })
 
+local own_tables = setmetatable({}, { __mode = "k" }) -- tables of functions and values, not values that are tables
+-- The table in `root` that has the last part of a dotted name, and that part. The tables on the way are made.
+local function descend(root, path)
+  local at, last = root, nil
+  for part in gmatch(path, "[^\31]+") do
+    if last then
+      if type(at[last]) ~= "table" then
+        at[last] = {}
+        own_tables[at[last]] = true
+      end
+      at = at[last]
+    end
+    last = part
+  end
+  return at, last
+end
+
 -- Nested tables of functions that the host answers; `entries` is a list of {dotted name, target}.
-local own_tables = setmetatable({}, { __mode = "k" }) -- tables of functions, not values that are tables
 local tool_functions = setmetatable({}, { __mode = "k" }) -- function -> {target, name, the parameters that it is paged with}
 local function host_functions(entries, root_name)
   local root = {}
   for _, entry in next, entries do
     local path, target = entry[1], entry[2]
-    local at, label = root, root_name
-    local last
-    for part in gmatch(path, "[^\31]+") do
-      if last then
-        if type(at[last]) ~= "table" then
-          at[last] = {}
-          own_tables[at[last]] = true
-        end
-        at = at[last]
-      end
-      last = part
-      label = label == "" and part or label .. "." .. part
-    end
+    local at, last = descend(root, path)
+    local label = root_name .. gsub(path, "\31", ".")
     -- A name that is also a namespace stays one: the function has another name for that case.
     if not own_tables[at[last] or 0] then
       at[last] = function(...) return (calls.call(target, label, ...)) end
@@ -197,20 +202,6 @@ local function pages(tool, args, wish)
   end
   if problem then stop.complain("pages: " .. problem) end
   return items
-end
-
--- Puts a value at its dotted name, among the functions there.
-local function place(tree, sealed, path, value)
-  local space, name = match(path, "^([^\31]+)\31(.+)$")
-  if not space then
-    tree[path] = value
-    return
-  end
-  if not sealed[space] then
-    tree[space] = {}
-    sealed[space] = true
-  end
-  tree[space][name] = value
 end
 
 local function seal_tree(tree, name)
@@ -324,15 +315,16 @@ local function rebuild(config)
   builtins.list, builtins.pages = library.seal(list, "list", not_a_list()), pages
   builtins.docs = docs_table
   builtins.parallel = calls.parallel
-  builtins.tools = seal_tree(host_functions(config.tools, "tools"), "tools")
+  builtins.tools = seal_tree(host_functions(config.tools, "tools."), "tools")
   if features.coroutines then builtins.coroutine = safe_coroutines() end
   if features.metatables then safe_metatables(builtins) end
   local added = host_functions(config.functions, "")
-  local sealed = {}
-  for name, value in next, added do sealed[name] = type(value) == "table" or nil end
-  for _, entry in next, config.values do place(added, sealed, entry[1], entry[2]) end
+  for _, entry in next, config.values do
+    local at, last = descend(added, entry[1])
+    at[last] = entry[2]
+  end
   for name, value in next, added do
-    builtins[name] = sealed[name] and seal_tree(value, name) or value
+    builtins[name] = own_tables[value] and seal_tree(value, name) or value
   end
 end
 
