@@ -27,33 +27,22 @@ if TYPE_CHECKING:
 
 # Everything heavier than this file loads on first use: `import moonbox` stays cheap.
 _EXPORTS = {
-    "Answer": "moonbox.sandbox.decisions",
-    "Call": "moonbox.audit.records",
-    "CodeMode": "moonbox.codemode.mode",
-    "Context": "moonbox.tools.function",
-    "Conversation": "moonbox.codemode.conversation",
-    "Decision": "moonbox.sandbox.decisions",
-    "Diverged": "moonbox.errors",
-    "Finding": "moonbox.findings",
-    "InDoubt": "moonbox.errors",
-    "Limits": "moonbox.limits",
-    "Media": "moonbox.media",
-    "Middleware": "moonbox.sandbox.decisions",
-    "MoonboxError": "moonbox.errors",
-    "Pause": "moonbox.sandbox.stepped",
-    "Paused": "moonbox.codemode.client_calls",
-    "Repl": "moonbox.sandbox.repl",
-    "Run": "moonbox.audit.records",
-    "RunOptions": "moonbox.sandbox.options",
-    "Sandbox": "moonbox.sandbox.sandbox",
-    "ScriptError": "moonbox.errors",
-    "Tool": "moonbox.tools.tool",
-    "ToolCall": "moonbox.sandbox.decisions",
-    "ToolError": "moonbox.errors",
-    "Toolbox": "moonbox.tools.toolbox",
-    "Usage": "moonbox.audit.records",
-    "run": "moonbox.sandbox.sandbox",
-    "tool": "moonbox.tools.tool",
+    "moonbox.audit.records": ("Call", "Run", "Usage"),
+    "moonbox.codemode.client_calls": ("Paused",),
+    "moonbox.codemode.conversation": ("Conversation",),
+    "moonbox.codemode.mode": ("CodeMode",),
+    "moonbox.errors": ("Diverged", "InDoubt", "MoonboxError", "ScriptError", "ToolError"),
+    "moonbox.findings": ("Finding",),
+    "moonbox.limits": ("Limits",),
+    "moonbox.media": ("Media",),
+    "moonbox.sandbox.decisions": ("Answer", "Decision", "Middleware", "ToolCall"),
+    "moonbox.sandbox.options": ("RunOptions",),
+    "moonbox.sandbox.repl": ("Repl",),
+    "moonbox.sandbox.sandbox": ("Sandbox", "run"),
+    "moonbox.sandbox.stepped": ("Pause",),
+    "moonbox.tools.function": ("Context",),
+    "moonbox.tools.tool": ("Tool", "tool"),
+    "moonbox.tools.toolbox": ("Toolbox",),
 }
 
 __all__ = [
@@ -91,10 +80,11 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers read the imports above; with this they would accept any name
 
     def __getattr__(name: str) -> Any:
-        if name in _EXPORTS:
-            import importlib
+        for module, names in _EXPORTS.items():
+            if name in names:
+                import importlib
 
-            return getattr(importlib.import_module(_EXPORTS[name]), name)
+                return getattr(importlib.import_module(module), name)
         raise AttributeError(f"module 'moonbox' has no attribute {name!r}")
 
 

@@ -432,6 +432,11 @@ def from_jsonable(value: Any) -> Any:
     return value
 
 
+def refuse_constant(constant: str) -> None:
+    """For `parse_constant` of `json`: NaN and infinity, which Python reads, are not JSON."""
+    raise ValueError(f"{constant} is not JSON")
+
+
 def _where(path: _Path) -> str:
     if isinstance(path, str):
         return path

@@ -151,7 +151,10 @@ def test_the_grants_of_a_connector_script_are_shown(project: Path) -> None:
     source = 'connector = "script"\npath = "scan.lua"\nenv = ["HOME"]\nwrite = ["~"]'
     (project / "moonbox.toml").write_text(f"[knowledge.sources.notes]\n{source}\n")
     shown = powers(Config.load(project / "moonbox.toml"))
-    assert shown == ("read the source notes (script): scan.lua", "give the script of the source notes: env ['HOME'], write ['~']")
+    assert shown == (
+        "read the source notes (script): scan.lua",
+        "give the script of the source notes: env ['HOME'], write ['~']",
+    )
 
 
 def test_the_place_that_gets_a_client_secret_is_shown(project: Path) -> None:

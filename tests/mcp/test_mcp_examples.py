@@ -26,5 +26,5 @@ def test_the_client_that_asks() -> None:
 def test_the_configuration() -> None:
     servers = {server.name: server for server in servers_from_config(Config.load(EXAMPLES / "moonbox.toml"))}
     assert list(servers) == ["time", "fetch", "files", "memory"]
-    assert servers["files"].policy_of("write_file") == "approve"
+    assert servers["files"].setting_of("write_file", "policy") == "approve"
     assert servers["memory"].lazy

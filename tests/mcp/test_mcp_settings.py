@@ -39,10 +39,10 @@ def test_a_table_becomes_settings_relative_to_the_configuration(tmp_path: Path) 
     assert (local.name, local.command, local.cwd) == ("local", f"{tmp_path}/bin/server", tmp_path / "data")
     assert (dict(local.env), local.lazy, local.kind) == ({"KEY": "s3"}, True, "stdio")
     assert [local.offers(name) for name in ("read", "delete_it", "delete_me")] == [True, False, True]
-    assert [local.policy_of(name) for name in ("read", "delete_me")] == [None, "approve"]
+    assert [local.setting_of(name, "policy") for name in ("read", "delete_me")] == [None, "approve"]
     assert (remote.kind, remote.headers["Authorization"]) == ("http", "Bearer s3")
     assert remote.where == "https://example.com:8443/mcp"
-    assert remote.policy_of("anything") == "direct"
+    assert remote.setting_of("anything", "policy") == "direct"
 
 
 @pytest.mark.parametrize(

@@ -414,7 +414,7 @@ def test_a_repl_is_restored_with_what_is_not_in_the_journal(path: Path, way: str
         return [context.extra["user"], dict(context.labels)]
 
     with Sandbox(journal=path) as box:
-        options = {"toolbox": Toolbox.of([whom]), "context": {"user": "ann"}, "labels": {"tenant": "a"}}
+        options: Any = {"toolbox": Toolbox.of([whom]), "context": {"user": "ann"}, "labels": {"tenant": "a"}}
         again = asyncio.run(box.arestore(repl_id, **options)) if way == "arestore" else box.restore(repl_id, **options)
         with again:
             assert again.run("return tools.whom(), x").values == (["ann", {"tenant": "a"}], 1)
@@ -431,7 +431,7 @@ def test_a_run_is_resumed_with_what_is_not_in_the_journal(path: Path, way: str) 
         return int(context.extra["price"])
 
     with Sandbox(journal=path) as box:
-        options = {"toolbox": Toolbox.of([price]), "context": {"price": 30}}
+        options: Any = {"toolbox": Toolbox.of([price]), "context": {"price": 30}}
         run = asyncio.run(box.aresume(run_id, **options)) if way == "aresume" else box.resume(run_id, **options)
     assert run.value == 31
 

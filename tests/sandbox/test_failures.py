@@ -164,8 +164,8 @@ def test_the_nearest_setting_wins_on_every_path(
 def test_settings_of_a_server() -> None:
     tools = {"save": {"failures": "return"}, "load": {"timeout": 5}}
     server = ServerSettings.from_dict("files", {"command": "files", "failures": "raise", "tools": tools})
-    assert [server.failures_of(name) for name in ("save", "load", "list")] == ["return", "raise", "raise"]
-    assert ServerSettings.from_dict("files", {"command": "files"}).failures_of("save") is None
+    assert [server.setting_of(name, "failures") for name in ("save", "load", "list")] == ["return", "raise", "raise"]
+    assert ServerSettings.from_dict("files", {"command": "files"}).setting_of("save", "failures") is None
     with pytest.raises(ConfigError, match="failures"):
         ServerSettings.from_dict("files", {"command": "files", "failures": "throw"})
 

@@ -135,10 +135,7 @@ BROKEN_TABLES = {
     "parameters = {type = 'object', properties = {a = {type = 'integer', default = 'x'}}}": "the default of a: ",
     "polcy = 'approve'": "unknown key 'polcy'; did you mean 'policy'?",
     "parameter = {{name = 'a'}}": "unknown key 'parameter'; did you mean 'parameters'?",
-    "keys = 5": "unknown key 'keys'",
-    "properties = 5": "unknown key 'properties'",
     "parameters = {type = 'object', properties = 5}": "properties",
-    "timeout = 5": "unknown key 'timeout'; known keys: name, ",
     "description = 1": "tool.description must be a string, not integer",
     "uses = {1}": "tool.uses must be a list of tool names, not [1]",
 }

@@ -12,9 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from moonbox.adapters.outcome import Tokens as Tokens
+from moonbox.closing import Closing
 from moonbox.codemode.mode import CodeMode, Reply
 from moonbox.codemode.sessions import Sessions
 from moonbox.errors import MissingExtra, ToolDefinitionError, ToolError, UsageError
@@ -40,7 +41,7 @@ _CUT = (
 )
 
 
-class Adapter:
+class Adapter(Closing):
     """Code mode for one provider or framework. Use it as a context manager, or call `close`.
 
     `source` is a CodeMode, a Sandbox, or what `Sandbox(tools=…)` takes: functions, Tools, Toolboxes. With a Sandbox or
@@ -68,18 +69,6 @@ class Adapter:
     def close(self) -> None:
         """End what the adapter made itself."""
         self._own.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.close()
 
     @contextlib.contextmanager
     def conversation_key(self, conversation: str | None, kind: str = "call") -> Iterator[str]:

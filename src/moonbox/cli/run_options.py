@@ -13,6 +13,7 @@ from moonbox.errors import UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
 from moonbox.suggest import unknown
+from moonbox.values import refuse_constant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -186,10 +187,6 @@ def json_or_text(text: str) -> Any:
 def read_json(text: str | bytes) -> Any:
     """The value of a JSON text; ValueError if it is not valid JSON."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=refuse_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.cli.approver import Approver, announce
 from moonbox.cli.output import console, is_terminal
+from moonbox.closing import Closing
 from moonbox.compact import short
 from moonbox.sandbox.background import progress_words
 from moonbox.wording import counted, seconds, visible
@@ -32,7 +33,7 @@ _PER_SECOND = 12
 _BAR = 40  # columns
 
 
-class Session:
+class Session(Closing):
     """Opens the Sandbox that the options describe, with the tools of its project, and one Repl in it.
 
     `wait` is how many seconds MCP servers have to start; with `sources`, all scripts there will be, only those that
@@ -108,10 +109,7 @@ class Session:
                 raise
             return self.latest
 
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._closing.close()
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from moonbox.audit.answer import json_reply
+from moonbox.closing import Closing
 from moonbox.codemode.catalog import Catalog, rough_tokens
 from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Place, Reply
 from moonbox.codemode.conversation import Conversation
@@ -51,7 +52,7 @@ def _settings(data: Mapping[str, Any], section: str) -> CodeModeSettings:
     return read(CodeModeSettings, data, section)
 
 
-class CodeMode:
+class CodeMode(Closing):
     """What the model is shown of a Sandbox's tools, and the handler of its calls.
 
     In place of a Sandbox, give what `Sandbox(tools=…)` takes: `CodeMode([get_expenses])`.
@@ -295,12 +296,6 @@ class CodeMode:
         self.sessions.end_all()
         if self._own_sandbox is not None:
             self._own_sandbox.close()
-
-    def __enter__(self) -> CodeMode:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # Inside
 

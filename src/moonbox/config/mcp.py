@@ -248,18 +248,10 @@ class ServerSettings:
             return rule.enabled
         return _any(tool, self.include) and not _any(tool, self.exclude)
 
-    def policy_of(self, tool: str) -> Policy | None:
-        """The configured policy, or None."""
-        rule = self.tools.get(tool)
-        return rule.policy if rule is not None and rule.policy is not None else self.policy
-
-    def failures_of(self, tool: str) -> Failures | None:
-        rule = self.tools.get(tool)
-        return rule.failures if rule is not None and rule.failures is not None else self.failures
-
-    def timeout_of(self, tool: str) -> float:
-        rule = self.tools.get(tool)
-        return rule.timeout if rule is not None and rule.timeout is not None else self.timeout
+    def setting_of(self, tool: str, name: str) -> Any:
+        """The policy, timeout or failures of a tool: its own rule, or else what holds for the server."""
+        own = getattr(self.tools.get(tool), name, None)
+        return getattr(self, name) if own is None else own
 
 
 @dataclass(frozen=True, kw_only=True)

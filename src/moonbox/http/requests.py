@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from moonbox.net.client import refuse_constant
+from moonbox.values import refuse_constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from moonbox.closing import Closing
 from moonbox.errors import ArgumentError, ToolError, UsageError
 from moonbox.knowledge.records import (
     Chunk,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 MODES: tuple[str, ...] = get_args(Mode)
 
 
-class KnowledgeBase:
+class KnowledgeBase(Closing):
     """Documents, cut into passages and indexed, in one SQLite file that threads and processes may share.
 
     `sources` are the places that `sync` reads; `embedder` adds semantic and hybrid search.
@@ -178,12 +179,6 @@ class KnowledgeBase:
         """Close the file, and the embedder's connections. Closing twice is fine; using it later raises ClosedError."""
         self._database.close()
         getattr(self._embedder, "close", lambda: None)()
-
-    def __enter__(self) -> KnowledgeBase:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _chosen(self, source: str | Sequence[str] | None) -> list[int] | None:
         """The numbers of the sources; one that was never synchronised has none."""

@@ -11,9 +11,10 @@ import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.closing import Closing
 from moonbox.errors import ArgumentError, MissingExtra
 from moonbox.net.addresses import InvalidURL, NameLookup, NetError, Target, follow, why_refused
-from moonbox.values import INT64_MAX, INT64_MIN
+from moonbox.values import INT64_MAX, INT64_MIN, refuse_constant
 
 if TYPE_CHECKING:
     import ssl
@@ -107,7 +108,7 @@ class PublicAddresses:
             raise NetError(f"{what} is {reason}; only public addresses are allowed", code="not_allowed")
 
 
-class Client:
+class Client(Closing):
     """Requests under one policy, over connections that are kept open between them. Safe to use from several threads.
 
     No proxies, no cookies, no settings of the environment. The connection library is loaded with the first request;
@@ -152,12 +153,6 @@ class Client:
             self._closed = True
             if self._connected is not None:
                 self._connected[0].close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _pool(self) -> tuple[httpcore.ConnectionPool, Deadlines]:
         with self._connecting:
@@ -357,8 +352,3 @@ def _fraction(digits: str) -> float | str:
     """What no float can hold stays text, because infinity is not a JSON value."""
     value = float(digits)
     return value if math.isfinite(value) else digits
-
-
-def refuse_constant(constant: str) -> None:
-    """For NaN and infinity, which Python reads."""
-    raise ValueError(f"{constant} is not JSON")

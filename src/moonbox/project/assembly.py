@@ -21,6 +21,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
+from moonbox.closing import Closing
 from moonbox.config import Config
 from moonbox.config.sections import ClusterSettings, CodeModeSettings, read_limits
 from moonbox.config.variables import unset_problem
@@ -60,7 +61,7 @@ _LOG = logging.getLogger("moonbox.scripts")
 
 
 @dataclass(slots=True)
-class Assembly:
+class Assembly(Closing):
     """The parts, open. Close it, or use it as a context manager."""
 
     config: Config
@@ -105,12 +106,6 @@ class Assembly:
 
     def close(self) -> None:
         self._closing.close()
-
-    def __enter__(self) -> Assembly:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def assemble(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from os import getpid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from moonbox.closing import Closing
 from moonbox.errors import ClosedError, MoonboxError, WorkerError
 from moonbox.sandbox.repl_runs import ReplRuns, require_text
 from moonbox.sandbox.script_check import engine_findings
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from moonbox.worker.jail import Layer
 
 
-class Repl(ReplRuns):
+class Repl(ReplRuns, Closing):
     """Runs scripts one after another in one environment: globals persist from run to run.
 
     Make it with `Sandbox.repl()`. The worker is taken from the pool on entering or at the first run.
@@ -250,18 +251,12 @@ class Repl(ReplRuns):
     async def aclose(self) -> None:
         self.close()
 
-    def __enter__(self) -> Repl:
+    def __enter__(self) -> Self:
         with self._turns.taken():
             self._worker.acquire()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Repl:
+    async def __aenter__(self) -> Self:
         async with self._turns.ataken():
             await self._worker.aacquire()
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.close()

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.check.checker import Checker
+from moonbox.closing import Closing
 from moonbox.errors import ClosedError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 _NO_OPTIONS: RunOptions = {}
 
 
-class Sandbox(DurableRuns):
+class Sandbox(DurableRuns, Closing):
     """Runs untrusted scripts that call your tools. Use it as a context manager, or call `close`.
 
     tools          functions, Tools, Toolboxes, or a list or mapping (namespace → tools) of them
@@ -370,18 +371,6 @@ class Sandbox(DurableRuns):
         self._shut_down()
 
     async def aclose(self) -> None:
-        self.close()
-
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Sandbox:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
         self.close()
 
 

@@ -9,7 +9,7 @@ from moonbox.errors import ConfigError, ToolError
 from moonbox.knowledge.records import KnowledgeError
 from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.definition import read_source, script_repl
-from moonbox.suggest import unknown
+from moonbox.suggest import nearest, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,8 +60,8 @@ class ScriptConnector:
             repl.define("cursor", cursor)
             page = self._run(repl, _SCAN)
             is_page = isinstance(page, dict) and "items" in page
-            if is_page and (others := set(page) - {"items", "next"}):
-                problem = unknown("key", str(min(others, key=str)), ("items", "next"))
+            if is_page and (misspelled := [key for key in page if key != "next" and nearest(str(key), ("next",))]):
+                problem = unknown("key", str(misspelled[0]), ("items", "next"))
                 raise KnowledgeError(f"{self.settings.path.name}: connector.scan returned an {problem}")
             items, cursor = (page["items"], page.get("next")) if is_page else (page, None)
             if items == {}:

@@ -12,6 +12,7 @@ from moonbox.errors import ArgumentError, ToolDefinitionError
 from moonbox.limits import Limits
 from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import Parameter, Wrong, checked, options
+from moonbox.suggest import nearest
 from moonbox.tools.binding import Binder
 from moonbox.tools.naming import check_name
 from moonbox.tools.toolbox import Toolbox
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.scripts.configured import ScriptSettings
 
-# Run after the script itself: returns what it defined, without the functions.
+# Run after the script itself: returns what it defined, and the names of what else is in the table but functions.
 READ_DEFINITION = """
 if type(tool) ~= "table" then return { problem = "the global table `tool` is missing" } end
 if type(tool.execute) ~= "function" then return { problem = "tool.execute is not a function" } end
-local fields = {}
+local names = {}
 for key, value in pairs(tool) do
-  if type(value) ~= "function" then fields[tostring(key)] = value end
+  if type(value) ~= "function" then names[#names + 1] = tostring(key) end
 end
-return fields
+return {
+  names = names, name = tool.name, description = tool.description, version = tool.version, parameters = tool.parameters,
+  returns = tool.returns, hints = tool.hints, policy = tool.policy, uses = tool.uses,
+}
 """
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
@@ -81,8 +85,10 @@ class ScriptDefinition:
                 f"{problem}; a tool script sets tool = {{name = …, description = …, parameters = {{…}}}} "
                 "and function tool.execute(params, context)"
             )
+        known = [parameter.name for parameter in _TOOL.options]
+        misspelled = {name: None for name in value.pop("names", ()) if name not in known and nearest(name, known)}
         try:
-            fields = checked(_TOOL, {"name": settings.name, **value}, "tool")
+            fields = checked(_TOOL, {"name": settings.name, **value, **misspelled}, "tool")
         except Wrong as wrong:
             raise ToolDefinitionError(wrong.message) from None
         if not all(isinstance(item, str) for item in fields["uses"]):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msgspec import structs
 
 from moonbox.audit.chain import digest
+from moonbox.closing import Closing
 from moonbox.config import Config
 from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolError
 from moonbox.languages.explanations import without_line
@@ -67,7 +68,7 @@ class LoadedScript:
     """The call cannot be appended to the source, because it ends with a return or hides the call's arguments."""
 
 
-class ScriptLibrary:
+class ScriptLibrary(Closing):
     """Tool scripts as tools. A broken, endless or hostile script affects only its own tool.
 
     `context` holds what scripts find as `context.<name>` beside `context.config`: functions or values. `tools` are
@@ -140,12 +141,6 @@ class ScriptLibrary:
     def closing(self, part: Any) -> None:
         """Close this part, which the context uses, together with the library."""
         self._closing.callback(part.close)
-
-    def __enter__(self) -> ScriptLibrary:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # Finding and loading
 

@@ -36,7 +36,7 @@ from moonbox.failures import raise_failure
 from moonbox.tools.binding import refuse_to_fetch
 from moonbox.tools.coercion import stand_in
 from moonbox.tools.document import Document, accepts
-from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain
+from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_constant
 from moonbox.wording import cut
 
 if TYPE_CHECKING:
@@ -206,13 +206,9 @@ def _parsed(text: str, limits: ValueLimits) -> Any:
     if text.lstrip()[:1] not in {"{", "["}:
         return text
     try:
-        return plain(json.loads(text, parse_constant=_no_constant), ValueLimits(max_depth=limits.max_depth))
+        return plain(json.loads(text, parse_constant=refuse_constant), ValueLimits(max_depth=limits.max_depth))
     except (ValueError, RecursionError, ConversionError):
         return text
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
 
 
 def _completed(error: ToolError, tool: str | None) -> ToolError:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from moonbox.closing import Closing
 from moonbox.knowledge.extract.formats import (
     Answer,
     Extracted,
@@ -38,7 +39,7 @@ _PARSERS = {"html": ("html-to-markdown", "web"), "pdf": ("pypdf", "pdf")}
 _BOOT = "import sys; sys.path += sys.argv[4:]; from moonbox.knowledge.extract.reader import main; main()"
 
 
-class Extractor:
+class Extractor(Closing):
     """Takes the text out of files. Use it as a context manager: it may hold processes.
 
     HTML and PDF files are hostile input: they may make a parser run forever, fill the memory, or do worse. Parsers
@@ -65,12 +66,6 @@ class Extractor:
         for reader in self._readers.values():
             reader.close()
         self._readers.clear()
-
-    def __enter__(self) -> Extractor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _read(self, kind: str, data: bytes) -> Extracted:
         reader = self._readers.get(kind)

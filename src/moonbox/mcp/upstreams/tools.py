@@ -114,7 +114,7 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
         return await invoke(item, arguments)
 
     hints = Hints.from_mcp(item.annotations)
-    policy = settings.policy_of(item.name)
+    policy = settings.setting_of(item.name, "policy")
     tool = Tool.from_schema(
         name=item.name,
         description=_description(item),
@@ -123,7 +123,7 @@ def _convert(item: types.Tool, settings: ServerSettings, invoke: Invoke) -> Tool
         validate_result=True,  # scripts are written according to the schema
         call=call,
         policy=policy or "auto",
-        failures=settings.failures_of(item.name),
+        failures=settings.setting_of(item.name, "failures"),
         # A destructive tool stays direct because of its hint, unless the configuration says auto.
         hints=replace(hints, destructive=None) if policy == "auto" else hints,
         meta={"mcp_server": settings.name, "mcp_tool": item.name, "mcp_hints": hints, "mcp_definition": item},

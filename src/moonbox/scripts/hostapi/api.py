@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from moonbox.audit.records import changed
+from moonbox.closing import Closing
 from moonbox.errors import Denied, MissingExtra, ToolError
 from moonbox.scripts.hostapi import crypto, csv, encoding, fs, http, log, regex, secrets
 from moonbox.scripts.hostapi import time as time_functions
@@ -31,7 +32,7 @@ _EXAMPLES = {
 }
 
 
-class HostApi:
+class HostApi(Closing):
     """The functions that one script may call, and the secrets that belong to it.
 
     `functions` holds what the grants allow; `absent` the others, each of which raises Denied with the line of
@@ -82,12 +83,6 @@ class HostApi:
         self._host.closing.set()
         while self._host.on_close:
             self._host.on_close.pop()()
-
-    def __enter__(self) -> HostApi:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _offer(self, function: HostFunction) -> None:
         granted = not function.needs or any(getattr(self.grants, key) for key in function.needs)
