@@ -27,6 +27,7 @@ LAYERS: dict[str, float] = {
     "secrets": 0,
     "database": 0,
     "_version": 0,
+    "closing": 0,
     "compact": 0,
     "suggest": 0,
     "wording": 0,
