@@ -366,7 +366,7 @@ class MontyVM:
         """Make tools, functions and values known to the session."""
         self._calls.configure(self._environment)
         values = [(name.replace(_PART, "."), value) for name, value in self._environment["values"]]
-        roots = self._session.define(self._calls.targets, values, self._environment["reserved"])
+        roots = self._session.define(self._calls.targets, values, self._environment.get("reserved", ()))
         plain = {name: value for name, value in values if "." not in name}
         self._feed("\n".join(["pass", *(f"import {name}" for name in roots)]), inputs=plain)
 
