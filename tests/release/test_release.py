@@ -93,6 +93,7 @@ def test_a_build_without_a_compiler_says_so_and_works(built: tuple[Path, Path], 
     )
 
 
+@only_long
 def test_the_lowest_versions_that_are_allowed_work(built: tuple[Path, Path], empty: Path, tmp_path: Path) -> None:
     install(empty, "--reinstall-package", "moonbox", str(built[1]))
     assert smoke(empty, tmp_path / "work") == "all is well\n"
