@@ -9,7 +9,7 @@ import pytest
 
 from tests.adapters.venvs import ENGINES, ROOT, check_inside, run_in
 from tests.environments import INSTALL_SECONDS
-from tests.long import LONG
+from tests.long import only_long
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 DBOS = "examples/engines/dbos_workflow.py"
 
 
+@only_long
 @pytest.mark.timeout(INSTALL_SECONDS)
-@pytest.mark.parametrize("batch", [1, 2, 3] if LONG else [2])
+@pytest.mark.parametrize("batch", [1, 2, 3])
 def test_a_dbos_workflow_goes_on_after_a_crash(batch: int, tmp_path: Path) -> None:
     payments = tmp_path / "payments.txt"
     done = run_in("engines", ENGINES, "tests/adapters/killed.py", str(batch), str(ROOT / DBOS), cwd=tmp_path)

@@ -252,7 +252,7 @@ def test_too_small_a_bound_is_refused() -> None:
         Run("a", "").for_model(100)
 
 
-@settings(max_examples=times(150), deadline=None)
+@settings(max_examples=times(60), deadline=None)
 @example([b""], "", MIN_CHARS, True)
 @given(st.lists(plain_values(max_leaves=30), max_size=3), st.text(), st.integers(MIN_CHARS, 2000), st.booleans())
 def test_any_run_gives_a_bounded_text_that_can_be_sent(returned: list[Any], output: str, room: int, ok: bool) -> None:

@@ -82,7 +82,7 @@ runs = made(
 )
 
 
-@settings(max_examples=times(150), deadline=None)
+@settings(max_examples=times(60), deadline=None)
 @given(runs)
 def test_a_run_survives_the_way_to_a_dict_and_to_json_and_back(run: Run) -> None:
     as_dict = run.to_dict()

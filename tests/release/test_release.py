@@ -176,6 +176,7 @@ def test_every_extra_that_messages_name_is_there() -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+@only_long
 def test_the_native_parts_are_built_into_a_folder(tmp_path: Path) -> None:
     """As `make sanitize` does it."""
     done = subprocess.run(
