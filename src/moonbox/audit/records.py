@@ -28,7 +28,7 @@ CALL_STATUSES: tuple[str, ...] = get_args(CallStatus)
 RunState = Literal["ok", "failed", "running", "interrupted", "unfinished"]
 RUN_STATES: tuple[str, ...] = get_args(RunState)
 DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""What reading a record raises that is not one: damaged, or written by somebody else."""
+"""The errors that reading a record raises if the record is damaged or forged."""
 _Record = TypeVar("_Record", bound=Struct)
 
 # The order in JSON, in every host.

@@ -121,7 +121,7 @@ def current_owner() -> str:
 
 
 def owner_named(name: str | None) -> str:
-    """The owner whose token the configuration has under this name; without a name, whoever needs none."""
+    """The owner whose token has this name in the configuration; without a name, the owner of clients without tokens."""
     return LOCAL if name is None else json.dumps((name, None, None))
 
 
