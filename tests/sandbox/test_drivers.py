@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,9 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, ToolError, tool
 from moonbox.sandbox import blocking as blocking_driver
-from moonbox.sandbox.threads import Threads
+from moonbox.sandbox.threads import LoopThread, Threads
 from tests.runs import DRIVES, ISOLATIONS, error_of
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +84,40 @@ def test_a_tool_is_stopped_at_its_own_timeout(drive: Drive, isolation: Any, name
         if name == "aslow":
             assert slow.cancelled.wait(20)
         assert repl.run("return tools.add(1)").value == 2
+
+
+def test_what_a_tool_returns_after_its_timeout_is_not_awaited(drive: Drive) -> None:
+    release, made = threading.Event(), []
+
+    @tool(timeout=0.05)
+    def late() -> Any:
+        """Return something to be awaited when nobody waits for it any more."""
+        assert release.wait(60)
+        made.append(asyncio.Event().wait())
+        return made[0]
+
+    with Sandbox([late], limits=LIMITS) as box, box.repl() as repl:
+        run = drive(repl, "tools.late()")
+        assert [call.status for call in run.calls] == ["timeout"]
+        release.set()
+        wait_until(lambda: made and inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED)
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_an_async_tool_whose_timeout_passes_before_its_loop_runs_is_cancelled(
+    isolation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, submit = Slow(), LoopThread.submit
+
+    def late(*args: Any) -> Any:
+        assert slow.release.wait(60)
+        return submit(*args)
+
+    monkeypatch.setattr(LoopThread, "submit", late)
+    with Sandbox(slow.tools(), isolation=isolation, limits=LIMITS) as box, box.repl() as repl:
+        repl.define("release", slow.release.set)
+        assert repl.run("local ok, e = pcall(tools.aslow) release() return e.code").value == "timeout"
+        assert slow.cancelled.wait(20)
 
 
 def test_others_of_the_batch_have_their_answers(drive: Drive) -> None:

@@ -60,35 +60,31 @@ class BlockingExecutor:
         if is_async or (type(result) not in ORDINARY and _is_awaitable(result)):
             assert entry.running is not None
             entry.running.hold()
-            future = self._start(result, entry.running.let_go)
-            entry.cancel = future.cancel
-            return future.result()
+            return self._result(result, entry, entry.running.let_go)
         return result
 
     async def settle(self, value: Any, entry: CallEntry | None = None) -> Any:
-        if not _is_awaitable(value):
-            return value
-        future = self._start(value, None)
-        if entry is not None:
-            entry.cancel = future.cancel
-            if entry.left:
-                future.cancel()
-        return future.result()
+        return self._result(value, entry, None) if _is_awaitable(value) else value
 
     async def wait(self, slots: Slots, turn: Future[None], entry: CallEntry) -> None:
         if entry.deadline is not None:
             self._wake()
         slots.wait(turn)
 
-    def _start(self, awaitable: Any, ended: Callable[[], object] | None) -> Future[Any]:
+    def _result(self, awaitable: Any, entry: CallEntry | None, ended: Callable[[], object] | None) -> Any:
         try:
-            return self._submit(lambda: _awaited(awaitable), ended)
+            future = self._submit(lambda: _awaited(awaitable), ended)
         except ToolError:  # the Sandbox has been closed
             if isinstance(awaitable, CoroutineType):
                 awaitable.close()
             if ended is not None:
                 ended()
             raise
+        if entry is not None:
+            entry.cancel = future.cancel
+            if entry.left:  # since a moment ago, when there was nothing to cancel
+                future.cancel()
+        return future.result()
 
 
 class BlockingDriver:

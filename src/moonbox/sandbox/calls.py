@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cached_property, partial
 from time import monotonic
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
@@ -265,7 +266,11 @@ class CallPath:
         def write_and_call() -> Any:
             if intents is not None:
                 intents.start(entry, run.head)
-            return collect_rows(call(), most)
+            result = collect_rows(call(), most)
+            if entry.left and isinstance(result, CoroutineType):
+                result.close()  # nobody is going to await it
+                raise ToolError("the run is over", code="cancelled")
+            return result
 
         if not is_async:
             return await executor.invoke(write_and_call, entry, is_async=False)
