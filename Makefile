@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Every program that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo console screenshots test lint types unit cluster environments fuzz fuzz-costs sanitize js js-package js-tests js-soak without-js soak bench economy slips trial docs lock dist clean
+.PHONY: demo console screenshots test lint types collected unit cluster environments fuzz fuzz-costs sanitize js js-package js-tests js-soak without-js soak bench economy slips trial docs lock dist clean
 
 demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
@@ -22,7 +22,7 @@ screenshots: $(VENV)/installed
 # Side by side what has one process, or waits for downloads; then the tests.
 HAS_NODE := $(shell command -v node)
 test: $(VENV)/installed
-	$(MAKE) --jobs=3 environments lint types $(if $(HAS_NODE),js-package,without-js)
+	$(MAKE) --jobs=3 environments lint types collected $(if $(HAS_NODE),js-package,without-js)
 	$(MAKE) --jobs=2 unit $(if $(HAS_NODE),js-tests)
 	$(MAKE) cluster
 
@@ -53,6 +53,11 @@ types: $(VENV)/installed
 
 # Four more than cores: tests wait now and then. Two more take a minute longer on two cores.
 TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print(4 + (os.cpu_count() or 1))")
+
+# pytest rewrites the assertions of a file when it is collected first, and keeps the result: done once here, and not by
+# every process of `unit`.
+collected: $(VENV)/installed
+	@$(BIN)/python -m pytest -qq --collect-only --no-header > $(VENV)/collected.log || { tail -n 40 $(VENV)/collected.log; exit 1; }
 
 # Files keep the order that tests/conftest.py gives them: the longest first.
 unit: $(VENV)/installed
