@@ -49,7 +49,7 @@ def test_an_answered_question_is_not_asked_again(side: str, tmp_path: Path) -> N
 
 
 EVERY = list(product(("lua", "rhai", "python"), ("sync", "async"), ("before", "after")))
-SOME = [("lua", "sync", "before"), ("rhai", "async", "after"), ("python", "sync", "after")]
+SOME = [("python", "sync", "before")]
 
 
 @pytest.mark.parametrize(("language", "mode", "side"), EVERY if LONG else SOME)
@@ -57,6 +57,6 @@ def test_a_run_is_resumed_from_every_write(language: str, mode: str, side: str, 
     check(crashes("journal.db", language, mode, side, tmp_path))
 
 
-@pytest.mark.parametrize(("language", "mode", "side"), EVERY if LONG else [("lua", "async", "before")])
+@pytest.mark.parametrize(("language", "mode", "side"), EVERY if LONG else [("rhai", "async", "after")])
 def test_the_same_in_postgresql(postgres: str, language: str, mode: str, side: str, tmp_path: Path) -> None:  # noqa: F811
     check(crashes(postgres, language, mode, side, tmp_path))
