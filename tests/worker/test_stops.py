@@ -127,6 +127,7 @@ def test_what_was_printed_arrives_although_nothing_stops_the_script(link: Link) 
     for number in range(1, 1000):
         # What is printed right after the first line waits for more of it, or for the end of the run.
         start(link, number, "print('last words') return (('a'):rep(50)):find(('a-'):rep(20) .. 'b')")
+        time.sleep(number / 1000)  # every stop comes a little later
         link.interrupt(number, CANCELLED)
         kind, payload = next_frame(link)
         if kind == protocol.OUTPUT:
