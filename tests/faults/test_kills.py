@@ -256,7 +256,7 @@ def test_more_than_a_worker_can_hold_ends_the_run_only() -> None:
         """Very much."""
         return ["x" * 4000] * count
 
-    with nothing_leaks(), Sandbox([flood], limits=Limits(timeout=20, max_memory=8_000_000)) as box, box.repl() as repl:
+    with nothing_leaks(), Sandbox([flood], limits=Limits(timeout=120, max_memory=8_000_000)) as box, box.repl() as repl:
         assert repl.run("x = 1").ok
         for _ in range(times(8)):
             run = repl.run("return #tools.flood(90000)")  # 360 MB, more than the worker's address space
