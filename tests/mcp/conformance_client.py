@@ -47,7 +47,7 @@ def headless() -> Person:
 
     async def open_address(url: str) -> None:
         nonlocal address
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             answer = await client.get(url, follow_redirects=False)
         address = answer.headers["location"]
 
@@ -72,7 +72,7 @@ async def settings_for(url: str, scenario: str, context: dict[str, Any]) -> Serv
 
 async def _issuer(url: str) -> str:
     """The authorization server, which a person would know."""
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(timeout=60) as client:
         parts = httpx2.URL(url)
         answer = await client.get(f"{parts.scheme}://{parts.netloc.decode()}/.well-known/oauth-protected-resource/mcp")
     return str(answer.json()["authorization_servers"][0])
