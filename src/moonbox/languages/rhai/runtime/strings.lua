@@ -5,7 +5,6 @@ return function(R, lib, host)
   local sub, find, rep, byte, upper, lower, gsub = string.sub, string.find, string.rep, string.byte, string.upper, string.lower, string.gsub
   local concat = lib.table.concat
   local offset, utf8_len, codepoint, utf8_char, charpattern = utf8.offset, utf8.len, utf8.codepoint, utf8.char, utf8.charpattern
-  local most = lib.math.maxinteger
   local U, add_natives, is_int, is_char = R.U, R.add_natives, R.is_int, R.is_char
 
   -- Text of an argument that may be a string or a character; nil for anything else.
@@ -42,24 +41,10 @@ return function(R, lib, host)
     return start < -count and 0 or count + start
   end
 
-  local function part(text, start, count)
-    return slice(text, from_start(text, start), count)
-  end
-
   -- (range), (start) or (start, count), as a part of the string; nil for other arguments.
   local function part_by(text, start, count)
-    if R.is_range(start) then
-      if count ~= nil then return nil end
-      local from = start[true] < 0 and 0 or start[true]
-      local to = start[false] < from and from or start[false]
-      local inclusive = R.kind_of(start) == "range="
-      local size = to - from
-      if inclusive and size < most then size = size + 1 end
-      return slice(text, from, size)
-    end
-    if not is_int(start) then return nil end
-    if count == nil then return part(text, start, #text) end
-    return is_int(count) and part(text, start, count) or nil
+    local from, size = R.span(start, count, true)
+    return from and slice(text, from_start(text, from), size) or nil
   end
 
   -- White space as Unicode has it.
@@ -304,11 +289,7 @@ return function(R, lib, host)
       return start and R.char(sub(text, start, stop)) or U
     end,
     chars = function(K, d, pos, text, start, count)
-      if start == nil then
-        local items = chars_of(text)
-        return R.iterator("CharsStream", items, #items)
-      end
-      local piece = part_by(text, start, count)
+      local piece = start == nil and text or part_by(text, start, count)
       if not piece then return nil end
       local items = chars_of(piece)
       return R.iterator("CharsStream", items, #items)
