@@ -3,6 +3,7 @@ return function(C, lib)
   local fmod, least, huge = lib.math.fmod, lib.math.mininteger, lib.math.huge
   local offset, utf8_len, sub = lib.utf8.offset, lib.utf8.len, lib.string.sub
   local EPSILON, LONGEST = 2.0 ^ -52, 200 -- characters of a string that is put together here
+  local MOST_POWER = 0xFFFFFFFF
 
   local COMPARE = {
     ["=="] = function(a, b) return a == b end, ["!="] = function(a, b) return a ~= b end,
@@ -20,11 +21,11 @@ return function(C, lib)
   local function quotient(a, b)
     if b == 0 or a == least and b == -1 then return nil end
     local whole = a // b
-    return a % b ~= 0 and (a < 0) ~= (b < 0) and whole + 1 or whole
+    return whole < 0 and whole * b ~= a and whole + 1 or whole
   end
 
   local function power(a, b)
-    if b < 0 then return nil end
+    if b < 0 or b > MOST_POWER then return nil end
     if a == 0 or a == 1 then return b == 0 and 1 or a end
     if a == -1 then return b % 2 == 0 and 1 or -1 end
     local result, base = 1, a
@@ -57,8 +58,8 @@ return function(C, lib)
     ["*"] = times,
     ["/"] = quotient,
     ["%"] = function(a, b)
-      local whole = quotient(a, b)
-      return whole and a - whole * b
+      if b == 0 or a == least and b == -1 then return nil end
+      return fmod(a, b)
     end,
     ["**"] = power,
     ["<<"] = function(a, b)

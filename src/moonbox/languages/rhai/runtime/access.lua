@@ -99,7 +99,9 @@ return function(R, lib, host)
     local kind = kind_of(base)
     local is_int = number_type(key) == "integer"
     if kind == "array" then
-      return base[element(base, key, key_pos, "take a part of an array with list.extract(1..3)")]
+      local at = is_int and calc_index(#base, key) -- not by `element`: this is what most indexes are
+      if at then return base[at + 1] end
+      element(base, key, key_pos, "take a part of an array with list.extract(1..3)")
     elseif kind == "map" then
       if type(key) ~= "string" then R.mismatch(key, "string", key_pos, "keys of maps are text: write map[`${key}`]") end
       local value = base[key]

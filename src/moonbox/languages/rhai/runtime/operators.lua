@@ -21,14 +21,11 @@ return function(R, lib, host)
     ["/"] = "Division overflow", ["%"] = "Modulo division by zero or overflow", ["**"] = "Exponential overflow",
   }
 
-  -- The result of two integers; or nil, and why there is none.
-  local function calculated(op, a, b)
-    local result = integer[op](a, b)
-    if op == "**" and b > 0xFFFFFFFF then result = nil end
-    if result then return result end
-    if op == "/" and b == 0 then return nil, "Division by zero" end
-    if op == "**" and b < 0 then return nil, "Integer raised to a negative power" end
-    return nil, OVERFLOW[op]
+  -- Why there is no result of two integers.
+  local function problem_of(op, b)
+    if op == "/" and b == 0 then return "Division by zero" end
+    if op == "**" and b < 0 then return "Integer raised to a negative power" end
+    return OVERFLOW[op]
   end
 
   local function append(into, items)
@@ -99,11 +96,10 @@ return function(R, lib, host)
   local function operate(op, a, b, pos, assigning)
     local ta, tb = number_type(a), number_type(b)
     if ta and tb then
-      local result, problem
       if ta == "integer" and tb == "integer" then
-        result, problem = calculated(op, a, b)
+        local result = integer[op](a, b)
         if result then return result end
-        R.arithmetic_error(format("%s: %d %s %d", problem, a, op, b), assigning and pos or nil, pos)
+        R.arithmetic_error(format("%s: %d %s %d", problem_of(op, b), a, op, b), assigning and pos or nil, pos)
       end
       local operation = floating[op]
       if operation then return operation(a, b) end
