@@ -296,7 +296,7 @@ return function(host, stop, order, nulls, text_of)
     if x ~= x or x == huge or x == -huge or mtype(x) == "integer" and places >= 0 then return x end
     local scale = 10.0 ^ abs(places)
     local scaled = places == 0 and x or tonumber(format("%.15g", places < 0 and x / scale or x * scale))
-    if abs(scaled) >= 2 ^ 52 then return x end
+    if not scaled or abs(scaled) >= 2 ^ 52 then return x end -- nil where it is infinite
     local whole = floor(abs(scaled))
     if abs(scaled) - whole >= 0.5 then whole = whole + 1 end
     if scaled < 0 then whole = -whole end

@@ -289,7 +289,7 @@ return function(R, lib, host)
     if x ~= x or x == math.huge or x == -math.huge then return x end
     local scale = 10.0 ^ math.abs(places)
     local scaled = tonumber(format("%.15g", places < 0 and x / scale or x * scale))
-    if math.abs(scaled) >= 2 ^ 52 then return x end
+    if not scaled or math.abs(scaled) >= 2 ^ 52 then return x end -- nil where it is infinite
     local size = math.abs(scaled)
     local whole = math.floor(size)
     if size - whole >= 0.5 then whole = whole + 1 end
