@@ -142,9 +142,7 @@ return function(R, lib, host)
     is_empty = function(list) return #list == 0 end,
   }
   R.getters.array = properties
-  for name, fn in next, properties do
-    add_natives("array", true, { [name] = function(K, d, pos, list, extra) if extra == nil then return fn(list) end end })
-  end
+  for name, fn in next, properties do add_natives("array", true, { [name] = R.alone(fn) }) end
 
   local index_where = each("index_of", function(test, list, start) return (find_where(test, list, start) or 0) - 1 end)
 

@@ -17,7 +17,7 @@ return function(R, lib, host)
     for i = 1, #bytes do parts[i] = string.char(bytes[i]) end
     return concat(parts)
   end
-  R.raw_text = raw_text
+  R.raw_text, R.bytes_of = raw_text, bytes_of
 
   -- Text of bytes; what is not UTF-8 becomes the replacement character.
   local function valid_text(text)

@@ -34,6 +34,10 @@ return function(R, lib, host)
     stop(what == "string" and "string" or "array", "ErrorDataTooLarge", message .. " too large", pos)
   end
 
+  local function line_and_column(pos)
+    if pos then return pos >> 16, pos & 0xFFFF end
+  end
+
   local function place(line, position)
     return line and line > 0 and format(" (line %d, position %d)", line, position) or ""
   end
@@ -88,9 +92,7 @@ return function(R, lib, host)
   local function is_closure(name) return find(name, "^anon%$") ~= nil end
 
   local function describe(problem, trace)
-    local line, column
-    if problem.pos then line, column = problem.pos >> 16, problem.pos & 0xFFFF end
-    local parts = { problem.message .. place(line, column) }
+    local parts = { problem.message .. place(line_and_column(problem.pos)) }
     for _, frame in next, trace do
       local what = is_closure(frame.fn) and "\nin closure call" or "\nin call to function '" .. frame.fn .. "'"
       parts[#parts + 1] = what .. place(frame.line, frame.position)
@@ -135,9 +137,8 @@ return function(R, lib, host)
     end
     problem.trace = trace
     problem.text = describe(problem, trace)
-    if problem.pos then problem.line, problem.position = problem.pos >> 16, problem.pos & 0xFFFF end
-    local near = problem.pos or problem.near
-    if near then problem.near_line, problem.near_position = near >> 16, near & 0xFFFF end
+    if problem.pos then problem.line, problem.position = line_and_column(problem.pos) end
+    problem.near_line, problem.near_position = line_and_column(problem.pos or problem.near)
     return problem
   end
 
@@ -185,7 +186,7 @@ return function(R, lib, host)
       fields.message = describe(problem, trace)
       outermost.line = line
     else
-      if problem.pos then line, column = problem.pos >> 16, problem.pos & 0xFFFF end
+      line, column = line_and_column(problem.pos)
       fields.message, fields.error = problem.message, problem.error
     end
     if line and line > 0 then fields.line, fields.position = line, column end

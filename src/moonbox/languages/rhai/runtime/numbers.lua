@@ -5,14 +5,7 @@ return function(R, lib, host)
   local number_type, tointeger, huge = math.type, math.tointeger, math.huge
   local least, most = math.mininteger, math.maxinteger
   local format, match, lower, byte, sub = lib.string.format, lib.string.match, lib.string.lower, lib.string.byte, lib.string.sub
-  local add_natives, display = R.add_natives, R.display
-
-  -- A function of one number and no other argument.
-  local function one(fn)
-    return function(K, d, pos, value, extra)
-      if extra == nil then return fn(value, pos) end
-    end
-  end
+  local add_natives, display, one = R.add_natives, R.display, R.alone
 
   local function round(x)
     local whole = x < 0 and math.ceil(x - 0.5) or math.floor(x + 0.5)

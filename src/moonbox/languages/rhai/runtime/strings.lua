@@ -5,7 +5,7 @@ return function(R, lib, host)
   local sub, find, rep, byte, upper, lower, gsub = string.sub, string.find, string.rep, string.byte, string.upper, string.lower, string.gsub
   local concat = lib.table.concat
   local offset, utf8_len, codepoint, utf8_char, charpattern = utf8.offset, utf8.len, utf8.codepoint, utf8.char, utf8.charpattern
-  local U, add_natives, is_int, is_char = R.U, R.add_natives, R.is_int, R.is_char
+  local U, add_natives, alone, is_int, is_char = R.U, R.add_natives, R.alone, R.is_int, R.is_char
 
   -- Text of an argument that may be a string or a character; nil for anything else.
   local function text_of(value)
@@ -259,9 +259,7 @@ return function(R, lib, host)
   }
   R.getters.string = properties
   for name, fn in next, properties do
-    if name ~= "chars" then
-      add_natives("string", true, { [name] = function(K, d, pos, text, extra) if extra == nil then return fn(text) end end })
-    end
+    if name ~= "chars" then add_natives("string", true, { [name] = alone(fn) }) end
   end
 
   add_natives("string", true, {
@@ -273,10 +271,10 @@ return function(R, lib, host)
       if what and (start == nil or is_int(start)) then return index_of(text, what, start) end
     end,
     sub_string = function(K, d, pos, text, start, count) return part_by(text, start, count) end,
-    to_upper = function(K, d, pos, text, extra) if extra == nil then return to_upper(text) end end,
-    to_lower = function(K, d, pos, text, extra) if extra == nil then return to_lower(text) end end,
-    to_chars = function(K, d, pos, text, extra) if extra == nil then return chars_of(text) end end,
-    to_string = function(K, d, pos, text, extra) if extra == nil then return text end end,
+    to_upper = alone(to_upper),
+    to_lower = alone(to_lower),
+    to_chars = alone(chars_of),
+    to_string = alone(function(text) return text end),
     split = function(K, d, pos, text, by, count)
       if by == nil then return split_words(text) end
       if is_int(by) then return count == nil and split_at(text, by) or nil end
