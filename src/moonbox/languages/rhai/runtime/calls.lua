@@ -72,7 +72,6 @@ return function(R, lib, host)
     fn = fn or overloads.any
     if fn then return fn(K, d, pos, ...) end
   end
-  R.call_native = call_native
 
   -- Calls a function of the script; its result may be part of a variable, so it is copied.
   local function call_script(K, d, pos, name, fn, this, ...)

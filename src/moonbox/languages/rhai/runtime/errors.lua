@@ -270,33 +270,25 @@ return function(R, lib, host)
   end
 
   -- Hints: what those who know another language meant to write.
-  local call_hints = {
-    length = "the number of elements is list.len()",
-    size = "the number of elements is list.len()",
+  local call_hints = {}
+  for names, hint in next, {
+    ["length size"] = "the number of elements is list.len()",
     count = "the number of elements is list.len(); of some, list.filter(|x| ...).len()",
     includes = "write list.contains(x) or x in list",
     indexOf = "write list.index_of(x)",
-    forEach = "write for x in list { ... }",
-    each = "write for x in list { ... }",
+    ["forEach each"] = "write for x in list { ... }",
     slice = "write list.extract(start..end), of a string s.sub_string(start..end)",
-    substring = "write s.sub_string(start, length)",
-    substr = "write s.sub_string(start, length)",
+    ["substring substr"] = "write s.sub_string(start, length)",
     strip = "trim() changes the string: s.trim()",
-    toUpperCase = "write s.to_upper()",
-    toLowerCase = "write s.to_lower()",
-    upper = "write s.to_upper()",
-    lower = "write s.to_lower()",
+    ["toUpperCase upper"] = "write s.to_upper()",
+    ["toLowerCase lower"] = "write s.to_lower()",
     format = "put values into text with backticks: `total: ${x}`",
     println = "write print(x)",
-    str = "write x.to_string() or `${x}`",
-    String = "write x.to_string() or `${x}`",
+    ["str String"] = "write x.to_string() or `${x}`",
     int = "write parse_int(text) or x.to_int()",
     float = "write parse_float(text) or x.to_float()",
-    has = "write map.contains(\"key\") or \"key\" in map",
-    has_key = "write map.contains(\"key\") or \"key\" in map",
-    contains_key = "write map.contains(\"key\") or \"key\" in map",
-    entries = "go through the keys: for key in map.keys() { let value = map[key]; ... }",
-    items = "go through the keys: for key in map.keys() { let value = map[key]; ... }",
+    ["has has_key contains_key"] = "write map.contains(\"key\") or \"key\" in map",
+    ["entries items"] = "go through the keys: for key in map.keys() { let value = map[key]; ... }",
     reversed = "reverse() changes the array: list.reverse()",
     sorted = "sort() changes the array: list.sort()",
     flat_map = "use two loops and push",
@@ -306,7 +298,9 @@ return function(R, lib, host)
     unique = "sort the array, then dedup() drops neighbours that are equal",
     stringify = "write map.to_json()",
     sleep = "scripts cannot wait",
-  }
+  } do
+    R.compiler.words(names, hint, call_hints)
+  end
   function R.hint_for_call(name, ...)
     local first = ...
     if (name == "print" or name == "debug") and select("#", ...) > 1 then
@@ -327,5 +321,4 @@ return function(R, lib, host)
     end
     return call_hints[name]
   end
-  R.call_hints = call_hints
 end
