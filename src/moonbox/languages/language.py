@@ -272,7 +272,7 @@ class Language(Struct, frozen=True, kw_only=True):
     binary: Callable[[], str] | None = None
     """The file of a program that the engine starts in a process beside the worker."""
     describe: Callable[[Any], dict[str, Any]] | None = None
-    """What else its workers are told of a toolbox."""
+    """(toolbox): what else its workers need to know about the tools."""
 
     @property
     def folder(self) -> Path:

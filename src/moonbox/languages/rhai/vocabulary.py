@@ -50,7 +50,7 @@ class RhaiWords(Struct, frozen=True, kw_only=True):
         form = self.foreign_methods.get(name)
         if form is None:
             return None
-        known = [argument if argument != "…" else "" for argument in (*arguments, "", "")]  # closures are not told
+        known = [argument if argument != "…" else "" for argument in (*arguments, "", "")]  # "…" is a closure
         holes = {
             "self": receiver,
             "0": known[0] or "x",
