@@ -1,7 +1,7 @@
 """The answer to a call of the model's, and client-side calls: those of tools that have no function here.
 
 Coroutines with a parameter `awaited` serve threads and tasks. Where it is False they block and never suspend, so that
-`at_once` runs them.
+`run_to_end` runs them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from moonbox.audit.records import Run
 from moonbox.errors import ClosedError, MoonboxError, PoolTimeout, UsageError, WorkerError
+from moonbox.sandbox.calls import run_to_end
 from moonbox.sandbox.decisions import Answer, ToolCall
 from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from moonbox.media import Media
     from moonbox.sandbox.slots import Turns
@@ -30,18 +31,6 @@ if TYPE_CHECKING:
     """What waits for answers: a script, or one direct call."""
     Answers = Mapping[int, Any] | Sequence[Any] | Answer
     Respond = Callable[[ToolCall], Any | Awaitable[Any]]
-
-T = TypeVar("T")
-
-
-def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that does not suspend."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    raise RuntimeError("the coroutine was suspended")
 
 
 async def take_turn(turns: Turns, stack: ExitStack, *, awaited: bool) -> None:
@@ -142,7 +131,7 @@ class Paused(str):
 
     def reply(self, answers: Answers) -> Reply:
         """Like `resume`, with the Run and whether it failed."""
-        return at_once(self._reply(answers, awaited=False))
+        return run_to_end(self._reply(answers, awaited=False))
 
     async def areply(self, answers: Answers) -> Reply:
         """The same, awaited."""

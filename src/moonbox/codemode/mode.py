@@ -14,13 +14,14 @@ from weakref import WeakKeyDictionary
 from moonbox.audit.answer import json_reply
 from moonbox.closing import Closing
 from moonbox.codemode.catalog import Catalog, rough_tokens
-from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Place, Reply, at_once, take_turn
+from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Place, Reply, take_turn
 from moonbox.codemode.conversation import Conversation
 from moonbox.codemode.definitions import Definition, Format, in_format
 from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.codemode.shown import Choice, Shown, View
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, UsageError, WorkerError
+from moonbox.sandbox.calls import run_to_end
 from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
 from moonbox.sandbox.sandbox import Sandbox
@@ -203,7 +204,7 @@ class CodeMode(Closing):
 
         `pause`: whether a call of a client-side tool may wait for you, as with `handle`; otherwise it fails.
         """
-        return at_once(self._reply(name, arguments, conversation, pause, options, awaited=False))
+        return run_to_end(self._reply(name, arguments, conversation, pause, options, awaited=False))
 
     async def areply(
         self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False, **options: Unpack[RunOptions]

@@ -312,7 +312,7 @@ class LuaVM:
     def _load_prelude(self) -> Any:
         runtime = self._runtime
         load = runtime.execute(b"return function(text, name) return assert(load(text, name, 't')) end")
-        names = sorted(name.removesuffix(".lua") for name in os.listdir(PRELUDE))  # noqa: PTH208 - as above
+        names = sorted(name[:-4] for name in os.listdir(PRELUDE) if name.endswith(".lua"))  # noqa: PTH208 - as above
         chunks = {name: load(_read(name), f"=moonbox/{name}".encode()) for name in names}
         host = runtime.table_from(
             {
