@@ -162,16 +162,16 @@ def _compared(walk: Walk, node: p.Operation, side: p.Expression, value: v.Data, 
     facts = value.facts
     kinds = facts.kinds
     walk.lenient += not constant  # "", 0 and false: the script asks whether it is there
-    fate = "always false" if node.operator == "==" else "always true"
+    outcome = "always false" if node.operator == "==" else "always true"
     if facts.options and not any(type(option) is type(constant) and option == constant for option in facts.options):
         texts = [option for option in facts.options if isinstance(option, str)]
         close = nearest(constant, texts, parts=True) if isinstance(constant, str) else []
         listed = ", ".join(_quoted(option) for option in facts.options[:20])
         hint = f"did you mean {_quoted(close[0])}? it is one of: {listed}" if close else f"it is one of: {listed}"
-        walk.about_result(value, side, node.at, f"is never {_quoted(constant)}: the comparison is {fate}", hint)
+        walk.about_result(value, side, node.at, f"is never {_quoted(constant)}: the comparison is {outcome}", hint)
     elif kinds and kind_of(constant) not in kinds and not (kind_of(constant) in v.NUMBERS and kinds & v.NUMBERS):
         wanted = " or ".join(sorted(kinds))
-        problem = f"is of type {wanted}, never {_quoted(constant)}: the comparison is {fate}"
+        problem = f"is of type {wanted}, never {_quoted(constant)}: the comparison is {outcome}"
         walk.about_result(value, side, node.at, problem)
     walk.lenient -= not constant
 

@@ -112,11 +112,6 @@ def filled_from_zero(walk: Walk, block: p.Block) -> None:
                     walk.note(keys[name].at, f"{FACTS['first_element']}: {problem}", f"write: {text}[#{text} + 1] = …")
 
 
-def lost_variable(walk: Walk, name: str, at: int) -> None:
-    """`local total = total + x` in a loop, whose result is not read."""
-    walk.fact(at, "new_variable", name=name)
-
-
 def count_from_zero(walk: Walk, node: p.Count) -> None:
     """`for i = 0, #list - 1 do … list[i]`, which reads list[0] and never the last element."""
     match node.bounds:

@@ -104,8 +104,8 @@ class Walk(v.Scopes):
 
     def _leave(self) -> None:
         for name, variable in self.scopes.pop().items():
-            if variable.replaces and not variable.is_read:
-                slips.lost_variable(self, name, variable.at)
+            if variable.replaces and not variable.is_read:  # `local total = total + x` in a loop
+                self.fact(variable.at, "new_variable", name=name)
 
     # Statements
 

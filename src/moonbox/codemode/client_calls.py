@@ -1,4 +1,8 @@
-"""The answer to a call of the model's, and client-side calls: those of tools that have no function here."""
+"""The answer to a call of the model's, and client-side calls: those of tools that have no function here.
+
+Coroutines with a parameter `awaited` serve threads and tasks. Where it is False they block and never suspend, so that
+`run_to_end` runs them.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from moonbox.audit.records import Run
 from moonbox.errors import ClosedError, MoonboxError, PoolTimeout, UsageError, WorkerError
+from moonbox.sandbox.calls import run_to_end
 from moonbox.sandbox.decisions import Answer, ToolCall
 from moonbox.tools.results import to_tool_error
 
@@ -28,6 +33,15 @@ if TYPE_CHECKING:
     Respond = Callable[[ToolCall], Any | Awaitable[Any]]
 
 
+async def take_turn(turns: Turns, stack: ExitStack, *, awaited: bool) -> None:
+    """Wait for a turn, which ends with the stack."""
+    if awaited:
+        await turns.aenter()
+    else:
+        turns.enter()
+    stack.callback(turns.leave)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A conversation, where a script that waited may go on. Its scripts run one after another."""
@@ -36,15 +50,9 @@ class Place:
     refusal: Callable[[ExitStack], Reply | None]
     """The reply where it cannot go on there. What it opens is closed with the turn."""
 
-    def enter(self, turn: ExitStack) -> Reply | None:
+    async def enter(self, turn: ExitStack, *, awaited: bool) -> Reply | None:
         """Wait for a turn, which ends with the stack."""
-        turn.enter_context(self.turns.taken())
-        return self.refusal(turn)
-
-    async def aenter(self, turn: ExitStack) -> Reply | None:
-        """The same, awaited."""
-        await self.turns.aenter()
-        turn.callback(self.turns.leave)
+        await take_turn(self.turns, turn, awaited=awaited)
         return self.refusal(turn)
 
 
@@ -123,17 +131,17 @@ class Paused(str):
 
     def reply(self, answers: Answers) -> Reply:
         """Like `resume`, with the Run and whether it failed."""
-        given = self._by_id(answers)
-        with ExitStack() as turn:
-            refused = self._place and self._place.enter(turn)
-            return refused or self._owner.drive(partial(_resume, self._step, given), self._place)
+        return run_to_end(self._reply(answers, awaited=False))
 
     async def areply(self, answers: Answers) -> Reply:
         """The same, awaited."""
-        given = self._by_id(answers)
+        return await self._reply(answers, awaited=True)
+
+    async def _reply(self, answers: Answers, *, awaited: bool) -> Reply:
+        start = partial(_resume, self._step, self._by_id(answers))
         with ExitStack() as turn:
-            refused = self._place and await self._place.aenter(turn)
-            return refused or await self._owner.adrive(partial(_resume, self._step, given), self._place, turn)
+            refused = self._place and await self._place.enter(turn, awaited=awaited)
+            return refused or await self._owner.drive(start, self._place, turn, awaited=awaited)
 
     def cancel(self) -> None:
         """Give the script up; the conversation stays usable."""
@@ -165,33 +173,24 @@ class ClientCalls:
         self.answered = respond is not None
         """Whether a function answers the calls; otherwise they pause."""
 
-    def drive(self, start: Callable[[], Run | Step], place: Place | None) -> Reply:
-        """Answer what the client is asked, or pause there; moonbox runs the other calls of a batch itself."""
-        try:
-            step = start()
-            while not isinstance(step, Run):
-                mine = _mine(step)
-                if mine and self._respond is None:
-                    return Paused.at(step, mine, place, self).as_reply()
-                with _given_up_on_exit(step):
-                    answers = {call.id: _ask(self._respond, call) for call in mine}
-                step = _resume(step, answers)
-        except (PoolTimeout, WorkerError, ClosedError) as problem:
-            return self._lost(problem)
-        return self._finished(step)
+    async def drive(
+        self, start: Callable[[], Run | Step], place: Place | None, turn: ExitStack, *, awaited: bool
+    ) -> Reply:
+        """Answer what the client is asked, or pause there; moonbox runs the other calls of a batch itself.
 
-    async def adrive(self, start: Callable[[], Run | Step], place: Place | None, turn: ExitStack) -> Reply:
-        """The same, awaited. A cancellation closes `turn` when nothing of it is under way any more."""
+        A cancellation closes `turn` when nothing of it is under way any more.
+        """
         try:
-            step = await _in_thread(start, turn)
-            while not isinstance(step, Run):
+            while not isinstance(step := await _in_thread(start, turn) if awaited else start(), Run):
                 mine = _mine(step)
                 if mine and self._respond is None:
                     return Paused.at(step, mine, place, self).as_reply()
                 with _given_up_on_exit(step):
-                    values = await asyncio.gather(*(_aask(self._respond, call) for call in mine))
-                answers = {call.id: value for call, value in zip(mine, values, strict=True)}
-                step = await _in_thread(partial(_resume, step, answers), turn)
+                    if awaited:
+                        values = await asyncio.gather(*(_ask(self._respond, call, awaited=True) for call in mine))
+                    else:
+                        values = [await _ask(self._respond, call, awaited=False) for call in mine]
+                start = partial(_resume, step, {call.id: value for call, value in zip(mine, values, strict=True)})
         except (PoolTimeout, WorkerError, ClosedError) as problem:
             return self._lost(problem)
         return self._finished(step)
@@ -238,26 +237,19 @@ def _give_up(step: Run | Step) -> None:
             step.cancel()
 
 
-def _ask(respond: Respond | None, call: ToolCall) -> Any:
+async def _ask(respond: Respond | None, call: ToolCall, *, awaited: bool) -> Any:
     assert respond is not None
     try:
         value = respond(call)
+        if not inspect.isawaitable(value):
+            return value
+        if awaited:
+            return await value
     except Exception as problem:  # noqa: BLE001 - whatever the client raises becomes the script's error
         return _failed(problem, call)
-    if not inspect.isawaitable(value):
-        return value
     if inspect.iscoroutine(value):
         value.close()
     return _failed(UsageError("client_calls is asynchronous: use ahandle, areply or an adapter's arun"), call)
-
-
-async def _aask(respond: Respond | None, call: ToolCall) -> Any:
-    assert respond is not None
-    try:
-        value = respond(call)
-        return await value if inspect.isawaitable(value) else value
-    except Exception as problem:  # noqa: BLE001 - as above
-        return _failed(problem, call)
 
 
 def _mine(step: Step) -> tuple[ToolCall, ...]:

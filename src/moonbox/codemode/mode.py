@@ -7,19 +7,21 @@ import os
 import threading
 import uuid
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from moonbox.audit.answer import json_reply
 from moonbox.closing import Closing
 from moonbox.codemode.catalog import Catalog, rough_tokens
-from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Place, Reply
+from moonbox.codemode.client_calls import ClientCalls, DirectStep, Paused, Place, Reply, take_turn
 from moonbox.codemode.conversation import Conversation
 from moonbox.codemode.definitions import Definition, Format, in_format
 from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.codemode.shown import Choice, Shown, View
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, UsageError, WorkerError
+from moonbox.sandbox.calls import run_to_end
 from moonbox.sandbox.decisions import ToolCall
 from moonbox.sandbox.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
 from moonbox.sandbox.sandbox import Sandbox
@@ -202,57 +204,41 @@ class CodeMode(Closing):
 
         `pause`: whether a call of a client-side tool may wait for you, as with `handle`; otherwise it fails.
         """
-        options = _of_conversation(conversation, options)
-        prepared = self._shown.read(name, arguments, self._current())
-        if isinstance(prepared, Reply):
-            return prepared
-        asks = pause or self._client_calls.answered
-        try:
-            if not isinstance(prepared, str):
-                tool, given = prepared
-                if tool.answered_by_caller and asks:
-                    return self._client_calls.drive(lambda: self._direct_step(tool, given, options), None)
-                return self._answer(self.sandbox.call(tool.path, given, toolbox=self._shown.toolbox, **options))
-            with self.sessions.use(conversation + self._suffix, self._new_repl) as repl, ExitStack() as turn:
-                if self._shown.routes.has_client_tools:
-                    turn.enter_context(self._turns(repl).taken())
-                if repl.paused:
-                    return _BUSY
-                if not (self._shown.routes.has_client_tools and asks):
-                    return self._answer(repl.run(prepared, **options))
-                place = self._place(conversation, repl)
-                return self._client_calls.drive(lambda: repl.start(prepared, **options), place)
-        except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
-            return self._lost(problem)
+        return run_to_end(self._reply(name, arguments, conversation, pause, options, awaited=False))
 
     async def areply(
         self, name: str, arguments: Any, *, conversation: str = "", pause: bool = False, **options: Unpack[RunOptions]
     ) -> Reply:
         """The same, awaited."""
+        return await self._reply(name, arguments, conversation, pause, options, awaited=True)
+
+    async def _reply(
+        self, name: str, arguments: Any, conversation: str, pause: bool, options: RunOptions, *, awaited: bool
+    ) -> Reply:
         options = _of_conversation(conversation, options)
         prepared = self._shown.read(name, arguments, self._current())
         if isinstance(prepared, Reply):
             return prepared
-        asks = pause or self._client_calls.answered
+        asks, drive = pause or self._client_calls.answered, self._client_calls.drive
         try:
             if not isinstance(prepared, str):
                 tool, given = prepared
                 if tool.answered_by_caller and asks:
                     with ExitStack() as turn:
-                        return await self._client_calls.adrive(
-                            lambda: self._direct_step(tool, given, options), None, turn
-                        )
-                return self._answer(await self.sandbox.acall(tool.path, given, toolbox=self._shown.toolbox, **options))
+                        step = partial(self._direct_step, tool, given, options)
+                        return await drive(step, None, turn, awaited=awaited)
+                call: Any = self.sandbox.acall if awaited else self.sandbox.call
+                run = call(tool.path, given, toolbox=self._shown.toolbox, **options)
+                return self._answer(await run if awaited else run)
             with self.sessions.use(conversation + self._suffix, self._new_repl) as repl, ExitStack() as turn:
                 if self._shown.routes.has_client_tools:
-                    await self._turns(repl).aenter()
-                    turn.callback(self._turns(repl).leave)
+                    await take_turn(self._turns(repl), turn, awaited=awaited)
                 if repl.paused:
                     return _BUSY
-                if not (self._shown.routes.has_client_tools and asks):
-                    return self._answer(await repl.arun(prepared, **options))
-                place = self._place(conversation, repl)
-                return await self._client_calls.adrive(lambda: repl.start(prepared, **options), place, turn)
+                if self._shown.routes.has_client_tools and asks:
+                    start = partial(repl.start, prepared, **options)
+                    return await drive(start, self._place(conversation, repl), turn, awaited=awaited)
+                return self._answer(await repl.arun(prepared, **options) if awaited else repl.run(prepared, **options))
         except (PoolTimeout, WorkerError, ClosedError, TooManySessions) as problem:
             return self._lost(problem)
 

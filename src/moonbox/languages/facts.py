@@ -7,7 +7,7 @@ message and hint, an explanation shows them as one hint.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -54,6 +54,15 @@ class Fact(Struct, frozen=True):
 def filled(text: str, texts: Mapping[str, str]) -> str:
     """The text with the named texts in its holes."""
     return re.sub(r"\{(\w+)\}", lambda hole: texts.get(hole[1], hole[0]), text)
+
+
+def by_word(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table, and those in it, with an entry for each word: in a file, words that share an entry share a key."""
+    return {
+        word: by_word(entry) if isinstance(entry, dict) else entry
+        for words, entry in table.items()
+        for word in words.split() or [""]
+    }
 
 
 def unknown_tool(path: str, tools: Collection[str], written: Callable[[str], str], search: str) -> str:

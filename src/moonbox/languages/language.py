@@ -88,18 +88,21 @@ SHORT = Notation()
 
 
 class Texts(Struct, frozen=True, kw_only=True):
-    """The model's description of the code tool of one language, and texts about the values of its scripts."""
+    """The model's description of the code tool of one language, and texts about the values of its scripts.
+
+    What languages word alike has a default.
+    """
 
     name: str
-    parameter: str
-    parameter_description: str
+    parameter: str = "source_code"
+    parameter_description: str = "The script."
     fence: str
     description: str
     with_tools: str
     added_title: str
     """Before what was added beside tools."""
-    types_title: str
-    catalog_title: str
+    types_title: str = "Types:"
+    catalog_title: str = "Tools:"
     names_title: str
     """Before names of tools; `{call}` is how a script writes a call of one of them."""
     search_title: str
@@ -107,14 +110,14 @@ class Texts(Struct, frozen=True, kw_only=True):
     """The whole description of the code tool where every tool is shown directly too."""
     lean_namespaces: str
     """How a script writes the tool of a namespace, there."""
-    lean_results: str
+    lean_results: str = "Results: {results}."
     """Before what tools return, there; `{results}` is filled in."""
-    not_in_scripts: str
+    not_in_scripts: str = "Not in scripts: {names}."
     """Which of the tools beside the code tool scripts cannot call; `{names}` is filled in."""
     also_in_scripts: str
     """Which of the tools beside the code tool scripts call too; `{names}` is filled in."""
-    system_prompt: str
-    system_prompt_without_tools: str
+    system_prompt: str = "Scripts for `{name}` call the tools."
+    system_prompt_without_tools: str = "Use `{name}` to compute."
     no_value: str
     """Of a run that returned nothing and printed nothing."""
     keep: str
@@ -133,9 +136,9 @@ class Texts(Struct, frozen=True, kw_only=True):
     """Where a result that is nothing but a failure is data."""
     failures_raise: str = ""
     """Where it is raised."""
-    failures_except: str = ""
+    failures_except: str = "Except: {names}."
     """The tools for which the other holds; `{names}` is filled in."""
-    limits: str = ""
+    limits: str = "- At most {what} a script."
     """What one script may spend; `{what}` is filled in."""
     call: str = "{name}"
     """How a script writes a call of a tool."""
@@ -269,7 +272,7 @@ class Language(Struct, frozen=True, kw_only=True):
     binary: Callable[[], str] | None = None
     """The file of a program that the engine starts in a process beside the worker."""
     describe: Callable[[Any], dict[str, Any]] | None = None
-    """What else its workers are told of a toolbox."""
+    """(toolbox): what else its workers need to know about the tools."""
 
     @property
     def folder(self) -> Path:

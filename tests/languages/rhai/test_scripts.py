@@ -111,10 +111,7 @@ def _wanted(head: dict[str, str]) -> dict[str, Any]:
         wanted["value"] = json.loads(head["value"])
     elif not kind:
         wanted["debug"] = head.get("debug", "()")
-    for key in ("hint", "operations"):
-        if key in head:
-            wanted[key] = head[key]
-    return wanted
+    return wanted | {key: head[key] for key in ("hint", "operations") if key in head}
 
 
 def _seen(machine: Machine, step: str, calls: list[str], head: dict[str, str]) -> dict[str, Any]:
@@ -133,8 +130,5 @@ def _seen(machine: Machine, step: str, calls: list[str], head: dict[str, str]) -
             seen["value"] = machine.exported(outcome)
         else:
             seen["debug"] = outcome.debug
-    if "hint" in head:
-        seen["hint"] = hint
-    if "operations" in head:
-        seen["operations"] = str(operations)
-    return seen | {"calls": list(calls)}
+    more = {"hint": hint, "operations": str(operations)}
+    return seen | {"calls": list(calls)} | {key: more[key] for key in more if key in head}

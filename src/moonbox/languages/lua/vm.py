@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from moonbox.languages.engine import Wire
 
 PRELUDE = os.path.join(os.path.dirname(__file__), "prelude")  # noqa: PTH118, PTH120 - pathlib is slow to import here
-_MODULES = (
-    "allowed",
-    "stop",
-    "order",
-    "nulls",
-    "library",
-    "encode",
-    "calls",
-    "guest",
-    "kept",
-    "appended",
-    "report",
-    "list",
-    "pages",
-)
 _SLACK = 64 * 1024  # what a host call may need of Lua's memory for its own values
 _CANCELLED, _MEMORY = 2, 4
 _REASONS = {0: "", 1: "time", _CANCELLED: "cancelled", 3: "calls", _MEMORY: "memory"}
@@ -327,7 +312,8 @@ class LuaVM:
     def _load_prelude(self) -> Any:
         runtime = self._runtime
         load = runtime.execute(b"return function(text, name) return assert(load(text, name, 't')) end")
-        chunks = {name: load(_read(name), f"=moonbox/{name}".encode()) for name in (*_MODULES, "main")}
+        names = sorted(name[:-4] for name in os.listdir(PRELUDE) if name.endswith(".lua"))  # noqa: PTH208 - as above
+        chunks = {name: load(_read(name), f"=moonbox/{name}".encode()) for name in names}
         host = runtime.table_from(
             {
                 b"reason": lambda: self._reason,

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from moonbox.languages.facts import by_word
 from moonbox.languages.language import is_identifier
 from moonbox.languages.program import Vocabulary
 from moonbox.suggest import did_you_mean, nearest
@@ -75,7 +76,7 @@ def equivalents() -> Equivalents:
     from pathlib import Path
 
     text = (Path(__file__).parent / "explain" / "equivalents.toml").read_text(encoding="utf-8")
-    return Equivalents(**tomllib.loads(text))
+    return Equivalents(**by_word(tomllib.loads(text)))
 
 
 def message_hint(message: str) -> str | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from moonbox.findings import Finding
+from moonbox.languages.facts import by_word
 from moonbox.languages.program import Vocabulary
 from moonbox.languages.python.language import PYTHON
 from moonbox.languages.python.rewriting import dotted, parameter, parsed, symbols
@@ -56,7 +57,9 @@ class Modules(Struct, frozen=True):
 
 @cache
 def modules() -> Modules:
-    return Modules(**tomllib.loads(Path(__file__).with_name("modules.toml").read_text(encoding="utf-8")))
+    tables = tomllib.loads(Path(__file__).with_name("modules.toml").read_text(encoding="utf-8"))
+    words = {name: by_word(tables[name]) for name in ("instead", "builtins")}
+    return Modules(**{**tables, **words})
 
 
 @cache

@@ -41,10 +41,10 @@ def explain(error: EngineError, *, sources: Mapping[str, str], tools: Collection
     return explained if hint is None else explained.with_(hint=hint)
 
 
-def _types(told: Any, source: str) -> ScriptError:
-    """What the type checker says: nothing was run. A worker may tell anything."""
+def _types(reported: Any, source: str) -> ScriptError:
+    """The error of a script that the type checker refuses, from an untrusted worker. Nothing was run."""
     try:
-        found = convert(told, list[tuple[int, int, str]])[:_MOST_FINDINGS]
+        found = convert(reported, list[tuple[int, int, str]])[:_MOST_FINDINGS]
     except ValidationError:
         found = []
     line, column, message = found[0] if found else (1, 1, "the types are wrong")

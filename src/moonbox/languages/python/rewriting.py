@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import symtable
+from collections import Counter
 
 TYPE_CHECKING = False  # see worker/protocol.py: a worker starts without `typing`
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def rewrite(source: str, is_tool: Callable[[str], bool], modules: Collection[str
 
 def _awaited_places(text: str, tree: ast.Module, is_tool: Callable[[str], bool]) -> set[tuple[int, int]]:
     lines = _Lines(text)
-    return {_span(lines, call) for call in _awaited(tree, is_tool)}
+    return {lines.span(call) for call in _awaited(tree, is_tool)}
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -127,12 +128,10 @@ class _Lines:
         for line in self.data.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
 
-    def offset(self, line: int, column: int) -> int:
-        return self.starts[line - 1] + column
-
-
-def _span(lines: _Lines, node: ast.expr | ast.stmt) -> tuple[int, int]:
-    return lines.offset(node.lineno, node.col_offset), lines.offset(node.end_lineno or 1, node.end_col_offset or 0)
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Where a part of the text begins and ends."""
+        start, end = self.starts[node.lineno - 1], self.starts[(node.end_lineno or 1) - 1]
+        return start + node.col_offset, end + (node.end_col_offset or 0)
 
 
 class _Rewriter:
@@ -165,12 +164,16 @@ class _Rewriter:
         return done
 
     def _replace(self, node: ast.expr | ast.stmt, text: str) -> None:
-        start, end = _span(self._lines, node)
+        start, end = self._lines.span(node)
         lines = self._lines.data.count(b"\n", start, end)
         self.edits.append((start, end, text.encode() + b"\n" * lines))
 
+    def _put_around(self, node: ast.expr, opening: bytes) -> None:
+        start, end = self._lines.span(node)
+        self.edits += [(start, start, opening), (end, end, b")")]
+
     def _text(self, node: ast.expr | ast.stmt) -> str:
-        start, end = _span(self._lines, node)
+        start, end = self._lines.span(node)
         return self._lines.data[start:end].decode("utf-8", "replace")
 
     def _made_coroutines(self, tree: ast.Module) -> set[str]:
@@ -180,12 +183,10 @@ class _Rewriter:
             for call in _calls(tree)
             if dotted(call.func) in _PARALLEL and call.args and isinstance(call.args[0], ast.Name)
         }
-        uses: dict[str, int] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in handed:
-                uses[node.id] = uses.get(node.id, 0) + 1
-        defined = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in handed]
-        return {name for name in handed if uses[name] == 1 and defined.count(name) == 1}
+        nodes = list(ast.walk(tree))
+        used = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        defined = Counter(node.name for node in nodes if isinstance(node, ast.FunctionDef))
+        return {name for name in handed if used[name] == defined[name] == 1}
 
     def _visit(self, node: ast.AST, inside: ast.AST | None) -> None:
         """`inside` is the function or comprehension around the node; None at the top."""
@@ -201,7 +202,7 @@ class _Rewriter:
             if isinstance(node.value, ast.Name) and node.value.id in self._errors and node.attr in _OF_FAILURES:
                 self._replace(node, f'failure({node.value.id})["{node.attr}"]')
         elif isinstance(node, ast.FunctionDef) and node.name in self._coroutines:
-            start = _span(self._lines, node)[0]
+            start = self._lines.span(node)[0]
             self.edits.append((start, start, b"async "))
             self._insert_awaits(node.body)
         elif isinstance(node, ast.AsyncFunctionDef):
@@ -271,8 +272,7 @@ class _Rewriter:
             inner = []
             is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
             if isinstance(node, ast.Call) and (dotted(node.func) == "range" or (is_view and not node.args)):
-                start, end = _span(self._lines, node)
-                self.edits += [(start, start, b"list("), (end, end, b")")]
+                self._put_around(node, b"list(")
         for each in inner:
             self._leave(each)
 
@@ -288,7 +288,7 @@ class _Rewriter:
 
     def _iterate(self, node: ast.Call) -> None:
         """`next(x for …)` as `next(iter([x for …]))`: an expression of that kind is a list here."""
-        start, end = _span(self._lines, node.args[0])  # with its parentheses, which may be those of the call
+        start, end = self._lines.span(node.args[0])  # with its parentheses, which may be those of the call
         self.edits += [(start, start + 1, b"(iter(["), (end - 1, end, b"]))")]
 
     def _hoist(self, function: ast.Lambda) -> None:
@@ -299,10 +299,10 @@ class _Rewriter:
         calls = [call for call in _calls(function.body) if self._is_tool(dotted(call.func))]
         if not calls or any(isinstance(node, ast.Await) for node in ast.walk(function.body)):
             return
-        start, end = _span(self._lines, function.body)
+        start, end = self._lines.span(function.body)
         body = bytearray(self._lines.data[start:end])
-        for call in sorted(calls, key=lambda call: _span(self._lines, call)[0], reverse=True):
-            at, stop = (place - start for place in _span(self._lines, call))
+        for call in sorted(calls, key=lambda call: self._lines.span(call)[0], reverse=True):
+            at, stop = (place - start for place in self._lines.span(call))
             body[stop:stop] = b")"
             body[at:at] = b"(await "
         parameters = ast.unparse(function.args)
@@ -325,8 +325,7 @@ class _Rewriter:
         nested = {id(inner) for function in functions for inner in ast.walk(function)}
         for call in _calls(module):
             if id(call) not in awaited and id(call) not in nested and self._is_tool(dotted(call.func)):
-                start, end = _span(self._lines, call)
-                self.edits += [(start, start, b"(await "), (end, end, b")")]
+                self._put_around(call, b"(await ")
 
 
 def _calls(tree: ast.AST) -> list[ast.Call]:
@@ -335,23 +334,16 @@ def _calls(tree: ast.AST) -> list[ast.Call]:
 
 def _awaited(tree: ast.AST, is_tool: Callable[[str], bool]) -> list[ast.Call]:
     """Calls of tools that are awaited: at once, in `asyncio.gather`, or by way of a variable that is gathered."""
-    places: list[ast.AST] = []
-    gathered: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Await):
-            places.append(node.value)
-            if isinstance(node.value, ast.Name):
-                gathered.add(node.value.id)
-        elif isinstance(node, ast.Call) and dotted(node.func) in _GATHERS:
-            for argument in node.args:
-                inner = argument.value if isinstance(argument, ast.Starred) else argument
-                places.append(inner)
-                if isinstance(inner, ast.Name):
-                    gathered.add(inner.id)
-        elif isinstance(node, ast.Call) and dotted(node.func) in _PARALLEL:
+    nodes = list(ast.walk(tree))
+    places: list[ast.AST] = [node.value for node in nodes if isinstance(node, ast.Await)]
+    for call in _calls(tree):
+        arguments = call.args if dotted(call.func) in _GATHERS else ()
+        places += [argument.value if isinstance(argument, ast.Starred) else argument for argument in arguments]
+    gathered = {place.id for place in places if isinstance(place, ast.Name)}
+    for node in nodes:
+        if isinstance(node, ast.Call) and dotted(node.func) in _PARALLEL:
             places += [argument.body for argument in node.args[:1] if isinstance(argument, ast.Lambda)]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in gathered for t in node.targets):
+        elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in gathered for t in node.targets):
             places.append(node.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
             places += node.args if dotted(node.func.value) in gathered else []

@@ -1,4 +1,4 @@
-"""What workers are told of the tools beside their names: the order of parameters, and stubs for Monty's type checker.
+"""What workers need to know about tools besides their names: the order of parameters, and stubs for type checks.
 
 A stub says no more than is certain: what a schema leaves open is `Any`, and every parameter that the host would convert
 takes what can be converted.

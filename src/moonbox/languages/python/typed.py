@@ -45,7 +45,8 @@ def certain_findings(
         types = _TYPES.findall(message)
         if code not in _CODES or not types or _ASSIGNS.match(message) or "in union" in message:
             return False
-        if code == "unresolved-attribute" and (asks or (_is_number(types[0]) and _at(place) in elements)):
+        is_element = (place["row"], place["column"]) in elements
+        if code == "unresolved-attribute" and (asks or (is_element and _is_number(types[0]))):
             return False
         return all(_is_one_of(type_, known) for type_ in types)
 
@@ -54,10 +55,6 @@ def certain_findings(
 
 def _is_number(type_: str) -> bool:
     return type_ in _NUMBERS or type_.startswith("Literal[")
-
-
-def _at(place: Mapping[str, int]) -> tuple[int, int]:
-    return place["row"], place["column"]
 
 
 def _is_one_of(type_: str, known: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from moonbox.languages.facts import by_word
 from moonbox.languages.program import Vocabulary
 from moonbox.suggest import did_you_mean, nearest
 
@@ -49,7 +50,7 @@ class RhaiWords(Struct, frozen=True, kw_only=True):
         form = self.foreign_methods.get(name)
         if form is None:
             return None
-        known = [argument if argument != "…" else "" for argument in (*arguments, "", "")]  # closures are not told
+        known = [argument if argument != "…" else "" for argument in (*arguments, "", "")]  # "…" is a closure
         holes = {
             "self": receiver,
             "0": known[0] or "x",
@@ -67,7 +68,7 @@ _HOLE = re.compile(r"\{(self|0|closure)\}")
 
 @cache
 def rhai_words() -> RhaiWords:
-    data = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
+    data = by_word(tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")))
     data["functions"] = frozenset(" ".join(data["functions"].values()).split())
     data["list_methods"] = {name: kind for kind, names in data["list_methods"].items() for name in names.split()}
     return RhaiWords(**data)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import default_path
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter, options
 from moonbox.scripts.hostapi.paths import FOLDER, Folders, GrantedPath, refuse_special, translated
 from moonbox.values import text_or_bytes
 
@@ -34,13 +34,9 @@ _IMPORTABLE = frozenset({".py", ".pyc", ".pyd", ".so", ".pth"})
 def functions(host: Host) -> list[HostFunction]:
     reading, writing = _Reading(host), _Writing(host)
     most = host.limits.max_file
-    part = Parameter(
-        "options",
-        "options",
-        options=(
-            Parameter("offset", "integer", "first byte to read, 0 by default", default=0, least=0),
-            Parameter("length", "integer", "bytes to read, all by default", least=0, most=most),
-        ),
+    part = options(
+        Parameter("offset", "integer", "first byte to read, 0 by default", default=0, least=0),
+        Parameter("length", "integer", "bytes to read, all by default", least=0, most=most),
     )
 
     def function(

@@ -99,7 +99,7 @@ class _Engine:
         """Matches up to the limit asked for; raises when there are too many, or looking takes too long.
 
         Each search takes time in proportion to the text, but a pattern can make every one of many searches look
-        through all of it: hence the clock.
+        through all of it, so the time is limited too.
         """
         compiled = self._compile(pattern, text, options)
         limit = options.get("limit")

@@ -91,7 +91,7 @@ _INSERTED = re.compile(r"\{([^{}]{1,80})\}")
 
 
 def concatenated(text: str) -> str | None:
-    """A text with `{holes}` as Lua joins it; None when there is nothing to join or it cannot be told."""
+    """A text with `{holes}` as Lua joins it; None when there is nothing to join or a hole is not a plain name."""
     if '"' in text or "\\" in text or len(text) > 200:
         return None
     pieces = _INSERTED.split(text)
@@ -205,7 +205,7 @@ def nil_name(failure: RuntimeFailure, value: ScriptValue) -> str | None:
 
 
 def _uninitialised(failure: RuntimeFailure, name: str) -> str | None:
-    """A local that was declared without a value, or with a word that is none."""
+    """A local that was declared without a value, or with `await`, which Lua reads as a name."""
     first = _FIRST_VALUES.get(failure.complaint.action)
     match list(declarations(failure.listing, name)):
         case [(_, p.Declare(values=(p.Name(name="await"), *_)))]:

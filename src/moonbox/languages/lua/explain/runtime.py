@@ -43,7 +43,7 @@ _ALWAYS_REFUSED = {
 }
 """Hints for values that an operator refuses: one, and any."""
 _UNKNOWN = {"boolean": "x", "table": "x", "null": "the value"}
-"""How to call a value that cannot be told; where there is no word for it, there is no hint."""
+"""What a hint calls a value whose text is not known; a type that is not here gets no hint."""
 
 
 def tidied(message: str) -> str:

@@ -115,7 +115,7 @@ class ScriptValue(Struct, frozen=True):
         return type(user) is p.Assign and self.node in user.targets
 
     def arguments(self) -> list[str]:
-        """The texts of the call's arguments; empty when it is not a call or they cannot be told."""
+        """The texts of the call's arguments; empty when it is not a call or they are not known."""
         call, tokens = self.call, self.listing.tokens
         if call is None:
             return []
@@ -156,7 +156,7 @@ class RuntimeFailure(Struct, frozen=True, dict=True):
     tools: Collection[str]
     """Their paths, such as `add` and `github.create_issue`."""
     names: Collection[str] = ()
-    """Globals, as far as the engine told them."""
+    """Globals that exist, as far as the engine reported them."""
     earlier: Sequence[Listing] = ()
     """Scripts of earlier runs."""
     functions: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ class RuntimeFailure(Struct, frozen=True, dict=True):
 
     @cached_property
     def value(self) -> ScriptValue | None:
-        """The value that the complaint is about, where it can be told."""
+        """The value that the complaint is about; None unless exactly one fits."""
         values = self._meant(self.complaint) if self.complaint.role in _ROLES else []
         return values[0] if len({value.text for value in values}) == 1 else None
 

@@ -128,6 +128,16 @@ return function(host, stop, order, nulls)
 
   local write
 
+  local function write_value(value)
+    local kind = type(value)
+    if kind == "table" then
+      write(value)
+    else
+      n = n + 1
+      out[n] = scalar(value, kind)
+    end
+  end
+
   local function path_to(level)
     local kept = depth
     depth = level
@@ -166,15 +176,8 @@ return function(host, stop, order, nulls)
         out[n] = ","
       end
       if indent then newline(level) end
-      local value = rawget(list, index)
-      local kind = type(value)
       keys[level] = index
-      if kind == "table" then
-        write(value)
-      else
-        n = n + 1
-        out[n] = scalar(value, kind)
-      end
+      write_value(rawget(list, index))
     end
     if indent and count > 0 then newline(level - 1) end
     n = n + 1
@@ -210,13 +213,7 @@ return function(host, stop, order, nulls)
       n = n + 1
       out[n] = (first and "[" or ",[") .. (kind == "string" and quote_key(key) or key) .. ","
       first = false
-      kind = type(value)
-      if kind == "table" then
-        write(value)
-      else
-        n = n + 1
-        out[n] = scalar(value, kind)
-      end
+      write_value(value)
       n = n + 1
       out[n] = "]"
     end
@@ -286,13 +283,7 @@ return function(host, stop, order, nulls)
         out[n] = (first and "" or ",") .. quote_key(key) .. ":"
       end
       first = false
-      local kind = type(value)
-      if kind == "table" then
-        write(value)
-      else
-        n = n + 1
-        out[n] = scalar(value, kind)
-      end
+      write_value(value)
     end
     if indent and not first then newline(level - 1) end
     n = n + 1
@@ -371,16 +362,6 @@ return function(host, stop, order, nulls)
     wire, allow_nan, indent = on_wire, nan, indentation
   end
 
-  local function encode_one(value)
-    local kind = type(value)
-    if kind == "table" then
-      write(value)
-    else
-      n = n + 1
-      out[n] = scalar(value, kind)
-    end
-  end
-
   -- Text that needs few escapes (our own names), as a JSON string.
   function M.quote(text)
     if find(text, "[\128-\255]") and not ulen(text) then text = gsub(text, "[\128-\255]", "?") end
@@ -407,7 +388,7 @@ return function(host, stop, order, nulls)
         out[n] = ","
       end
       if count > 1 then keys[0] = name .. "[" .. index .. "]" end
-      encode_one(values[index])
+      write_value(values[index])
     end
     n = n + 1
     out[n] = "]"
@@ -454,7 +435,7 @@ return function(host, stop, order, nulls)
   -- One value as plain JSON text. Raises a refusal.
   function M.json(value, indentation)
     begin("value", false, false, indentation)
-    encode_one(value)
+    write_value(value)
     local text = concat(out)
     out, stack = nil, nil
     return text

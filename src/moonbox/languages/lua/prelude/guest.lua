@@ -52,7 +52,6 @@ return function(host, stop, encode, calls, order, nulls)
 
   function surroundings.print(text) host.write(text .. "\n") end
   function surroundings.clock() return host.clock("clock") end
-  function surroundings.stop(limit, message) stop.stop(limit, message) end
   function surroundings.is_stop(problem)
     return stop.stopped() ~= nil or rawequal(problem, stop.STOP) or problem == OUT_OF_MEMORY
   end
@@ -62,8 +61,6 @@ return function(host, stop, encode, calls, order, nulls)
 
   -- Loads what a runtime's compiler wrote: text only, with nothing in reach but its arguments.
   function surroundings.load(text) return load(text, "=guest", "t", {}) end
-
-  function M.loaded() return R ~= nil end
 
   function M.load(runtime)
     R = load(runtime, "=runtime", "t", {})()(surroundings)

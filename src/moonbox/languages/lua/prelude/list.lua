@@ -14,24 +14,12 @@ return function(host, stop, order, nulls, text_of)
 
   local function fail(name, problem) stop.complain("list." .. name .. ": " .. problem) end
 
-  local function names_of(t)
-    local names = {}
-    for key in each(t) do
-      if #names == FEW_NAMES then
-        names[#names + 1] = "…"
-        break
-      end
-      names[#names + 1] = host.tostring(key)
-    end
-    return concat(names, ", ")
-  end
-
   -- The number of elements of a list; an object is an error.
   local function size_of(items, name)
     if type(items) ~= "table" or host.is_sealed(items) then fail(name, "expects a list, got " .. kind(items)) end
     local size = length(items)
     if size == 0 and next(items) ~= nil then
-      fail(name, "expects a list, got an object with the fields " .. names_of(items) .. "; list.entries(t) makes a list of it")
+      fail(name, "expects a list, got an object with the fields " .. order.names(items, FEW_NAMES) .. "; list.entries(t) makes a list of it")
     end
     return size
   end
@@ -70,7 +58,7 @@ return function(host, stop, order, nulls, text_of)
         found = value ~= nil or item == nil or absent ~= nil and absent[key] ~= nil
       end
     end
-    if not found then fail(name, format("no item has the field '%s'; the first has: %s", key, names_of(items[1]))) end
+    if not found then fail(name, format("no item has the field '%s'; the first has: %s", key, order.names(items[1], FEW_NAMES))) end
     return values
   end
 
@@ -296,7 +284,7 @@ return function(host, stop, order, nulls, text_of)
     if x ~= x or x == huge or x == -huge or mtype(x) == "integer" and places >= 0 then return x end
     local scale = 10.0 ^ abs(places)
     local scaled = places == 0 and x or tonumber(format("%.15g", places < 0 and x / scale or x * scale))
-    if abs(scaled) >= 2 ^ 52 then return x end
+    if not scaled or abs(scaled) >= 2 ^ 52 then return x end -- nil where it is infinite
     local whole = floor(abs(scaled))
     if abs(scaled) - whole >= 0.5 then whole = whole + 1 end
     if scaled < 0 then whole = -whole end

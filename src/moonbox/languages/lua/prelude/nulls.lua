@@ -60,7 +60,6 @@ return function(host, order)
     local name = signature(keys)
     return by_signature[name] or keep(by_signature, name, metatable(keys, true)), true
   end
-  M.metatable_of = metatable_of
 
   -- The metatable of an object whose field `key` is not null any more.
   local function without(meta, key)
@@ -92,7 +91,6 @@ return function(host, order)
 
   -- Marks the listed fields of an object as null. They must be absent.
   function M.fields(object, keys) return setmetatable(object, (metatable_of(keys))) end
-  function M.object(object, ...) return setmetatable(object, (metatable_of({ ... }))) end
 
   -- Marks a table without nulls as an object, whatever its keys are.
   local plain_object = metatable({}, true)

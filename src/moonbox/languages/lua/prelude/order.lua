@@ -7,7 +7,7 @@
 return function(host)
   local type, next, rawget, rawequal, raw_error = type, next, rawget, rawequal, error
   local setmetatable, getmetatable = setmetatable, debug.getmetatable
-  local sort, move, mtype = table.sort, table.move, math.type
+  local sort, move, concat, mtype = table.sort, table.move, table.concat, math.type
   local wrap, yield = coroutine.wrap, coroutine.yield
   local collect, raw_pcall = collectgarbage, pcall
   local MOST_FIELDS, LONGEST_NAME, MOST_SHAPES, MANY = 16, 40, 32, 1000
@@ -228,6 +228,19 @@ return function(host)
   end
 
   function M.each(t) return begin(t) end
+
+  -- The first keys of a table in order, as messages name them.
+  function M.names(t, most)
+    local names = {}
+    for key in begin(t) do
+      if #names == most then
+        names[#names + 1] = "…"
+        break
+      end
+      names[#names + 1] = host.tostring(key)
+    end
+    return concat(names, ", ")
+  end
 
   local CALLER = host.next and 3 or 2 -- the level of the script: the native part is between
 

@@ -36,15 +36,8 @@ return function(host, order, nulls, text_of)
   end
 
   local function names_of(t)
-    local names = {}
-    for key in order.each(t) do
-      if #names == MOST_NAMES then
-        names[#names + 1] = "…"
-        break
-      end
-      names[#names + 1] = tostring(key)
-    end
-    return #names > 0 and concat(names, ", ") or "none"
+    local names = order.names(t, MOST_NAMES)
+    return names ~= "" and names or "none"
   end
 
   -- The first of these fields that an answer has, in it or in a part of it that is about paging; and its name.

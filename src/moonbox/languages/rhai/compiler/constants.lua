@@ -1,8 +1,9 @@
--- Operators on constants, with the reference's results; nothing where the operation fails or is a function's.
+-- Operators on numbers and constants, with the reference's results; nothing where the operation fails or is a function's.
 return function(C, lib)
   local fmod, least, huge = lib.math.fmod, lib.math.mininteger, lib.math.huge
   local offset, utf8_len, sub = lib.utf8.offset, lib.utf8.len, lib.string.sub
   local EPSILON, LONGEST = 2.0 ^ -52, 200 -- characters of a string that is put together here
+  local MOST_POWER = 0xFFFFFFFF
 
   local COMPARE = {
     ["=="] = function(a, b) return a == b end, ["!="] = function(a, b) return a ~= b end,
@@ -20,18 +21,24 @@ return function(C, lib)
   local function quotient(a, b)
     if b == 0 or a == least and b == -1 then return nil end
     local whole = a // b
-    return a % b ~= 0 and (a < 0) ~= (b < 0) and whole + 1 or whole
+    return whole < 0 and whole * b ~= a and whole + 1 or whole
   end
 
   local function power(a, b)
-    if b < 0 or b > 64 and (a > 1 or a < -1) then return nil end
-    if a >= -1 and a <= 1 then b = b < 2 and b or 2 - b % 2 end
-    local value = 1
-    for _ = 1, b do
-      value = times(value, a)
-      if not value then return nil end
+    if b < 0 or b > MOST_POWER then return nil end
+    if a == 0 or a == 1 then return b == 0 and 1 or a end
+    if a == -1 then return b % 2 == 0 and 1 or -1 end
+    local result, base = 1, a
+    while b > 0 do
+      if b & 1 == 1 then
+        result = times(result, base)
+        if not result then return nil end
+      end
+      b = b >> 1
+      base = b > 0 and times(base, base)
+      if b > 0 and not base then return nil end
     end
-    return value
+    return result
   end
 
   local function left_shift(a, by) return by < 64 and a << by or 0 end
@@ -51,8 +58,8 @@ return function(C, lib)
     ["*"] = times,
     ["/"] = quotient,
     ["%"] = function(a, b)
-      local whole = quotient(a, b)
-      return whole and a - whole * b
+      if b == 0 or a == least and b == -1 then return nil end
+      return fmod(a, b)
     end,
     ["**"] = power,
     ["<<"] = function(a, b)
@@ -67,6 +74,7 @@ return function(C, lib)
     ["|"] = function(a, b) return a | b end,
     ["^"] = function(a, b) return a ~ b end,
   }
+  C.INTEGERS = INTEGERS
 
   local function is_finite(a) return a == a and a ~= huge and a ~= -huge end
 
@@ -74,13 +82,23 @@ return function(C, lib)
     ["+"] = function(a, b) return a + b end,
     ["-"] = function(a, b) return a - b end,
     ["*"] = function(a, b) return a * b end,
-    ["/"] = function(a, b) if b ~= 0 then return a / b end end,
-    ["%"] = function(a, b) if b ~= 0 and is_finite(a) then return fmod(a, b) end end,
-    ["**"] = function(a, b)
-      local value = a ^ b
-      if is_finite(value) or not (is_finite(a) and is_finite(b)) then return value end
+    ["/"] = function(a, b) return a / b end,
+    ["%"] = function(a, b)
+      a, b = a + 0.0, b + 0.0
+      if b == 0 or b ~= b or not is_finite(a) then return 0.0 / 0.0 end
+      return fmod(a, b)
     end,
+    ["**"] = function(a, b) return (a + 0.0) ^ b end,
   }
+  C.FLOATS = FLOATS
+
+  -- A result of floats; nothing where it is left to the run.
+  local function folded(op, a, b)
+    if not FLOATS[op] or (op == "/" or op == "%") and b == 0 or op == "%" and not is_finite(a) then return nil end
+    local value = FLOATS[op](a, b)
+    if op == "**" and not is_finite(value) and is_finite(a) and is_finite(b) then return nil end
+    return value
+  end
 
   local function abs(a) return a < 0 and -a or a end
 
@@ -99,13 +117,13 @@ return function(C, lib)
     ["^"] = function(a, b) return a ~= b end,
   }
 
-  local function first_two(text)
+  function C.first_two(text)
     local stop = offset(text, 3)
     return stop and sub(text, 1, stop - 1) or text
   end
 
   local function compare_texts(op, a, b, with_char)
-    if with_char then a, b = first_two(a), first_two(b) end -- a character is compared with the first two of a string
+    if with_char then a, b = C.first_two(a), C.first_two(b) end -- a character is compared with the first two of a string
     return COMPARE[op](a, b)
   end
 
@@ -120,7 +138,7 @@ return function(C, lib)
     elseif (kind == "int" or kind == "float") and (other == "int" or other == "float") then
       a, b = a * 1.0, b * 1.0
       if compares then return "bool", compare_floats(op, a, b) end
-      value = FLOATS[op] and FLOATS[op](a, b)
+      value = folded(op, a, b)
       if value then return "float", value end
     elseif kind == "bool" and other == "bool" then
       if compares then return "bool", compare_booleans(op, a, b) end

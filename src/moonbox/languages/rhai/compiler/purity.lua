@@ -5,11 +5,10 @@ return function(C, lib)
 
   local function all_pure(block) return all(block.body, stmt_is_pure) end
 
+  local function items_pure(expr) return all(expr.items, is_pure) end
+
   local EXPRESSIONS = {
-    interpolated = function(expr) return all(expr.items, is_pure) end,
-    array = function(expr) return all(expr.items, is_pure) end,
-    logic = function(expr) return all(expr.items, is_pure) end,
-    map = function(expr) return all(expr.items, is_pure) end,
+    interpolated = items_pure, array = items_pure, logic = items_pure, map = items_pure,
     block_expr = function(expr) return all_pure(expr.block) end,
     range = function(expr) return expr.left.t == "literal" and expr.right.t == "literal" end,
   }

@@ -1,7 +1,7 @@
 -- Writing calls, closures and functions.
 return function(C, lib)
   local emit, tick, temp, call, use, cut = C.emit, C.tick, C.temp, C.call, C.use, C.cut
-  local own, held, read, operand = C.own, C.held, C.read, C.operand
+  local own, held, read, operand, into_temporary = C.own, C.held, C.read, C.operand, C.into_temporary
   local quote, find_place, state_cell = C.quote, C.find_place, C.state_cell
   local PURE, is_shared, has_function, MAX_ARGUMENTS = C.PURE, C.is_shared, C.has_function, C.MAX_ARGUMENTS
   local format, concat, digits = lib.string.format, lib.table.concat, C.digits
@@ -47,10 +47,8 @@ return function(C, lib)
   local function line_and_column(pos) return pos >> 16, pos & 0xFFFF end
 
   -- A function of this script.
-  local function own_function(W, expr)
-    local dest = temp(W)
-    local mark, args = W.fn.top, expr.args
-    local texts = { "K", "d+1", "nil" }
+  local own_function = into_temporary(function(W, expr, dest)
+    local args, texts = expr.args, { "K", "d+1", "nil" }
     for at = 1, #args do
       local arg = args[at]
       local value = C.write_expr(W, arg)
@@ -63,14 +61,12 @@ return function(C, lib)
     local site = format("%s@%d:%d", expr.name, line_and_column(expr.pos))
     emit(W, "K[d]=" .. quote(site) .. " " .. dest .. "=F[" .. key(expr.name, #args) .. "](" .. concat(texts, ",") .. ") K[d]=0")
     cut(W)
-    W.fn.top = mark
-    return operand(dest, "any", not has_function(W.lenders, expr.name, #args))
-  end
+    return "any", not has_function(W.lenders, expr.name, #args)
+  end)
 
   -- A function of the runtime, a tool, or one that an earlier run defined.
-  local function any_function(W, expr)
-    local dest = temp(W)
-    local mark, args = W.fn.top, expr.args
+  local any_function = into_temporary(function(W, expr, dest)
+    local args = expr.args
     local first = args[1]
     local pure, by_reference = PURE[expr.name], false
     if first then
@@ -100,32 +96,22 @@ return function(C, lib)
       emit(W, dest .. "=" .. called)
     end
     cut(W)
-    W.fn.top = mark
-    return operand(dest)
-  end
+  end)
 
-  local function qualified(W, expr)
-    local dest = temp(W)
-    local mark = W.fn.top
+  local qualified = into_temporary(function(W, expr, dest)
     local texts = { "K", "d", expr.pos, expr.path_pos, quote(concat(expr.path, "::")), quote(expr.name) }
-    local args = arguments(W, expr.args, 1, {})
-    for at = 1, #args do texts[#texts + 1] = args[at] end
+    arguments(W, expr.args, 1, texts)
     tick(W, expr.pos)
     emit(W, dest .. "=" .. use(W, "callq") .. "(" .. concat(texts, ",") .. ")")
     cut(W)
-    W.fn.top = mark
-    return operand(dest)
-  end
+  end)
 
   -- Functions that the language itself defines; nothing where the number of arguments is another one.
 
-  local function type_of_call(W, expr)
-    local dest = temp(W)
-    local mark = W.fn.top
+  local type_of_call = into_temporary(function(W, expr, dest)
     emit(W, dest .. "=" .. call(W, "type_of", C.write_expr(W, expr.args[1]).text))
-    W.fn.top = mark
-    return operand(dest, "str")
-  end
+    return "str"
+  end)
 
   local function is_shared_call(W, expr)
     local arg = expr.args[1]
@@ -135,9 +121,7 @@ return function(C, lib)
   end
 
   -- The runtime gets the names of this unit, each with a number, and up to which they are defined here.
-  local function is_def_var_call(W, expr)
-    local dest = temp(W)
-    local mark = W.fn.top
+  local is_def_var_call = into_temporary(function(W, expr, dest)
     local name = C.write_expr(W, expr.args[1]).text
     local known, table_text = W.unit.known, "{}"
     if known then
@@ -150,23 +134,18 @@ return function(C, lib)
     local at_top = W.unit == W.analysis.main and "true" or "false"
     local pos = expr.args[1].pos
     emit(W, dest .. "=" .. call(W, "is_def_var", name, table_text, known and known.count or 0, at_top, pos))
-    W.fn.top = mark
-    return operand(dest, "bool")
-  end
+    return "bool"
+  end)
 
   local COUNTED = { print = true, debug = true, call = true }
 
-  local function by_runtime(W, expr)
-    local dest = temp(W)
-    local mark = W.fn.top
+  local by_runtime = into_temporary(function(W, expr, dest)
     local texts = { "K", "d", expr.pos, expr.args[1] and expr.args[1].pos or 0 }
     arguments(W, expr.args, 1, texts)
     if COUNTED[expr.name] then tick(W, expr.pos) end
     emit(W, dest .. "=" .. use(W, "do_" .. expr.name) .. "(" .. concat(texts, ",") .. ")")
     cut(W)
-    W.fn.top = mark
-    return operand(dest)
-  end
+  end)
 
   -- How each is written, and with how many arguments.
   local SPECIAL = {

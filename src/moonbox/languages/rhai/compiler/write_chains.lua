@@ -207,10 +207,8 @@ return function(C, lib)
   end
 
   -- The value of a chain; with `wanted` false only its effects matter.
-  function C.write_chain(W, expr, wanted)
-    local dest = temp(W)
-    local fn, steps = W.fn, expr.steps
-    local mark = fn.top
+  C.write_chain = C.into_temporary(function(W, expr, dest, wanted)
+    local steps = expr.steps
     local args = chain_arguments(W, steps)
     local walk = start(W, expr)
     local ending = end_label(W, steps)
@@ -224,9 +222,8 @@ return function(C, lib)
       take_step(W, walk, step, args[at], at == last and dest or temp(W), wanted ~= false or at < last)
     end
     close(W, ending)
-    fn.top = mark
-    return operand(dest, type_of(expr, W.analysis), steps[last].kind == "method")
-  end
+    return type_of(expr, W.analysis), steps[last].kind == "method"
+  end)
 
   -- Assignment
 

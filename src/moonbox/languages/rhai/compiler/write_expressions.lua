@@ -2,6 +2,7 @@
 return function(C, lib)
   local emit, tick, temp, call, use = C.emit, C.tick, C.temp, C.call, C.use
   local own, held, read, literal, operand = C.own, C.held, C.read, C.literal, C.operand
+  local into_temporary = C.into_temporary
   local quote, state_cell = C.quote, C.state_cell
   local SCALARS, type_of, is_constant = C.SCALARS, C.type_of, C.is_constant
   local concat = lib.table.concat
@@ -46,15 +47,12 @@ return function(C, lib)
     return C.write_pair(W, expr.left, expr.right)
   end
 
-  local function range(W, expr)
-    local dest = temp(W)
-    local mark = W.fn.top
+  local range = into_temporary(function(W, expr, dest)
     local left, right = C.write_ends(W, expr)
     local inclusive = expr.inclusive and "true" or "false"
     emit(W, dest .. "=" .. call(W, "range", left.text, right.text, inclusive, expr.pos))
-    W.fn.top = mark
-    return operand(dest, "range")
-  end
+    return "range"
+  end)
 
   -- A literal made of literals, as one Lua expression.
   local function constant(W, expr)
@@ -89,53 +87,32 @@ return function(C, lib)
       .. call(W, "check_literal", dest, "function() return {" .. concat(places, ",") .. "} end") .. " end")
   end
 
-  local function array(W, expr)
-    local dest = temp(W)
-    local mark, items = W.fn.top, expr.items
-    if is_constant(expr) then
-      emit(W, dest .. "=" .. constant(W, expr))
-      return operand(dest, "arr")
-    end
-    if #items <= AT_ONCE then
-      emit(W, dest .. "=" .. call(W, "array", "{" .. concat(items_of(W, items), ",") .. "}"))
-      W.fn.top = mark
-    else
-      emit(W, dest .. "=" .. call(W, "array", "{}"))
-      for at = 1, #items do
-        emit(W, dest .. "[" .. at .. "]=" .. own(W, write_expr(W, items[at])).text)
-        W.fn.top = mark
-      end
-    end
-    check_size(W, dest, expr)
-    return operand(dest, "arr")
-  end
-
-  local function map(W, expr)
-    local dest = temp(W)
+  -- An array or a map; of many items, one after the other is stored.
+  local collection = into_temporary(function(W, expr, dest)
     local mark, items, names = W.fn.top, expr.items, expr.names
+    local helper, kind = names and "map" or "array", names and "map" or "arr"
     if is_constant(expr) then
       emit(W, dest .. "=" .. constant(W, expr))
-      return operand(dest, "map")
+      return kind
     end
-    local head = "{[true]=" .. #items
+    local head = names and "{[true]=" .. #items .. "," or "{"
     if #items <= AT_ONCE then
       local texts = items_of(W, items)
-      for at = 1, #texts do texts[at] = "[" .. quote(names[at]) .. "]=" .. texts[at] end
-      emit(W, dest .. "=" .. call(W, "map", head .. "," .. concat(texts, ",") .. "}"))
-      W.fn.top = mark
+      for at = 1, names and #texts or 0 do texts[at] = "[" .. quote(names[at]) .. "]=" .. texts[at] end
+      emit(W, dest .. "=" .. call(W, helper, head .. concat(texts, ",") .. "}"))
     else
-      emit(W, dest .. "=" .. call(W, "map", head .. "}"))
+      emit(W, dest .. "=" .. call(W, helper, head .. "}"))
       for at = 1, #items do
-        emit(W, dest .. "[" .. quote(names[at]) .. "]=" .. own(W, write_expr(W, items[at])).text)
+        local key = names and quote(names[at]) or at
+        emit(W, dest .. "[" .. key .. "]=" .. own(W, write_expr(W, items[at])).text)
         W.fn.top = mark
       end
     end
     check_size(W, dest, expr)
-    return operand(dest, "map")
-  end
+    return kind
+  end)
 
-  local function interpolated(W, expr)
-    local dest = temp(W)
+  local interpolated = into_temporary(function(W, expr, dest)
     local mark, items, pieces = W.fn.top, expr.items, {}
     local last = items[#items]
     for at = 1, #items do
@@ -148,25 +125,18 @@ return function(C, lib)
       end
     end
     emit(W, dest .. "=" .. call(W, "text", last.pos, concat(pieces, ",")))
-    W.fn.top = mark
-    return operand(dest, "str")
-  end
+    return "str"
+  end)
 
   -- One for each kind of expression.
   WRITERS = {
-    literal = literal, variable = variable, range = range, array = array, map = map, interpolated = interpolated,
+    literal = literal, variable = variable, range = range, array = collection, map = collection, interpolated = interpolated,
     binary = C.write_binary, unary = C.write_unary, logic = C.write_logic,
     call = C.write_call, chain = C.write_chain, closure = C.write_closure,
     this = function(W, expr)
       emit(W, "if this==nil then " .. call(W, "unbound", expr.pos) .. " end")
       return operand("this", "any", false)
     end,
-    block_expr = function(W, expr)
-      local dest = temp(W)
-      local mark = W.fn.top
-      C.write_block(W, expr.block, dest)
-      W.fn.top = mark
-      return operand(dest)
-    end,
+    block_expr = into_temporary(function(W, expr, dest) C.write_block(W, expr.block, dest) end),
   }
 end

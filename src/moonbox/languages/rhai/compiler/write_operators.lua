@@ -147,24 +147,17 @@ return function(C, lib)
     return compared(W, expr, left, right)
   end
 
-  function C.write_binary(W, expr)
-    local dest = temp(W)
-    local fn = W.fn
-    local mark = fn.top
+  C.write_binary = C.into_temporary(function(W, expr, dest)
     if COMPARISONS[expr.op] then
       emit(W, dest .. "=" .. comparison(W, expr))
-      fn.top = mark
-      return operand(dest, "bool")
+    else
+      local left, right = pair(W, expr.left, expr.right)
+      arithmetic(W, expr.op, dest, left, right, expr.pos)
     end
-    local left, right = pair(W, expr.left, expr.right)
-    arithmetic(W, expr.op, dest, left, right, expr.pos)
-    fn.top = mark
-    return operand(dest, type_of(expr, W.analysis))
-  end
+    return type_of(expr, W.analysis)
+  end)
 
-  function C.write_unary(W, expr)
-    local dest = temp(W)
-    local mark = W.fn.top
+  C.write_unary = C.into_temporary(function(W, expr, dest)
     if expr.op ~= "!" then
       local inner = C.write_expr(W, expr.operand).text
       tick(W, expr.pos)
@@ -176,12 +169,10 @@ return function(C, lib)
       emit(W, "if " .. inner .. "==true then " .. dest .. "=false elseif " .. inner .. "==false then " .. dest .. "=true else "
         .. dest .. "=" .. call(W, "bang", inner, expr.pos) .. " end")
     end
-    W.fn.top = mark
-    return operand(dest, type_of(expr, W.analysis))
-  end
+    return type_of(expr, W.analysis)
+  end)
 
-  function C.write_logic(W, expr)
-    local dest = temp(W)
+  C.write_logic = C.into_temporary(function(W, expr, dest)
     local fn, items = W.fn, expr.items
     local mark = fn.top
     local test = expr.op == "&&" and dest or expr.op == "||" and "not " .. dest or dest .. "==U"
@@ -199,9 +190,8 @@ return function(C, lib)
     end
     emit(W, rep("end ", #items - 1))
     cut(W)
-    fn.top = mark
-    return operand(dest, expr.op ~= "??" and "bool" or "any")
-  end
+    return expr.op ~= "??" and "bool" or "any"
+  end)
 
   -- Expressions as one piece of Lua, without anything before it
 

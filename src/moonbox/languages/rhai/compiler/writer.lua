@@ -166,6 +166,18 @@ return function(C, lib)
   local function operand(text, kind, owned) return { text = text, type = kind or "any", owned = owned ~= false } end
   C.operand = operand
 
+  -- A writer of expressions that gives each its own temporary. `write(W, expr, dest, …)` writes what sets `dest`, and returns the
+  -- type and whether nothing else holds the value. The temporaries that it takes are free again afterwards.
+  function C.into_temporary(write)
+    return function(W, expr, ...)
+      local dest = temp(W)
+      local mark = W.fn.top
+      local kind, owned = write(W, expr, dest, ...)
+      W.fn.top = mark
+      return operand(dest, kind, owned)
+    end
+  end
+
   local LITERALS = {
     unit = function() return operand("U", "unit") end,
     bool = function(_, value) return operand(value and "true" or "false", "bool") end,

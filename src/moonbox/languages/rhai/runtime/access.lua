@@ -24,23 +24,30 @@ return function(R, lib, host)
   end
   R.is_range = is_range
 
+  -- The place of an element in an array or in the bytes of a blob, from 1. `range_hint` is for a key that is a range.
+  local function element(list, key, key_pos, range_hint)
+    if number_type(key) ~= "integer" then R.mismatch(key, "i64", key_pos, is_range(key) and range_hint or nil) end
+    local at = calc_index(#list, key)
+    if not at then R.array_bounds(#list, key, key_pos) end
+    return at + 1
+  end
+
   -- Bits
+
+  -- The number of a bit, from 0.
+  local function bit_at(index, pos)
+    local bit = calc_index(64, index)
+    if not bit then R.bit_bounds(index, pos) end
+    return bit
+  end
+  R.bit_at = bit_at
 
   local function bit_span(range, pos)
     local from, to = range[true], range[false]
     local inclusive = getmetatable(range) == RANGE_INCLUSIVE
     if to == most then to = inclusive and 63 or 64 end
-    local start = from < 0 and calc_index(64, from) or (from >= 0 and from < 64 and from or nil)
-    if not start then R.bit_bounds(from, pos) end
-    local stop
-    if inclusive then
-      stop = calc_index(64, to)
-      if not stop then R.bit_bounds(to, pos) end
-      stop = stop + 1
-    else
-      stop = to == 64 and 64 or calc_index(64, to)
-      if not stop then R.bit_bounds(to, pos) end
-    end
+    local start = bit_at(from, pos)
+    local stop = inclusive and bit_at(to, pos) + 1 or to == 64 and 64 or bit_at(to, pos)
     if stop <= start then return 0, 0 end
     if stop - start == 64 then return 0, -1 end
     return start, ((1 << (stop - start)) - 1) << start
@@ -92,13 +99,9 @@ return function(R, lib, host)
     local kind = kind_of(base)
     local is_int = number_type(key) == "integer"
     if kind == "array" then
-      if not is_int then
-        R.mismatch(key, "i64", key_pos, is_range(key) and "take a part of an array with list.extract(1..3)" or nil)
-      end
-      local count = #base
-      local at = calc_index(count, key)
-      if not at then R.array_bounds(count, key, key_pos) end
-      return base[at + 1]
+      local at = is_int and calc_index(#base, key) -- not by `element`: this is what most indexes are
+      if at then return base[at + 1] end
+      element(base, key, key_pos, "take a part of an array with list.extract(1..3)")
     elseif kind == "map" then
       if type(key) ~= "string" then R.mismatch(key, "string", key_pos, "keys of maps are text: write map[`${key}`]") end
       local value = base[key]
@@ -119,15 +122,9 @@ return function(R, lib, host)
         return shift == 0 and bits or R.operate(">>", bits, shift, op_pos)
       end
       if not is_int then R.mismatch(key, "i64", key_pos) end
-      local bit = calc_index(64, key)
-      if not bit then R.bit_bounds(key, key_pos) end
-      return base & (1 << bit) ~= 0
+      return base & (1 << bit_at(key, key_pos)) ~= 0
     elseif kind == "blob" then
-      if not is_int then R.mismatch(key, "i64", key_pos) end
-      local bytes = base[true]
-      local at = calc_index(#bytes, key)
-      if not at then R.array_bounds(#bytes, key, key_pos) end
-      return bytes[at + 1]
+      return base[true][element(base[true], key, key_pos)]
     end
     R.no_indexer(op_pos, base, key)
   end
@@ -179,8 +176,7 @@ return function(R, lib, host)
       return base & ~mask | (value << shift) & mask
     end
     if number_type(key) ~= "integer" then R.mismatch(key, "i64", key_pos) end
-    local bit = calc_index(64, key)
-    if not bit then R.bit_bounds(key, key_pos) end
+    local bit = bit_at(key, key_pos)
     if type(value) ~= "boolean" then R.mismatch(value, "bool", eq_pos) end
     return value and base | (1 << bit) or base & ~(1 << bit)
   end
@@ -207,22 +203,16 @@ return function(R, lib, host)
     end
     if is_property then return store_property(base, key, value, key_pos) end
     if kind == "array" then
-      if number_type(key) ~= "integer" then R.mismatch(key, "i64", key_pos) end
-      local at = calc_index(#base, key)
-      if not at then R.array_bounds(#base, key, key_pos) end
-      base[at + 1] = value
+      base[element(base, key, key_pos)] = value
       R.check_value(value, eq_pos)
     elseif kind == "string" then
       return store_string(base, key, value, key_pos, eq_pos)
     elseif kind == "i64" then
       return store_bits(base, key, value, key_pos, eq_pos)
     elseif kind == "blob" then
-      if number_type(key) ~= "integer" then R.mismatch(key, "i64", key_pos) end
-      local bytes = base[true]
-      local at = calc_index(#bytes, key)
-      if not at then R.array_bounds(#bytes, key, key_pos) end
+      local at = element(base[true], key, key_pos)
       if number_type(value) ~= "integer" then R.mismatch(value, "i64", eq_pos) end
-      bytes[at + 1] = value & 0xFF
+      base[true][at] = value & 0xFF
     else
       R.no_indexer(op_pos, base, key, value)
     end

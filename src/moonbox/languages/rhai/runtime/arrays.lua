@@ -47,17 +47,54 @@ return function(R, lib, host)
     return array(out)
   end
 
+  -- What changes a list in place serves arrays and the bytes of blobs. This takes a part out and returns it.
   local function cut(list, start, count)
     local length = #list
     local out = move(list, start + 1, start + count, 1, {})
     move(list, start + count + 1, length, start + 1)
     for i = length - count + 1, length do list[i] = nil end
-    return array(out)
+    return out
   end
-  R.cut = cut
 
-  local function clear(list)
-    for i = #list, 1, -1 do list[i] = nil end
+  -- Takes out all but a part.
+  local function cut_around(list, start, count)
+    local after = cut(list, start + count, #list - start - count)
+    local before = cut(list, 0, start)
+    return move(after, 1, #after, #before + 1, before)
+  end
+
+  -- Puts other items in the place of a part.
+  local function put_in(list, start, count, items)
+    local tail = cut(list, start, #list - start)
+    move(items, 1, #items, start + 1, list)
+    move(tail, count + 1, #tail, #list + 1, list)
+  end
+  R.cut, R.cut_around, R.put_in = cut, cut_around, put_in
+
+  local in_place = {
+    clear = function(list)
+      for i = #list, 1, -1 do list[i] = nil end
+      return U
+    end,
+    truncate = function(list, size)
+      if not is_int(size) then return nil end
+      for i = #list, (size < 0 and 0 or size) + 1, -1 do list[i] = nil end
+      return U
+    end,
+    chop = function(list, size)
+      if not is_int(size) then return nil end
+      if size < #list then cut(list, 0, #list - (size < 0 and 0 or size)) end
+      return U
+    end,
+    reverse = function(list)
+      local count = #list
+      for i = 1, count // 2 do list[i], list[count + 1 - i] = list[count + 1 - i], list[i] end
+      return U
+    end,
+  }
+  for name, fn in next, in_place do
+    add_natives("array", false, { [name] = function(K, d, pos, list, size) return fn(list, size) end })
+    add_natives("blob", false, { [name] = function(K, d, pos, blob, size) return fn(blob[true], size) end })
   end
 
   local snapshot, replace = R.snapshot, R.replace
@@ -105,9 +142,7 @@ return function(R, lib, host)
     is_empty = function(list) return #list == 0 end,
   }
   R.getters.array = properties
-  for name, fn in next, properties do
-    add_natives("array", true, { [name] = function(K, d, pos, list, extra) if extra == nil then return fn(list) end end })
-  end
+  for name, fn in next, properties do add_natives("array", true, { [name] = R.alone(fn) }) end
 
   local index_where = each("index_of", function(test, list, start) return (find_where(test, list, start) or 0) - 1 end)
 
@@ -257,44 +292,18 @@ return function(R, lib, host)
       if not at then return U end
       return remove(list, at + 1)
     end,
-    clear = function(K, d, pos, list)
-      clear(list)
-      return U
-    end,
-    truncate = function(K, d, pos, list, size)
-      if not is_int(size) then return nil end
-      for i = #list, (size < 0 and 0 or size) + 1, -1 do list[i] = nil end
-      return U
-    end,
-    chop = function(K, d, pos, list, size)
-      if not is_int(size) then return nil end
-      if size < #list then cut(list, 0, #list - (size < 0 and 0 or size)) end
-      return U
-    end,
-    reverse = function(K, d, pos, list)
-      local count = #list
-      for i = 1, count // 2 do list[i], list[count + 1 - i] = list[count + 1 - i], list[i] end
-      return U
-    end,
     splice = function(K, d, pos, list, start, count, items)
-      local from, size
-      if R.is_range(start) then
-        from, size = span(start)
-        items = count
-      else
-        from, size = span(start, count)
-      end
+      if R.is_range(start) then items, count = count, nil end
+      local from, size = span(start, count)
       if not from or not is_array(items) then return nil end
       from, size = offset_len(#list, from, size)
-      local tail = cut(list, from, #list - from)
-      move(items, 1, #items, from + 1, list)
-      move(tail, size + 1, #tail, #list + 1, list)
+      put_in(list, from, size, items)
       return grown(list, pos)
     end,
     split = function(K, d, pos, list, index)
       if not is_int(index) then return nil end
       local from = offset_len(#list, index, 0)
-      return cut(list, from, #list - from)
+      return array(cut(list, from, #list - from))
     end,
     ["sort sort_by"] = sorter(true, false),
     sort_desc = sorter(true, true),
@@ -364,12 +373,8 @@ return function(R, lib, host)
       if not from then return nil end
       if size <= 0 and not R.is_range(given) then return array({}) end
       from, size = offset_len(#list, from, size)
-      if picked then return cut(list, from, size) end
-      if size == 0 then return array({}) end
-      local after = cut(list, from + size, #list - from - size)
-      local before = cut(list, 0, from)
-      move(after, 1, #after, #before + 1, before)
-      return before
+      if picked then return array(cut(list, from, size)) end
+      return array(size > 0 and cut_around(list, from, size) or {})
     end
   end
   add_natives("array", false, { drain = taker("drain", true), retain = taker("retain", false) })

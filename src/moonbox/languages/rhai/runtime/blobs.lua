@@ -17,7 +17,7 @@ return function(R, lib, host)
     for i = 1, #bytes do parts[i] = string.char(bytes[i]) end
     return concat(parts)
   end
-  R.raw_text = raw_text
+  R.raw_text, R.bytes_of = raw_text, bytes_of
 
   -- Text of bytes; what is not UTF-8 becomes the replacement character.
   local function valid_text(text)
@@ -101,13 +101,8 @@ return function(R, lib, host)
 
   local function write(packed)
     return function(K, d, pos, blob, start, count, value)
-      local from, size
-      if R.is_range(start) then
-        from, size = span(start)
-        value = count
-      else
-        from, size = span(start, count)
-      end
+      if R.is_range(start) then value, count = count, nil end
+      local from, size = span(start, count)
       local text = from and packed(value)
       if not text then return nil end
       local bytes = blob[true]
@@ -185,62 +180,27 @@ return function(R, lib, host)
       if at then blob[true][at + 1] = value & 0xFF end
       return U
     end,
-    clear = function(K, d, pos, blob)
-      blob[true] = {}
-      return U
-    end,
-    truncate = function(K, d, pos, blob, size)
-      if not is_int(size) then return nil end
-      for i = #blob[true], (size < 0 and 0 or size) + 1, -1 do blob[true][i] = nil end
-      return U
-    end,
-    chop = function(K, d, pos, blob, size)
-      if not is_int(size) then return nil end
-      if size < #blob[true] then R.cut(blob[true], 0, #blob[true] - (size < 0 and 0 or size)) end
-      return U
-    end,
-    reverse = function(K, d, pos, blob)
-      local bytes = blob[true]
-      for i = 1, #bytes // 2 do bytes[i], bytes[#bytes + 1 - i] = bytes[#bytes + 1 - i], bytes[i] end
-      return U
-    end,
     splice = function(K, d, pos, blob, start, count, other)
       if R.is_range(start) then other, count = count, nil end
       local from, size = span(start, count)
       if not from or not is_blob(other) then return nil end
-      local bytes = blob[true]
-      from, size = offset_len(#bytes, from, size)
-      local out = move(bytes, 1, from, 1, {})
-      move(other[true], 1, #other[true], #out + 1, out)
-      move(bytes, from + size + 1, #bytes, #out + 1, out)
-      blob[true] = out
+      from, size = offset_len(#blob[true], from, size)
+      R.put_in(blob[true], from, size, other[true])
       return check(blob, pos)
     end,
     split = function(K, d, pos, blob, index)
       if not is_int(index) then return nil end
       local bytes = blob[true]
       local from = offset_len(#bytes, index, 0)
-      local tail = move(bytes, from + 1, #bytes, 1, {})
-      blob[true] = move(bytes, 1, from, 1, {})
-      return R.blob(tail)
+      return R.blob(R.cut(bytes, from, #bytes - from))
     end,
     drain = function(K, d, pos, blob, start, count)
       local from, size = taken(blob, start, count)
-      if not from then return nil end
-      local bytes = blob[true]
-      local out = move(bytes, from + 1, from + size, 1, {})
-      local rest = move(bytes, 1, from, 1, {})
-      blob[true] = move(bytes, from + size + 1, #bytes, #rest + 1, rest)
-      return R.blob(out)
+      return from and R.blob(R.cut(blob[true], from, size)) or nil
     end,
     retain = function(K, d, pos, blob, start, count)
       local from, size = taken(blob, start, count)
-      if not from then return nil end
-      local bytes = blob[true]
-      local out = move(bytes, 1, from, 1, {})
-      move(bytes, from + size + 1, #bytes, #out + 1, out)
-      blob[true] = move(bytes, from + 1, from + size, 1, {})
-      return R.blob(out)
+      return from and R.blob(R.cut_around(blob[true], from, size)) or nil
     end,
     write_le = write(number_in("<")), write_be = write(number_in(">")),
     write_utf8 = write(function(text) return type(text) == "string" and text or nil end),

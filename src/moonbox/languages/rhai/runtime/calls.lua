@@ -45,6 +45,13 @@ return function(R, lib, host)
   end
   function R.native_of(name, kind) return native[name][keys[kind]] end
 
+  -- A function of one value, which takes no further argument.
+  function R.alone(fn)
+    return function(K, d, pos, value, extra)
+      if extra == nil then return fn(value, pos) end
+    end
+  end
+
   local function call_native(K, d, pos, name, ...)
     local overloads = native[name]
     if not overloads then return nil end
@@ -65,7 +72,6 @@ return function(R, lib, host)
     fn = fn or overloads.any
     if fn then return fn(K, d, pos, ...) end
   end
-  R.call_native = call_native
 
   -- Calls a function of the script; its result may be part of a variable, so it is copied.
   local function call_script(K, d, pos, name, fn, this, ...)
@@ -216,12 +222,11 @@ return function(R, lib, host)
       for i = 1, curried do all[i] = info.curried[i] end
       if before then all[#all + 1] = first end
       all[#all + 1], all[#all + 2] = item, extra
-      local problem = setmetatable({
-        kind = "runtime", error = "ErrorFunctionNotFound",
-        message = "Function not found: " .. R.signature(info.name, unpack(all)), pos = pos,
-      }, R.PROBLEM)
-      problem.frames = { { fn = name, line = pos >> 16, position = pos & 0xFFFF } }
-      error(problem, 0)
+      error(setmetatable({
+        kind = "runtime", error = "ErrorFunctionNotFound", pos = pos,
+        message = "Function not found: " .. R.signature(info.name, unpack(all)),
+        frames = { { fn = name, line = pos >> 16, position = pos & 0xFFFF } },
+      }, R.PROBLEM), 0)
     end
   end
 

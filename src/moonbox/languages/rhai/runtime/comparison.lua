@@ -2,19 +2,13 @@
 return function(R, lib, host)
   local type, next = lib.type, lib.next
   local number_type, huge = lib.math.type, lib.math.huge
-  local sub = lib.string.sub
-  local offset = lib.utf8.offset
+  local two_chars = R.compiler.first_two
   local getmetatable = lib.debug.getmetatable
   local kind_of = R.kind_of
   local ARRAY, MAP, CHAR, BLOB, TIME, FN, RANGE, RANGE_INCLUSIVE = R.ARRAY, R.MAP, R.CHAR, R.BLOB, R.TIME, R.FN, R.RANGE, R.RANGE_INCLUSIVE
   local epsilon = 2.0 ^ -52
   local E = {}
   R.E = E -- E[1] is set when two values were compared that cannot be
-
-  local function two_chars(text)
-    local third = offset(text, 3)
-    return third and sub(text, 1, third - 1) or text
-  end
 
   local function ordered(a, b, or_equal)
     local ka, kb = kind_of(a), kind_of(b)
@@ -44,20 +38,22 @@ return function(R, lib, host)
 
   local equal, equal_inside
 
-  local function equal_arrays(a, b)
+  local function equal_arrays(a, b, test)
+    test = test or equal_inside
     local count = #a
     if count ~= #b then return false end
     for i = 1, count do
-      if not equal_inside(a[i], b[i]) then return false end
+      if not test(a[i], b[i]) then return false end
     end
     return true
   end
 
-  local function equal_maps(a, b)
+  local function equal_maps(a, b, test)
+    test = test or equal_inside
     if a[true] ~= b[true] then return false end
     for key, x in next, a do
       local y = b[key]
-      if y == nil or not equal_inside(x, y) then return false end
+      if y == nil or not test(x, y) then return false end
     end
     return true
   end
@@ -72,19 +68,11 @@ return function(R, lib, host)
     return x == y or equal(x, y)
   end
 
-  local function equal_blobs(a, b)
-    a, b = a[true], b[true]
-    if #a ~= #b then return false end
-    for i = 1, #a do
-      if a[i] ~= b[i] then return false end
-    end
-    return true
-  end
-
   local function same_type(compare)
     return function(a, b) return getmetatable(a) == getmetatable(b) and compare(a, b) end
   end
-  ARRAY.__eq, MAP.__eq, BLOB.__eq = same_type(equal_arrays), same_type(equal_maps), same_type(equal_blobs)
+  ARRAY.__eq, MAP.__eq = same_type(equal_arrays), same_type(equal_maps)
+  BLOB.__eq = same_type(function(a, b) return equal_arrays(a[true], b[true]) end)
   RANGE.__eq = same_type(function(a, b) return a[true] == b[true] and a[false] == b[false] end)
   RANGE_INCLUSIVE.__eq = RANGE.__eq
   TIME.__eq = same_type(function(a, b) return a[true] == b[true] end)
@@ -118,19 +106,8 @@ return function(R, lib, host)
   -- Equal in type as well, as the cases of a switch are.
   local function same(a, b)
     if kind_of(a) ~= kind_of(b) then return false end
-    if R.is_array(a) then
-      if #a ~= #b then return false end
-      for i = 1, #a do
-        if not same(a[i], b[i]) then return false end
-      end
-      return true
-    elseif R.is_map(a) then
-      if a[true] ~= b[true] then return false end
-      for key, item in next, a do
-        if b[key] == nil or not same(item, b[key]) then return false end
-      end
-      return true
-    end
+    if R.is_array(a) then return equal_arrays(a, b, same) end
+    if R.is_map(a) then return equal_maps(a, b, same) end
     return a == b
   end
   R.same = same

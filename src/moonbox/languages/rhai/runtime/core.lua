@@ -81,9 +81,9 @@ return function(R, lib, host)
   add_natives("any", true, {
     exit = function(K, d, pos, value) exit(value) end,
     sleep = refused("sleep", "scripts cannot wait"),
-    to_string = function(K, d, pos, value, extra) if extra == nil then return R.display(value) end end,
-    to_debug = function(K, d, pos, value, extra) if extra == nil then return R.debug(value) end end,
-    tag = function(K, d, pos, value, extra) if extra == nil then return 0 end end,
+    to_string = R.alone(R.display),
+    to_debug = R.alone(R.debug),
+    tag = R.alone(function() return 0 end),
   })
   add_natives("any", false, {
     take = function(K, d, pos, value, extra)
@@ -96,16 +96,13 @@ return function(R, lib, host)
   -- Iterators
 
   local function step_range(from, to, step, pos)
-    local function fail()
-      R.arithmetic_error("step value cannot be zero", pos)
-    end
-    if step == 0 then fail() end
-    local count
+    if step == 0 then R.arithmetic_error("step value cannot be zero", pos) end
+    local count = 0
+    local steps = setmetatable({}, { __index = function(_, n) return from + (n - 1) * step end })
     if number_type(from) == "float" then
       count = (to - from) / step
       count = count ~= count and 0 or count <= 0 and 0 or count > 2 ^ 53 and most or -floor(-count)
-      local name = "StepRange<f64>"
-      return R.iterator(name, setmetatable({}, { __index = function(_, n) return from + (n - 1) * step end }), count)
+      return R.iterator("StepRange<f64>", steps, count)
     end
     if (step > 0) == (from < to) and from ~= to then
       local distance, by = step > 0 and to - from or from - to, step == least and most or step < 0 and -step or step
@@ -117,10 +114,8 @@ return function(R, lib, host)
         local last = from + (count - 1) * step
         if (step > 0 and last > most - step) or (step < 0 and last < least - step) then count = count - 1 end
       end
-    else
-      count = 0
     end
-    return R.iterator("StepRange<i64>", setmetatable({}, { __index = function(_, n) return from + (n - 1) * step end }), count)
+    return R.iterator("StepRange<i64>", steps, count)
   end
 
   local function make_range(K, d, pos, from, to, step)

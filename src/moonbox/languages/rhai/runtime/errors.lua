@@ -34,6 +34,10 @@ return function(R, lib, host)
     stop(what == "string" and "string" or "array", "ErrorDataTooLarge", message .. " too large", pos)
   end
 
+  local function line_and_column(pos)
+    if pos then return pos >> 16, pos & 0xFFFF end
+  end
+
   local function place(line, position)
     return line and line > 0 and format(" (line %d, position %d)", line, position) or ""
   end
@@ -88,9 +92,7 @@ return function(R, lib, host)
   local function is_closure(name) return find(name, "^anon%$") ~= nil end
 
   local function describe(problem, trace)
-    local line, column
-    if problem.pos then line, column = problem.pos >> 16, problem.pos & 0xFFFF end
-    local parts = { problem.message .. place(line, column) }
+    local parts = { problem.message .. place(line_and_column(problem.pos)) }
     for _, frame in next, trace do
       local what = is_closure(frame.fn) and "\nin closure call" or "\nin call to function '" .. frame.fn .. "'"
       parts[#parts + 1] = what .. place(frame.line, frame.position)
@@ -135,9 +137,8 @@ return function(R, lib, host)
     end
     problem.trace = trace
     problem.text = describe(problem, trace)
-    if problem.pos then problem.line, problem.position = problem.pos >> 16, problem.pos & 0xFFFF end
-    local near = problem.pos or problem.near
-    if near then problem.near_line, problem.near_position = near >> 16, near & 0xFFFF end
+    if problem.pos then problem.line, problem.position = line_and_column(problem.pos) end
+    problem.near_line, problem.near_position = line_and_column(problem.pos or problem.near)
     return problem
   end
 
@@ -185,7 +186,7 @@ return function(R, lib, host)
       fields.message = describe(problem, trace)
       outermost.line = line
     else
-      if problem.pos then line, column = problem.pos >> 16, problem.pos & 0xFFFF end
+      line, column = line_and_column(problem.pos)
       fields.message, fields.error = problem.message, problem.error
     end
     if line and line > 0 then fields.line, fields.position = line, column end
@@ -269,33 +270,25 @@ return function(R, lib, host)
   end
 
   -- Hints: what those who know another language meant to write.
-  local call_hints = {
-    length = "the number of elements is list.len()",
-    size = "the number of elements is list.len()",
+  local call_hints = {}
+  for names, hint in next, {
+    ["length size"] = "the number of elements is list.len()",
     count = "the number of elements is list.len(); of some, list.filter(|x| ...).len()",
     includes = "write list.contains(x) or x in list",
     indexOf = "write list.index_of(x)",
-    forEach = "write for x in list { ... }",
-    each = "write for x in list { ... }",
+    ["forEach each"] = "write for x in list { ... }",
     slice = "write list.extract(start..end), of a string s.sub_string(start..end)",
-    substring = "write s.sub_string(start, length)",
-    substr = "write s.sub_string(start, length)",
+    ["substring substr"] = "write s.sub_string(start, length)",
     strip = "trim() changes the string: s.trim()",
-    toUpperCase = "write s.to_upper()",
-    toLowerCase = "write s.to_lower()",
-    upper = "write s.to_upper()",
-    lower = "write s.to_lower()",
+    ["toUpperCase upper"] = "write s.to_upper()",
+    ["toLowerCase lower"] = "write s.to_lower()",
     format = "put values into text with backticks: `total: ${x}`",
     println = "write print(x)",
-    str = "write x.to_string() or `${x}`",
-    String = "write x.to_string() or `${x}`",
+    ["str String"] = "write x.to_string() or `${x}`",
     int = "write parse_int(text) or x.to_int()",
     float = "write parse_float(text) or x.to_float()",
-    has = "write map.contains(\"key\") or \"key\" in map",
-    has_key = "write map.contains(\"key\") or \"key\" in map",
-    contains_key = "write map.contains(\"key\") or \"key\" in map",
-    entries = "go through the keys: for key in map.keys() { let value = map[key]; ... }",
-    items = "go through the keys: for key in map.keys() { let value = map[key]; ... }",
+    ["has has_key contains_key"] = "write map.contains(\"key\") or \"key\" in map",
+    ["entries items"] = "go through the keys: for key in map.keys() { let value = map[key]; ... }",
     reversed = "reverse() changes the array: list.reverse()",
     sorted = "sort() changes the array: list.sort()",
     flat_map = "use two loops and push",
@@ -305,7 +298,9 @@ return function(R, lib, host)
     unique = "sort the array, then dedup() drops neighbours that are equal",
     stringify = "write map.to_json()",
     sleep = "scripts cannot wait",
-  }
+  } do
+    R.compiler.words(names, hint, call_hints)
+  end
   function R.hint_for_call(name, ...)
     local first = ...
     if (name == "print" or name == "debug") and select("#", ...) > 1 then
@@ -326,5 +321,4 @@ return function(R, lib, host)
     end
     return call_hints[name]
   end
-  R.call_hints = call_hints
 end

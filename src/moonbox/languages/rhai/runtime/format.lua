@@ -46,7 +46,6 @@ return function(R, lib, host)
     if value == 0 then return 1 / value < 0 and "-0.0" or "0.0" end
     return float_text(value, 1e-4, 9999999999999999.0)
   end
-  R.display_float = display_float
 
   local escapes = { ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t", ["\0"] = "\\0" }
   local function escaped(char) return escapes[char] or format("\\u{%x}", byte(char)) end
@@ -58,7 +57,6 @@ return function(R, lib, host)
     end
     return '"' .. text .. '"'
   end
-  R.debug_text = debug_text
 
   local function debug_char(text)
     if text == '"' then return "'\"'" end

@@ -5,7 +5,7 @@ return function(R, lib, host)
   local math = lib.math
   local U, copy, array, is_map, is_int = R.U, R.copy, R.array, R.is_map, R.is_int
   local add_natives, native, kind_of, snapshot = R.add_natives, R.native, R.kind_of, R.snapshot
-  local FEW_NAMES, MOST_DIGITS = 8, 15
+  local ARRAY, FEW_NAMES, MOST_DIGITS = R.ARRAY, 8, 15
 
   local function fail(pos, name, problem, hint) R.raise("ErrorRuntime", name .. ": " .. problem, pos, nil, hint) end
 
@@ -61,9 +61,8 @@ return function(R, lib, host)
 
   -- map and filter, which take closures and names of functions, with the names of fields too.
   local function with_fields(name, fn)
-    local meta = R.ARRAY
-    local before = native[name][meta]
-    native[name][meta] = function(K, d, pos, list, given, ...)
+    local before = native[name][ARRAY]
+    native[name][ARRAY] = function(K, d, pos, list, given, ...)
       if is_field(K, list, given) then return fn(list, given, pos) end
       return before(K, d, pos, list, given, ...)
     end
@@ -148,9 +147,8 @@ return function(R, lib, host)
   -- sort_by and order_by take a comparer, or keys: names of fields and functions of one element; "-name" means descending. sort_by
   -- sorts the array itself.
   local function by_fields(name, in_place)
-    local meta = R.ARRAY
-    local before = native[name][meta]
-    native[name][meta] = function(K, d, pos, list, given, ...)
+    local before = native[name][ARRAY]
+    native[name][ARRAY] = function(K, d, pos, list, given, ...)
       local field = type(given) == "string" and (sub(given, 1, 1) == "-" and sub(given, 2) or given)
       if not (field and is_field(K, list, field)) and not is_key(K, given) then
         local done = before(K, d, pos, list, given, ...)
@@ -258,7 +256,7 @@ return function(R, lib, host)
       if count == nil then return native.take.any(K, d, pos, list) end
       if not is_int(count) or extra ~= nil then return nil end
       if count < 0 then fail(pos, "take", format("expects a number of elements, got %d", count)) end
-      return native.extract[R.ARRAY](K, d, pos, list, 0, count)
+      return native.extract[ARRAY](K, d, pos, list, 0, count)
     end,
     join = function(K, d, pos, list, separator, given)
       if separator == nil then separator = ", " end
@@ -276,12 +274,11 @@ return function(R, lib, host)
   })
 
   add_natives("map", true, {
-    entries = function(K, d, pos, map, extra)
-      if extra ~= nil then return nil end
+    entries = R.alone(function(map)
       local keys, count = R.sorted_keys(map)
       for i = 1, count do keys[i] = R.entries({ key = keys[i], value = copy(map[keys[i]]) }) end
       return array(keys)
-    end,
+    end),
   })
 
   -- Half away from zero, of the decimal number that is shown: 2.675 becomes 2.68, though its binary value is a little less.
@@ -289,7 +286,7 @@ return function(R, lib, host)
     if x ~= x or x == math.huge or x == -math.huge then return x end
     local scale = 10.0 ^ math.abs(places)
     local scaled = tonumber(format("%.15g", places < 0 and x / scale or x * scale))
-    if math.abs(scaled) >= 2 ^ 52 then return x end
+    if not scaled or math.abs(scaled) >= 2 ^ 52 then return x end -- nil where it is infinite
     local size = math.abs(scaled)
     local whole = math.floor(size)
     if size - whole >= 0.5 then whole = whole + 1 end

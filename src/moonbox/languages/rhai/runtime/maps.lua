@@ -2,7 +2,7 @@
 return function(R, lib, host)
   local type, next = lib.type, lib.next
   local U, copy, add_natives, is_map = R.U, R.copy, R.add_natives, R.is_map
-  local sorted_keys, callback = R.sorted_keys, R.callback
+  local sorted_keys, callback, alone = R.sorted_keys, R.callback, R.alone
 
   local function put(map, key, value)
     if map[key] == nil then map[true] = map[true] + 1 end
@@ -13,12 +13,6 @@ return function(R, lib, host)
     if map[key] ~= nil then
       map[key] = nil
       map[true] = map[true] - 1
-    end
-  end
-
-  local function alone(fn)
-    return function(K, d, pos, map, extra)
-      if extra == nil then return fn(map) end
     end
   end
 

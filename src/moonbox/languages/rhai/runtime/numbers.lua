@@ -5,14 +5,7 @@ return function(R, lib, host)
   local number_type, tointeger, huge = math.type, math.tointeger, math.huge
   local least, most = math.mininteger, math.maxinteger
   local format, match, lower, byte, sub = lib.string.format, lib.string.match, lib.string.lower, lib.string.byte, lib.string.sub
-  local add_natives, display = R.add_natives, R.display
-
-  -- A function of one number and no other argument.
-  local function one(fn)
-    return function(K, d, pos, value, extra)
-      if extra == nil then return fn(value, pos) end
-    end
-  end
+  local add_natives, display, one = R.add_natives, R.display, R.alone
 
   local function round(x)
     local whole = x < 0 and math.ceil(x - 0.5) or math.floor(x + 0.5)
@@ -24,18 +17,16 @@ return function(R, lib, host)
     if x ~= x or x == huge or x == -huge then return x end
     return (x < 0 and math.ceil(x) or math.floor(x)) + 0.0
   end
-  local function floor(x)
-    if math.abs(x) >= 2 ^ 53 or x ~= x then return x end
-    return math.floor(x) + 0.0
-  end
-  local function ceiling(x)
-    if math.abs(x) >= 2 ^ 53 or x ~= x then return x end
-    return math.ceil(x) + 0.0
+  local function whole_by(rounding)
+    return function(x)
+      if math.abs(x) >= 2 ^ 53 or x ~= x then return x end
+      return rounding(x) + 0.0
+    end
   end
 
   local float_properties = {
-    floor = floor,
-    ceiling = ceiling,
+    floor = whole_by(math.floor),
+    ceiling = whole_by(math.ceil),
     round = round,
     int = trunc,
     fraction = function(x) return x - trunc(x) end,
@@ -225,8 +216,7 @@ return function(R, lib, host)
   -- Bits
 
   local function span(bit, bits, pos)
-    local at = R.calc_index(64, bit)
-    if not at then R.bit_bounds(bit, pos) end
+    local at = R.bit_at(bit, pos)
     if at + bits > 64 or bits > 64 then bits = 64 - at end
     return at, bits == 64 and -1 or (1 << bits) - 1
   end
@@ -244,9 +234,7 @@ return function(R, lib, host)
   add_natives("i64", true, {
     get_bit = function(K, d, pos, value, bit)
       if not R.is_int(bit) then return nil end
-      local at = R.calc_index(64, bit)
-      if not at then R.bit_bounds(bit, pos) end
-      return value & (1 << at) ~= 0
+      return value & (1 << R.bit_at(bit, pos)) ~= 0
     end,
     get_bits = function(K, d, pos, value, start, count)
       local from, bits = ends(start, count)
@@ -259,8 +247,7 @@ return function(R, lib, host)
       local from, bits = 0, 64
       if start ~= nil then from, bits = ends(start, count or 64) end
       if not R.is_int(from) or not R.is_int(bits) then return nil end
-      local at = R.calc_index(64, from)
-      if not at then R.bit_bounds(from, pos) end
+      local at = R.bit_at(from, pos)
       if bits < 0 then bits = 0 elseif at + bits > 64 then bits = 64 - at end
       local items = {}
       for i = 1, bits do items[i] = value & (1 << (at + i - 1)) ~= 0 end
@@ -272,8 +259,7 @@ return function(R, lib, host)
   add_natives("i64", false, {
     set_bit = function(K, d, pos, value, bit, on)
       if not R.is_int(bit) or type(on) ~= "boolean" then return nil end
-      local at = R.calc_index(64, bit)
-      if not at then R.bit_bounds(bit, pos) end
+      local at = R.bit_at(bit, pos)
       return R.U, on and value | (1 << at) or value & ~(1 << at)
     end,
     set_bits = function(K, d, pos, value, start, count, new)

@@ -1,7 +1,7 @@
 -- Operators: the slow way, for all types, with the reference's errors.
 return function(R, lib, host)
   local type, next = lib.type, lib.next
-  local number_type, fmod, least, most = lib.math.type, lib.math.fmod, lib.math.mininteger, lib.math.maxinteger
+  local number_type, least = lib.math.type, lib.math.mininteger
   local format = lib.string.format
   local getmetatable = lib.debug.getmetatable
   local kind_of, copy, display, check_growth, without = R.kind_of, R.copy, R.display, R.check_growth, R.without
@@ -14,82 +14,19 @@ return function(R, lib, host)
   end
   R.joined = joined
 
-  -- Integers: the result, or nil and why not.
-  local integer = {}
-  integer["+"] = function(a, b)
-    local r = a + b
-    if (a ~ r) & (b ~ r) < 0 then return nil, "Addition overflow" end
-    return r
-  end
-  integer["-"] = function(a, b)
-    local r = a - b
-    if (a ~ b) & (a ~ r) < 0 then return nil, "Subtraction overflow" end
-    return r
-  end
-  integer["*"] = function(a, b)
-    local r = a * b
-    if a ~= 0 and ((a == -1 and b == least) or (b == -1 and a == least) or (a ~= -1 and b ~= -1 and r // a ~= b or r % a ~= 0)) then
-      return nil, "Multiplication overflow"
-    end
-    return r
-  end
-  integer["/"] = function(a, b)
-    if b == 0 then return nil, "Division by zero" end
-    if a == least and b == -1 then return nil, "Division overflow" end
-    local q = a // b
-    if q < 0 and q * b ~= a then q = q + 1 end
-    return q
-  end
-  integer["%"] = function(a, b)
-    if b == 0 or (a == least and b == -1) then return nil, "Modulo division by zero or overflow" end
-    return fmod(a, b)
-  end
-  integer["**"] = function(a, b)
-    if b < 0 then return nil, "Integer raised to a negative power" end
-    if b > 0xFFFFFFFF then return nil, "Exponential overflow" end
-    local result, base = 1, a
-    if a == 0 or a == 1 then return b == 0 and 1 or a end
-    if a == -1 then return b % 2 == 0 and 1 or -1 end
-    while b > 0 do
-      if b & 1 == 1 then
-        result = integer["*"](result, base)
-        if not result then return nil, "Exponential overflow" end
-      end
-      b = b >> 1
-      if b > 0 then
-        base = integer["*"](base, base)
-        if not base then return nil, "Exponential overflow" end
-      end
-    end
-    return result
-  end
-  local function shift(a, by)
-    if by < 0 then
-      by = by == least and most or -by
-      if by >= 64 then return a < 0 and -1 or 0 end
-      local r = a >> by
-      return a < 0 and by > 0 and r | ~(-1 >> by) or r
-    end
-    return by >= 64 and 0 or a << by
-  end
-  integer["<<"] = shift
-  integer[">>"] = function(a, by) return shift(a, by == least and most or -by) end
-  integer["&"] = function(a, b) return a & b end
-  integer["|"] = function(a, b) return a | b end
-  integer["^"] = function(a, b) return a ~ b end
+  local integer, floating = R.compiler.INTEGERS, R.compiler.FLOATS
 
-  local floating = {
-    ["+"] = function(a, b) return a + b end,
-    ["-"] = function(a, b) return a - b end,
-    ["*"] = function(a, b) return a * b end,
-    ["/"] = function(a, b) return a / b end,
-    ["%"] = function(a, b)
-      a, b = a + 0.0, b + 0.0
-      if b == 0 or a ~= a or b ~= b or a == lib.math.huge or a == -lib.math.huge then return 0.0 / 0.0 end
-      return fmod(a, b)
-    end,
-    ["**"] = function(a, b) return (a + 0.0) ^ b end,
+  local OVERFLOW = {
+    ["+"] = "Addition overflow", ["-"] = "Subtraction overflow", ["*"] = "Multiplication overflow",
+    ["/"] = "Division overflow", ["%"] = "Modulo division by zero or overflow", ["**"] = "Exponential overflow",
   }
+
+  -- Why there is no result of two integers.
+  local function problem_of(op, b)
+    if op == "/" and b == 0 then return "Division by zero" end
+    if op == "**" and b < 0 then return "Integer raised to a negative power" end
+    return OVERFLOW[op]
+  end
 
   local function append(into, items)
     local count = #into
@@ -110,8 +47,6 @@ return function(R, lib, host)
   end
   R.merged = merged
 
-  local function utf8_lossy(bytes) return R.bytes_to_text(bytes) end
-
   -- What no number is part of; nil where the operator does not exist.
   local other = {}
   other["+"] = function(a, b, ka, kb, pos, near)
@@ -119,12 +54,12 @@ return function(R, lib, host)
       if kb == "string" then return joined(a, b, near) end
       if kb == "char" then return joined(a, b[true], near) end
       if kb == "()" then return a end
-      if kb == "blob" then return joined(a, utf8_lossy(b[true]), pos) end
+      if kb == "blob" then return joined(a, R.bytes_to_text(b[true]), pos) end
       return joined(a, display(b), pos)
     elseif kb == "string" then
       if ka == "char" then return joined(a[true], b, near) end
       if ka == "()" then return b end
-      if ka == "blob" then return joined(utf8_lossy(a[true]), b, pos) end
+      if ka == "blob" then return joined(R.bytes_to_text(a[true]), b, pos) end
       return joined(display(a), b, pos)
     elseif ka == "char" and kb == "char" then
       return a[true] .. b[true]
@@ -161,11 +96,10 @@ return function(R, lib, host)
   local function operate(op, a, b, pos, assigning)
     local ta, tb = number_type(a), number_type(b)
     if ta and tb then
-      local result, problem
       if ta == "integer" and tb == "integer" then
-        result, problem = integer[op](a, b)
+        local result = integer[op](a, b)
         if result then return result end
-        R.arithmetic_error(format("%s: %d %s %d", problem, a, op, b), assigning and pos or nil, pos)
+        R.arithmetic_error(format("%s: %d %s %d", problem_of(op, b), a, op, b), assigning and pos or nil, pos)
       end
       local operation = floating[op]
       if operation then return operation(a, b) end

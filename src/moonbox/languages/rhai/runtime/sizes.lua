@@ -4,40 +4,33 @@ return function(R, lib, host)
   local getmetatable = lib.debug.getmetatable
   local ARRAY, MAP = R.ARRAY, R.MAP
 
-  -- An array or map after it grew. Elements of elements are counted each time while there are few, later now and then.
-  local function check_growth(value, pos, item)
-    local meta = getmetatable(value)
-    if meta == ARRAY then
-      local count = #value
-      if count > R.max_array then R.too_large("array", pos) end
-      if item ~= nil and type(item) ~= "table" and type(item) ~= "string" then return end
-      if count > 64 and count & (count - 1) ~= 0 then return end
-    elseif meta == MAP then
-      local count = value[true]
-      if count > R.max_map then R.too_large("map", pos) end
-      if item ~= nil and type(item) ~= "table" and type(item) ~= "string" then return end
-      if count > 64 and count & (count - 1) ~= 0 then return end
-    end
-    if R.limited then
-      local arrays, maps, strings = R.sizes(value)
-      if strings > R.max_string then R.too_large("string", pos) end
-      if arrays > R.max_array then R.too_large("array", pos) end
-      if maps > R.max_map then R.too_large("map", pos) end
-    end
+  local function check_sizes(arrays, maps, strings, pos)
+    if strings > R.max_string then R.too_large("string", pos) end
+    if arrays > R.max_array then R.too_large("array", pos) end
+    if maps > R.max_map then R.too_large("map", pos) end
   end
-  R.check_growth = check_growth
 
   -- A value that was made at once.
   local function check_value(value, pos)
     if R.limited then
       local arrays, maps, strings = R.sizes(value)
-      if strings > R.max_string then R.too_large("string", pos) end
-      if arrays > R.max_array then R.too_large("array", pos) end
-      if maps > R.max_map then R.too_large("map", pos) end
+      check_sizes(arrays, maps, strings, pos)
     end
     return value
   end
   R.check_value = check_value
+
+  -- An array or map after it grew. Elements of elements are counted each time while there are few, later now and then.
+  function R.check_growth(value, pos, item)
+    local meta = getmetatable(value)
+    local count = meta == ARRAY and #value or meta == MAP and value[true]
+    if count then
+      if count > (meta == ARRAY and R.max_array or R.max_map) then R.too_large(meta == ARRAY and "array" or "map", pos) end
+      if item ~= nil and type(item) ~= "table" and type(item) ~= "string" then return end
+      if count > 64 and count & (count - 1) ~= 0 then return end
+    end
+    check_value(value, pos)
+  end
 
   -- A function that is told of each item of something new while it grows.
   function R.meter(pos)
@@ -52,9 +45,7 @@ return function(R, lib, host)
       else
         return
       end
-      if strings > R.max_string then R.too_large("string", pos) end
-      if arrays > R.max_array then R.too_large("array", pos) end
-      if maps > R.max_map then R.too_large("map", pos) end
+      check_sizes(arrays, maps, strings, pos)
     end
   end
 
@@ -67,9 +58,7 @@ return function(R, lib, host)
       arrays, maps, strings = arrays + a, maps + m, strings + s
       if is_array then arrays = arrays + 1 else maps = maps + 1 end
       local pos = places[is_array and i or i + 1]
-      if strings > R.max_string then R.too_large("string", pos) end
-      if arrays > R.max_array then R.too_large("array", pos) end
-      if maps > R.max_map then R.too_large("map", pos) end
+      check_sizes(arrays, maps, strings, pos)
     end
   end
   function R.check_literal(value, places)

@@ -138,10 +138,7 @@ return function(R, lib, host)
     local lua = type(value)
     if value == nil or value == host.null then return U end
     if lua == "string" then
-      if utf8_len(value) then return value end
-      local bytes = {}
-      for i = 1, #value do bytes[i] = lib.string.byte(value, i) end
-      return R.blob(bytes)
+      return utf8_len(value) and value or R.blob(R.bytes_of(value))
     end
     if lua == "number" or lua == "boolean" then return value end
     if lua ~= "table" or depth > 200 then return U end

@@ -5,8 +5,7 @@ return function(R, lib, host)
   local sub, find, rep, byte, upper, lower, gsub = string.sub, string.find, string.rep, string.byte, string.upper, string.lower, string.gsub
   local concat = lib.table.concat
   local offset, utf8_len, codepoint, utf8_char, charpattern = utf8.offset, utf8.len, utf8.codepoint, utf8.char, utf8.charpattern
-  local most = lib.math.maxinteger
-  local U, add_natives, is_int, is_char = R.U, R.add_natives, R.is_int, R.is_char
+  local U, add_natives, alone, is_int, is_char = R.U, R.add_natives, R.alone, R.is_int, R.is_char
 
   -- Text of an argument that may be a string or a character; nil for anything else.
   local function text_of(value)
@@ -42,24 +41,10 @@ return function(R, lib, host)
     return start < -count and 0 or count + start
   end
 
-  local function part(text, start, count)
-    return slice(text, from_start(text, start), count)
-  end
-
   -- (range), (start) or (start, count), as a part of the string; nil for other arguments.
   local function part_by(text, start, count)
-    if R.is_range(start) then
-      if count ~= nil then return nil end
-      local from = start[true] < 0 and 0 or start[true]
-      local to = start[false] < from and from or start[false]
-      local inclusive = R.kind_of(start) == "range="
-      local size = to - from
-      if inclusive and size < most then size = size + 1 end
-      return slice(text, from, size)
-    end
-    if not is_int(start) then return nil end
-    if count == nil then return part(text, start, #text) end
-    return is_int(count) and part(text, start, count) or nil
+    local from, size = R.span(start, count, true)
+    return from and slice(text, from_start(text, from), size) or nil
   end
 
   -- White space as Unicode has it.
@@ -274,9 +259,7 @@ return function(R, lib, host)
   }
   R.getters.string = properties
   for name, fn in next, properties do
-    if name ~= "chars" then
-      add_natives("string", true, { [name] = function(K, d, pos, text, extra) if extra == nil then return fn(text) end end })
-    end
+    if name ~= "chars" then add_natives("string", true, { [name] = alone(fn) }) end
   end
 
   add_natives("string", true, {
@@ -288,10 +271,10 @@ return function(R, lib, host)
       if what and (start == nil or is_int(start)) then return index_of(text, what, start) end
     end,
     sub_string = function(K, d, pos, text, start, count) return part_by(text, start, count) end,
-    to_upper = function(K, d, pos, text, extra) if extra == nil then return to_upper(text) end end,
-    to_lower = function(K, d, pos, text, extra) if extra == nil then return to_lower(text) end end,
-    to_chars = function(K, d, pos, text, extra) if extra == nil then return chars_of(text) end end,
-    to_string = function(K, d, pos, text, extra) if extra == nil then return text end end,
+    to_upper = alone(to_upper),
+    to_lower = alone(to_lower),
+    to_chars = alone(chars_of),
+    to_string = alone(function(text) return text end),
     split = function(K, d, pos, text, by, count)
       if by == nil then return split_words(text) end
       if is_int(by) then return count == nil and split_at(text, by) or nil end
@@ -304,11 +287,7 @@ return function(R, lib, host)
       return start and R.char(sub(text, start, stop)) or U
     end,
     chars = function(K, d, pos, text, start, count)
-      if start == nil then
-        local items = chars_of(text)
-        return R.iterator("CharsStream", items, #items)
-      end
-      local piece = part_by(text, start, count)
+      local piece = start == nil and text or part_by(text, start, count)
       if not piece then return nil end
       local items = chars_of(piece)
       return R.iterator("CharsStream", items, #items)

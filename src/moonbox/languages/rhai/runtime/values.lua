@@ -22,7 +22,7 @@ return function(R, lib, host)
   local FN, RANGE, RANGE_INCLUSIVE = new_type("Fn"), new_type("range"), new_type("range=")
   local BLOB, TIME, ITERATOR = new_type("blob"), new_type("timestamp"), new_type("iterator")
   R.types = { ARRAY, MAP, UNIT, CHAR, FN, RANGE, RANGE_INCLUSIVE, BLOB, TIME, ITERATOR }
-  R.ARRAY, R.MAP, R.CHAR, R.FN, R.BLOB, R.TIME, R.ITERATOR = ARRAY, MAP, CHAR, FN, BLOB, TIME, ITERATOR
+  R.ARRAY, R.MAP, R.CHAR, R.FN, R.BLOB, R.TIME = ARRAY, MAP, CHAR, FN, BLOB, TIME
   R.RANGE, R.RANGE_INCLUSIVE = RANGE, RANGE_INCLUSIVE
   R.number_type, R.pcall = number_type, lib.pcall
 
