@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.closing import Closing
 from moonbox.config import Config
-from moonbox.config.sections import ClusterSettings, CodeModeSettings, read_limits
+from moonbox.config.sections import CodeModeSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     add_model,
@@ -31,6 +31,7 @@ from moonbox.project.sections import (
     in_section,
     open_metrics,
     open_trail,
+    read_cluster,
     read_knowledge,
     read_sandbox,
     read_secrets,
@@ -224,7 +225,7 @@ def _open_sandbox(
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
-    cluster, options = config.read(ClusterSettings, "cluster"), sandbox_options(config, language)
+    cluster, options = read_cluster(config), sandbox_options(config, language)
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):

@@ -125,6 +125,15 @@ def sandbox_options(config: Config, language: str | None = None) -> dict[str, An
     return {**settings, "journal": open_journal(config)}
 
 
+def read_cluster(config: Config) -> ClusterSettings:
+    """The section [cluster], which may need a [journal]."""
+    settings, journal = config.read(ClusterSettings, "cluster"), config.read(JournalSettings, "journal")
+    with config.naming_file():
+        if settings.sleep_after is not None and not (journal.path or journal.url):
+            raise ConfigError('[cluster] sleep_after needs a journal: write path = "state.db" under [journal]')
+    return settings
+
+
 def with_journal(config: Config, place: str | None) -> Config:
     """The configuration with another journal, where one is given: a path, or `postgresql://…`."""
     if not place:
@@ -305,7 +314,7 @@ def problems(config: Config) -> dict[str, str]:
 
 READERS: dict[str, Callable[[Config], Any]] = {
     "audit": read_trail,
-    "cluster": lambda config: config.read(ClusterSettings, "cluster"),
+    "cluster": read_cluster,
     "codemode": lambda config: config.read(CodeModeSettings, "codemode"),
     "journal": lambda config: config.read(JournalSettings, "journal"),
     "knowledge": read_knowledge,
