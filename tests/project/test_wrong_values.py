@@ -18,7 +18,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VALUES = (
-    *("3", "-1", "1e400", "nan", "true", '"x"', '""', '"http://["', '"http://a:99999999/"', "1979-05-27", "[]", "[1]"),
+    *(
+        "3",
+        '"~unknown-user/x.db"',
+        "-1",
+        "1e400",
+        "nan",
+        "true",
+        '"x"',
+        '""',
+        '"http://["',
+        '"http://a:99999999/"',
+        "1979-05-27",
+        "[]",
+        "[1]",
+    ),
     *('["a", 2]', '[["a"]]', "[{ a = 1 }]", "{}", "{ a = 1 }", '"${UNSET}"', '["${UNSET}"]', '{ a = "${UNSET}" }'),
 )
 API = "spec = 'a.json'\nbase_url = 'https://a.example'\n"

@@ -125,6 +125,11 @@ class Config(Struct, frozen=True):
             raise ConfigError("\n".join(f"{start}{line.removeprefix(start)}" for line in lines)) from None
 
 
+def resolve_path(folder: Path, path: str | os.PathLike[str]) -> Path:
+    """A path of the configuration, which starts from the folder of its file; `~` is a user's home folder."""
+    return folder / os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` fails for an unknown user
+
+
 def find(start: Path | None = None) -> Path | None:
     """The nearest moonbox.toml, from this folder upwards."""
     folder = (start or Path.cwd()).resolve()

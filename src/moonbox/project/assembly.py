@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
@@ -40,7 +39,6 @@ from moonbox.project.sections import (
     sandbox_options,
     used_servers,
 )
-from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
 if TYPE_CHECKING:
@@ -242,17 +240,8 @@ def _open_sandbox(
 def _gate(config: Config, toolbox: Toolbox) -> None:
     """Leave out the tools that the configuration disables, wherever they come from."""
     settings = read_tools(config)
-    if not settings.disabled and settings.max_risk is None:
-        return
-    most = RISKS.index(settings.max_risk) if settings.max_risk is not None else len(RISKS)
-
-    def allowed(tool: Tool) -> bool:
-        if tool.hints.risk is not None and RISKS.index(tool.hints.risk) > most:
-            return False
-        names = (tool.path, tool.name, f"category:{tool.hints.category}")
-        return not any(fnmatchcase(name, pattern) for name in names for pattern in settings.disabled)
-
-    toolbox.only(allowed)
+    if settings.disabled or settings.max_risk is not None:
+        toolbox.only(settings.allows)
 
 
 def _add_python_tools(config: Config, toolbox: Toolbox) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.retention import Retention
 from moonbox.audit.sinks import default_path, open_sink, parse_place
 from moonbox.config import Config
+from moonbox.config.file import resolve_path
 from moonbox.config.reader import read
 from moonbox.config.sections import (
     AuditSettings,
@@ -90,7 +91,7 @@ def open_trail(config: Config) -> Sink | None:
 def open_journal(config: Config, *, create: bool = True) -> Journal | None:
     """The journal of a configuration, with its retention; None where the configuration has none."""
     settings = config.read(JournalSettings, "journal")
-    place = settings.url or (settings.path and str(config.folder / Path(settings.path).expanduser()))
+    place = settings.url or (settings.path and str(resolve_path(config.folder, settings.path)))
     if not place:
         return None
     if not create and settings.url is None and not Path(place).exists():
