@@ -18,21 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VALUES = (
-    *(
-        "3",
-        '"~unknown-user/x.db"',
-        "-1",
-        "1e400",
-        "nan",
-        "true",
-        '"x"',
-        '""',
-        '"http://["',
-        '"http://a:99999999/"',
-        "1979-05-27",
-        "[]",
-        "[1]",
-    ),
+    *("3", "-1", "1e400", "nan", "true", '"x"', '""', '"http://["', '"http://a:99999999/"', "1979-05-27", "[]", "[1]"),
+    '"~unknown-user/x.db"',
     *('["a", 2]', '[["a"]]', "[{ a = 1 }]", "{}", "{ a = 1 }", '"${UNSET}"', '["${UNSET}"]', '{ a = "${UNSET}" }'),
 )
 API = "spec = 'a.json'\nbase_url = 'https://a.example'\n"
@@ -87,10 +74,7 @@ def test_a_section_that_is_no_table(tmp_path: Path, section: str) -> None:
     ("text", "message"),
     [
         ("[limits]\npreset = []", "[limits] unknown limits preset '[]'"),
-        (
-            "[cluster]\nsleep_after = 3",
-            '[cluster] sleep_after needs a journal: write path = "state.db" under [journal]',
-        ),
+        ("[cluster]\nsleep_after = 3", '[cluster] sleep_after needs a journal: write path = "state.db" under'),
         ("[mcp.servers.a]\nurl = 'http://a:99999999/'", "[mcp.servers.a] url is invalid: Port out of range 0-65535"),
         ("[mcp.servers.a]\ncommand = 'x'\nargs = 3", "[mcp.servers.a] args must be an array, not 3"),
     ],

@@ -192,7 +192,9 @@ def _add_own_tools(
 ) -> tuple[KnowledgeBase | None, ScriptLibrary | None]:
     """Everything but the MCP servers."""
     toolbox = sandbox.toolbox
-    _gate(config, toolbox)
+    settings = read_tools(config)
+    if settings.disabled or settings.max_risk is not None:
+        toolbox.only(settings.allows)
     _add_python_tools(config, toolbox)
     add_model(config, toolbox)
     add_sources(config, toolbox)
@@ -235,13 +237,6 @@ def _open_sandbox(
             audit=sink,
             **hooks,
         )
-
-
-def _gate(config: Config, toolbox: Toolbox) -> None:
-    """Leave out the tools that the configuration disables, wherever they come from."""
-    settings = read_tools(config)
-    if settings.disabled or settings.max_risk is not None:
-        toolbox.only(settings.allows)
 
 
 def _add_python_tools(config: Config, toolbox: Toolbox) -> None:

@@ -21,8 +21,6 @@ from moonbox.languages.language import RESERVED_WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from moonbox.languages.language import Texts
-
 LONGEST_NAME = 128
 _ODD = r"[^A-Za-z0-9_]"
 
@@ -59,7 +57,11 @@ def aliases(paths: Iterable[str]) -> dict[str, str]:
     safe = {path: safe_alias(path) for path in ordered}
     spaces = {space for alias in safe.values() for space in _prefixes(alias)}
     ends = any("_." in f"{alias}." or alias in spaces for alias in safe.values())  # a part of an alias has `_` behind
-    texts = _texts_of_languages() if ends else []
+    texts = []
+    if ends:
+        from moonbox.languages.registry import LANGUAGES  # their texts are slow to load
+
+        texts = [each.texts for each in LANGUAGES.values()]
 
     def forms(alias: str) -> set[str]:
         return {alias, *(each.identifiers(alias) for each in texts)}
@@ -82,12 +84,6 @@ def aliases(paths: Iterable[str]) -> dict[str, str]:
         chosen[path] = candidate
         taken |= forms(candidate)
     return chosen
-
-
-def _texts_of_languages() -> list[Texts]:
-    from moonbox.languages.registry import LANGUAGES  # their texts are slow to load
-
-    return [each.texts for each in LANGUAGES.values()]
 
 
 def _safe_part(part: str) -> str:
