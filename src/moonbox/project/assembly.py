@@ -193,7 +193,7 @@ def _add_own_tools(
     """Everything but the MCP servers."""
     toolbox = sandbox.toolbox
     settings = read_tools(config)
-    if settings.disabled or settings.max_risk is not None:
+    if settings.table.disabled or settings.table.max_risk is not None:
         toolbox.only(settings.allows)
     _add_python_tools(config, toolbox)
     add_model(config, toolbox)
@@ -205,7 +205,7 @@ def _add_own_tools(
     if scripts is not None:
         with in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
-            if scripts.settings.model_saves:
+            if scripts.settings.table.model_saves:
                 from moonbox.scripts.saving import saving
 
                 tool, layer = saving(scripts, sink if hasattr(sink, "list") else None)
@@ -241,7 +241,7 @@ def _open_sandbox(
 
 def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
     """The Python tools that the configuration names: the one place that runs a project's Python code."""
-    references = read_tools(config).python
+    references = read_tools(config).table.python
     if references:
         from moonbox.project.python_tools import load_tools
 

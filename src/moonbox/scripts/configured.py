@@ -73,11 +73,8 @@ class ToolsSettings:
     folders: tuple[Path, ...] = ()
     saved: Path | None = None
     """The folder of saved scripts, which need not exist."""
-    model_saves: bool = False
-    python: tuple[str, ...] = ()
-    """Python tools by reference, as `--tools` takes them."""
-    disabled: tuple[str, ...] = ()
-    max_risk: str | None = None
+    table: ToolsTable = field(default_factory=ToolsTable)
+    """What needs no resolving."""
 
     @classmethod
     def from_config(cls, config: Config) -> ToolsSettings:
@@ -103,19 +100,16 @@ class ToolsSettings:
             tuple(_script(name, item, folder, more) for name, item in scripts.items()),
             tuple(resolve_path(folder, item).resolve() for item in settings.folders),
             None if settings.saved is None else resolve_path(folder, settings.saved).resolve(),
-            settings.model_saves,
-            settings.python,
-            settings.disabled,
-            settings.max_risk,
+            settings,
         )
 
     def allows(self, tool: Tool) -> bool:
         """Whether a tool can be used, wherever it comes from."""
-        most = len(RISKS) if self.max_risk is None else RISKS.index(self.max_risk)
+        most = len(RISKS) if self.table.max_risk is None else RISKS.index(self.table.max_risk)
         if tool.hints.risk is not None and RISKS.index(tool.hints.risk) > most:
             return False
         names = (tool.path, tool.name, f"category:{tool.hints.category}")
-        return not any(fnmatchcase(name, pattern) for name in names for pattern in self.disabled)
+        return not any(fnmatchcase(name, pattern) for name in names for pattern in self.table.disabled)
 
 
 def _script(name: str, data: Any, folder: Path, more: Mapping[str, Any]) -> ScriptSettings:
