@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from rich.markup import render
+
 from gen.table import GENERATED, table
 from moonbox.cli.app import COMMANDS, load
 
@@ -34,7 +36,7 @@ def _command(path: str, command: Any, level: int) -> list[str]:
         options = [item for item in shown if item.param_type_name == "option"]
         words = [path, "[OPTIONS]" if options else "", *(_argument(item) for item in arguments)]
         parts.append(f"Usage: `{' '.join(word for word in words if word)}`")
-        explained = [(f"`{_argument(item)}`", item.help or "") for item in arguments if getattr(item, "help", None)]
+        explained = [(f"`{_argument(item)}`", _help(item)) for item in arguments if getattr(item, "help", None)]
         if explained:
             parts.append(table(("argument", ""), explained))
         if options:
@@ -46,7 +48,7 @@ def _command(path: str, command: Any, level: int) -> list[str]:
 
 
 def _text(command: Any) -> str:
-    text = inspect.cleandoc(command.help or "").split("\f")[0]
+    text = inspect.cleandoc(_help(command)).split("\f")[0]
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -64,4 +66,9 @@ def _option(item: Any) -> tuple[str, str, str]:
     shown = "" if nothing else str(default)
     if not shown and isinstance(getattr(item, "show_default", None), str):
         shown = item.show_default
-    return names, f"`{shown}`" if shown else "", item.help or ""
+    return names, f"`{shown}`" if shown else "", _help(item)
+
+
+def _help(item: Any) -> str:
+    """The help of a command or parameter, which is markup of Rich, as text."""
+    return render(item.help or "").plain

@@ -93,17 +93,20 @@ def test_help_of_a_command_has_examples_and_every_limit(moonbox: Moonbox) -> Non
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_help_has_no_names_of_python_types(entry) -> None:
-    for command in _with_those_below(load(entry)):
-        shown = command.get_help(command.context_class(command))
+def test_help_names_sections_of_the_configuration_and_no_python_types(entry, moonbox: Moonbox) -> None:
+    for words, command in _with_those_below(load(entry), [entry.name]):
+        shown = moonbox(*words, "--help").stdout
         found = re.findall(r"<[a-z][^ ]*>|\[\[|\.\.\.\}", shown)
         assert not found, f"{command.name}: {found}"
+        for part in (command, *command.params):
+            for section in re.findall(r"\[[a-z.]+\]", part.help or ""):
+                assert section in shown, f"{words} {part.name}: {section}"
 
 
-def _with_those_below(command):
-    yield command
-    for child in getattr(command, "commands", {}).values():
-        yield from _with_those_below(child)
+def _with_those_below(command, words):
+    yield words, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from _with_those_below(child, [*words, name])
 
 
 @pytest.mark.parametrize(

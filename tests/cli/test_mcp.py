@@ -39,6 +39,8 @@ def configured(tmp_path: Path, peers: Any) -> Path:
         [mcp.servers.memory]
         command = "{peers.server("memory")}"
         lazy = true
+        [tools]
+        disabled = ["*directory*", "memory.*"]
         [mcp.servers.absent]
         command = "no-such-program"
         [mcp.servers.later]
@@ -73,6 +75,7 @@ def test_list_as_json_and_of_one_server(moonbox: Moonbox, configured: Path) -> N
         "[direct: destructive]"
     ]
     assert [line.rsplit("  ", 1)[1] for line in tools if line.startswith("files.read_file(")] == ["[approve]"]
+    assert [line.rsplit("  ", 1)[1] for line in tools if line.startswith("files.list_directory(")] == ["[disabled]"]
     unknown = moonbox("mcp", "list", "fils")
     assert unknown.returncode == 2
     assert unknown.stderr.startswith("error: unknown MCP server 'fils'; did you mean 'files'?")
@@ -104,6 +107,7 @@ def test_call_prints_data(moonbox: Moonbox, configured: Path, tmp_path: Path) ->
 def test_call_says_what_is_wrong(moonbox: Moonbox, configured: Path) -> None:
     for args, said in (
         (["files.red_text_file"], "error: unknown tool 'files.red_text_file'; did you mean 'files.read_text_file'?"),
+        (["files.list_directory"], "error: the tool 'files.list_directory' is disabled: [tools] of moonbox.toml"),
         (["files"], "error: write the tool as server.tool, not 'files'"),
         (["files.read_text_file", "path"], "error: ARGUMENT must be key=value or one JSON object, not 'path'"),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -152,10 +153,34 @@ def test_the_note_of_a_recorded_run_names_a_trail_that_is_not_the_usual_one(term
     assert screen.ended() == 0
 
 
-def test_a_trail_in_the_home_folder(moonbox: Moonbox, write: Callable[[str], int], tmp_path: Path) -> None:
-    write("[audit]\npath = '~/mine/trail.db'\n")
-    assert moonbox("run", "-e", "1").returncode == 0
-    assert (tmp_path / "mine" / "trail.db").exists() and not (tmp_path / "~").exists()
+HOME = """
+audit.path = "~/mine/trail.db"
+journal.path = "~/mine/state.db"
+tools.folders = ["~/mine/tools"]
+tools.saved = "~/mine/saved"
+tools.python = ["~/kit.py:add"]
+tools.script.one.path = "~/mine/one.lua"
+knowledge.path = "~/mine/store.db"
+knowledge.sources.a = { connector = "filesystem", path = "~/mine" }
+openapi.api.spec = "~/mine/api.json"
+"""
+
+
+def test_paths_in_the_home_folder(moonbox: Moonbox, write: Callable[[str], int], tmp_path: Path) -> None:
+    for name in ("tools/two.lua", "saved/three.lua", "one.lua"):
+        (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / name).write_text("tool = {} function tool.execute() return 1 end")
+    (tmp_path / "mine" / "note.md").write_text("a note")
+    paths = {"/x": {"get": {"operationId": "four"}}}
+    api = {"openapi": "3.1.0", "info": {"title": "a", "version": "1"}, "servers": [{"url": "http://localhost"}]}
+    (tmp_path / "mine" / "api.json").write_text(json.dumps({**api, "paths": paths}))
+    write(HOME)
+    source = "return tools.one{} + tools.two{} + tools.three{} + tools.add{a = 1}, docs['tools.api.four'] ~= nil"
+    for command, says in ((["sync"], "a: 1 document "), (["run", "-e", source], "5\ntrue\n")):
+        done = moonbox(*command)
+        assert (done.returncode, says in done.stdout) == (0, True), (done.stdout, done.stderr)
+    assert {"trail.db", "state.db", "store.db"} <= {path.name for path in (tmp_path / "mine").iterdir()}
+    assert not (tmp_path / "~").exists()
 
 
 def test_scripts_read_the_resources_that_a_server_grants_them(

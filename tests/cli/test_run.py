@@ -139,7 +139,7 @@ WRONG = {
     "-e 1 -t kit:ad": "--tools kit:ad: the module 'kit' has no 'ad'; did you mean 'add'?",
     "-e 1 -t kitt:x": "--tools kitt:x: the module 'kitt' does not exist; did you mean 'kit'?",
     "-e 1 --set x": "--set must be NAME=VALUE, not 'x'",
-    "-e 1 --set 'a b=1'": "'a b' is not a name that a script can use; use letters, digits and _",
+    "-e 1 --set 'a b=1'": "'a b' is not a name that a script can write; use letters, digits and _",
     "-e 1 --input no.json": "the file 'no.json' does not exist",
     "-e 1 --input folder": "'folder' is a folder, not a file",
     "-e 1 --input deep.json": "--input: 'deep.json' is not valid JSON: it is nested too deeply",

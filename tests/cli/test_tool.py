@@ -63,6 +63,10 @@ def test_list_and_check(moonbox: Moonbox, project: Path) -> None:
     assert checked.stderr.startswith("tools/bad.lua:2: syntax error: ")
     assert "  2 | if x = 1 then end" in checked.stderr.splitlines()
     assert "broken" in moonbox("tool", "list").stdout
+    (project / "moonbox.toml").write_text("[tools]\nfolders = ['tools']\ndisabled = ['hel*']\n")
+    assert any(line.split()[:2] == ["hello", "disabled"] for line in moonbox("tool", "list").stdout.splitlines())
+    listed = json.loads(moonbox("tool", "list", "--json").stdout)
+    assert {item["name"]: item["disabled"] for item in listed} == {"bad": False, "hello": True}
 
 
 def test_a_script_is_listed_and_tested_under_the_name_of_its_tool(moonbox: Moonbox, project: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from moonbox import Limits, Run, Sandbox, tool
+from moonbox.audit.sinks import MemorySink
 from moonbox.errors import ClosedError, MoonboxError
 from tests.long import times
 from tests.runs import at_once, awaited, blocking, error_of
@@ -70,6 +71,30 @@ def test_closed_while_runs_are_under_way(isolation: Any) -> None:
                 assert isinstance(result, ClosedError)
         with pytest.raises(ClosedError, match="the Sandbox is closed"):
             box.repl()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_closed_while_direct_calls_are_under_way(is_async: bool) -> None:
+    gone.clear()
+    sink = MemorySink()
+    with nothing_leaks():
+        box = Sandbox([block, ablock], limits=Limits(timeout=300), audit=sink)
+        entered: list[str] = []
+        results: list[Run] = []
+
+        def one(name: str) -> None:
+            notes: Any = {"on_call": lambda entry: entered.append(entry.status)}
+            results.append(asyncio.run(box.acall(name, **notes)) if is_async else box.call(name, **notes))
+
+        def close() -> None:
+            wait_until(lambda: len(entered) == 2, "not all are running")
+            box.close()
+
+        at_once(close, partial(one, "block"), partial(one, "ablock"))
+        gone.set()
+    for run in [*results, *map(sink.get, (run.id for run in results))]:
+        assert (error_of(run).kind, run.calls[0].status) == ("cancelled", "cancelled")
+    assert entered == ["in_flight"] * 2 + ["cancelled"] * 2
 
 
 def test_an_async_tool_that_is_called_while_the_sandbox_closes_starts_no_loop() -> None:

@@ -67,8 +67,12 @@ def test_a_repl_has_one_holder(journal: Journal, place: str) -> None:
 def test_who_was_replaced_cannot_write(journal: Journal, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     repl = new_id()
     held = journal.create(repl, "lua", {})
+    assert journal.create(repl, "lua", {}) == held  # as after Ctrl-C, before the caller had it
     journal.append(held, 0, "r", [begin("r" + repl)])
     other = open_journal(place)
+    for second in (journal, other):
+        with pytest.raises(UsageError, match=rf"has a Repl '{repl}' already; restore it, or choose another id$"):
+            second.create(repl, "lua", {})
     with monkeypatch.context() as patch:  # its lease has run out, as after a long pause of the process
         patch.setattr(store, "is_held", lambda *_: False)
         taken = other.take(repl)

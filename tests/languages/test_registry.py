@@ -128,26 +128,31 @@ def test_unknown_languages() -> None:
     [
         ("lua", ["tools.import{}", "tools.list{}", "tools.end_{}", "tools.match.print{}"]),
         ("rhai", ["import_()", "list()", "end_()", "match_::print_()", "tools::len()"]),
-        ("python", ["import_()", "tools.list()", "end_()", "match.print()", "tools.len()", "json_.get()"]),
+        (
+            "python",
+            ["import_()", "tools.list()", "end_()", "match.print()", "tools.len()", "json_.get()", "tools.open()"],
+        ),
     ],
 )
 def test_the_catalog_names_tools_as_scripts_must_write_them(language: str, calls: list[str]) -> None:
-    places = [("import", None), ("list", None), ("end", None), ("print", "match"), ("len", None), ("get", "json")]
+    names = ("import", "list", "end", "match.print", "len", "json.get", "open")
+    places = [(path.rpartition(".")[2], path.rpartition(".")[0] or None) for path in names]
     tools = [Tool.from_schema(name=name, namespace=space, call=lambda _, name=name: name) for name, space in places]
     with Sandbox(tools, language=language) as box, CodeMode(box) as mode:
         shown = [line.removeprefix("- ").partition("(")[0] for line in mode.catalog.text.splitlines()[1:]]
         runs = [box.run(f"return {call}" if language == "lua" else call) for call in calls]
     named = [call.rstrip("(){}") for call in calls]
     assert set(named) <= ({f"tools.{name}" for name in shown} if language == "lua" else set(shown))
-    assert [run.value for run in runs] == ["import", "list", "end", "print", "len", "get"][: len(calls)]
+    assert [run.value for run in runs] == [name for name, _ in places][: len(calls)]
 
 
 @pytest.mark.parametrize("language", ["rhai", "python"])
 def test_a_tool_keeps_its_name_beside_one_that_would_be_written_so(language: str) -> None:
     for names in (("import", "import_"), ("import_", "import")):
         tools = [Tool.from_schema(name=name, call=lambda _, name=name: name) for name in names]
-        with Sandbox(tools, language=language) as box:
-            assert box.run("import_()").value == "import_"
+        with Sandbox(tools, language=language) as box, CodeMode(box) as mode:
+            assert box.run("[import_(), import_2()]").value == ["import_", "import"]
+            assert "- import_()\n- import_2()" in mode.catalog.text
 
 
 def test_parameters_that_are_words_of_python() -> None:

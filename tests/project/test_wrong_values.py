@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.config import Config, sections, sources
+from moonbox.config import SECTIONS, Config, sections, sources
 from moonbox.config import mcp as servers
 from moonbox.errors import ConfigError
 from moonbox.limits import Limits
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 VALUES = (
     *("3", "-1", "1e400", "nan", "true", '"x"', '""', '"http://["', '"http://a:99999999/"', "1979-05-27", "[]", "[1]"),
+    '"~unknown-user/x.db"',
     *('["a", 2]', '[["a"]]', "[{ a = 1 }]", "{}", "{ a = 1 }", '"${UNSET}"', '["${UNSET}"]', '{ a = "${UNSET}" }'),
 )
 API = "spec = 'a.json'\nbase_url = 'https://a.example'\n"
@@ -63,10 +64,17 @@ def test_each_key(tmp_path: Path, table: str, rest: str, keys: Any) -> None:
                 assert all(line.startswith(start) for line in message.splitlines()), (text, message)
 
 
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_that_is_no_table(tmp_path: Path, section: str) -> None:
+    config = Config.parse(f"{section} = 3", tmp_path / "moonbox.toml")
+    assert problems(config) == {section: f"{config.path}: [{section}] must be a table, not 3"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[limits]\npreset = []", "[limits] unknown limits preset '[]'"),
+        ("[cluster]\nsleep_after = 3", '[cluster] sleep_after needs a journal: write path = "state.db" under'),
         ("[mcp.servers.a]\nurl = 'http://a:99999999/'", "[mcp.servers.a] url is invalid: Port out of range 0-65535"),
         ("[mcp.servers.a]\ncommand = 'x'\nargs = 3", "[mcp.servers.a] args must be an array, not 3"),
     ],

@@ -96,6 +96,8 @@ def test_a_repl_is_restored_as_its_runs_were_given(path: Path) -> None:
         assert repl.run("return 1", limits=Limits(max_operations=10_000)).ok
         assert error_of(repl.run("kept = 9 while true do end", limits=Limits(timeout=0.3))).limit == "time"
         repl_id = repl.id
+        with pytest.raises(UsageError, match=f"has a Repl '{repl_id}' already; restore it, or choose another id$"):
+            box.repl(repl_id=repl_id).run("return 1")
     assert restored(path, repl_id, "n = 1 return {gone == nil, kept, r}") == [True, 2, first]
     assert restored(path, repl_id, "n = n + 1 return n") == 2  # it goes on in the journal
 

@@ -171,8 +171,11 @@ def test_wrong_names(repl: Repl, name: Any) -> None:
     ("language", "names"),
     [
         ("lua", ["tools", "tools.mine", "print", "parallel", "progress", "show", "string.mine", "json"]),
-        ("rhai", ["tools", "print", "parallel", "progress", "show"]),
-        ("python", ["tools", "tools.mine", "print", "pages", "progress", "show", "docs"]),
+        ("rhai", ["tools", "print", "parallel", "progress", "show", "len"]),
+        (
+            "python",
+            ["tools", "tools.mine", "print", "pages", "progress", "show", "docs", "len", "open", "json", "re.x"],
+        ),
     ],
 )
 def test_what_every_script_finds_cannot_be_hidden(language: str, names: list[str]) -> None:
@@ -191,12 +194,24 @@ def test_variables_of_rhai_hide_no_functions() -> None:
     assert run.value == [5]
 
 
-def test_reserved_words_of_the_language_cannot_be_defined() -> None:
-    with Sandbox(language="python") as box, box.repl() as repl:
-        with pytest.raises(UsageError, match=r"^'class' is not a name that a script can write"):
-            repl.define("class", 1)
-        with pytest.raises(UsageError, match=r"^'class' is not a name that a script can write"):
-            repl.run("1", inputs={"class": 1})
+@pytest.mark.parametrize(("language", "word"), [("python", "class"), ("rhai", "let"), ("rhai", "module")])
+def test_reserved_words_of_the_language_cannot_be_defined(language: str, word: str) -> None:
+    with Sandbox(language=language) as box, box.repl() as repl:
+        for name in (word, f"a.{word}"):
+            with pytest.raises(UsageError, match=rf"^'{name}' is not a name that a script can write"):
+                repl.define(name, lambda: 1)
+        with pytest.raises(UsageError, match=rf"^'{word}' is not a name that a script can write"):
+            repl.run("1", inputs={word: 1})
+
+
+def test_values_may_have_names_of_functions_and_modules() -> None:
+    with Sandbox(language="python", globals={"id": 1, "json": 2}) as box:
+        assert box.run("[id, json, len]", inputs={"len": 3}).value == [1, 2, 3]
+    with (
+        Sandbox(language="rhai") as box,
+        pytest.raises(UsageError, match=r"^a value has a name without dots, not 'a\.x'$"),
+    ):
+        box.define("a.x", 1)
 
 
 @pytest.mark.parametrize("language", ["lua", "python"])

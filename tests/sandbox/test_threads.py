@@ -2,43 +2,74 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
 from moonbox.sandbox.threads import LoopThread, Signal, Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 async def answer() -> int:
     return 1
 
 
-def test_an_interrupt_while_it_starts_leaves_no_loop_that_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: threading.Thread) -> None:
+@pytest.mark.parametrize("is_started", [False, True])
+@pytest.mark.parametrize("is_used", [False, True])
+def test_an_interrupt_while_it_starts_leaves_no_loop(
+    monkeypatch: pytest.MonkeyPatch, is_started: bool, is_used: bool
+) -> None:
+    started: list[threading.Thread] = []
+
+    def interrupted(thread: threading.Thread) -> None:
         monkeypatch.undo()
+        if is_started:
+            thread.start()
+            started.append(thread)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     loop = LoopThread()
     with pytest.raises(KeyboardInterrupt):
         loop.submit(answer)
-    assert loop.submit(answer).result(60) == 1
+    assert not is_used or loop.submit(answer).result(60) == 1
     loop.close()
+    for thread in started:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
-def test_a_coroutine_is_made_on_the_loop() -> None:
-    places: list[threading.Thread] = []
+def test_the_loop_and_coroutines_are_made_in_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C interrupts the main thread alone."""
+    places: set[threading.Thread] = set()
+    new_loop = asyncio.new_event_loop
 
-    def make() -> object:
-        places.append(threading.current_thread())
-        return answer()
+    def make(made: Callable[[], object] = answer) -> Any:
+        places.add(threading.current_thread())
+        return made()
 
+    monkeypatch.setattr(asyncio, "new_event_loop", lambda: make(new_loop))
     loop = LoopThread()
-    assert loop.submit(make).result(60) == 1  # type: ignore[arg-type] # it makes a coroutine
-    assert places != [threading.current_thread()]
+    assert loop.submit(make).result(60) == 1
+    loop.close()
+    assert len(places) == 1 and threading.current_thread() not in places
+
+
+def test_a_loop_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio, "new_event_loop", Mock(side_effect=OSError("too many open files")))
+    loop = LoopThread()
+    with pytest.raises(OSError, match="too many open files"):
+        loop.submit(answer)
+    monkeypatch.undo()
+    assert loop.submit(answer).result(60) == 1
     loop.close()
 
 

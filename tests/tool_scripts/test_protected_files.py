@@ -22,7 +22,7 @@ TOML = """
 path = "trail.jsonl"
 
 [tools]
-folders = ["linked"]
+folders = ["~/linked"]
 
 [tools.script.writer]
 path = "writer.lua"
@@ -30,13 +30,14 @@ write = ["."]
 read = ["."]
 
 [tools.script.payer]
-path = "payer.lua"
+path = "~/payer.lua"
 
 [knowledge]
 path = "store.db"
 
 [mcp.servers.own]
-command = "./server.sh"
+command = "~/server.sh"
+cwd = "~"
 args = ["data.json"]
 enabled = false
 """
@@ -55,6 +56,7 @@ PAYER = 'tool = {description = "Pays.", policy = "approve"} function tool.execut
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("MOONBOX_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name, text in {
         "moonbox.toml": TOML, "writer.lua": WRITER, "payer.lua": PAYER, "server.sh": "", "data.json": "",
         "scripts/more.lua": PAYER, "home/trust.json": "{}",

@@ -11,6 +11,7 @@ from moonbox.audit.jsonlines import JsonLinesSink
 from moonbox.audit.reader import LoadedRuns, RunReader
 from moonbox.audit.retention import Retention
 from moonbox.audit.sqlite import SqliteSink
+from moonbox.config.file import resolve_path
 from moonbox.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,8 +138,8 @@ def parse_place(where: str | os.PathLike[str]) -> tuple[str, Path]:
     if colon and kind in ("sqlite", "jsonl"):
         if not rest:
             raise UsageError(f"the audit sink {text!r} has no path; write {kind}:PATH")
-        return kind, Path(rest).expanduser()
-    path = Path(text).expanduser()
+        return kind, resolve_path(Path(), rest)
+    path = resolve_path(Path(), text)
     if path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()], path
     raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any
@@ -103,6 +104,9 @@ _TYPE_WORDS = {"str": "TEXT", "int": "N", "float": "N", "list[str]": "TEXT", "pa
 def _tidy(command: Any) -> Any:
     """The command, and its subcommands, with readable help."""
     _tidy_parameters(command.params)
+    for part in (command, *command.params):
+        if part.help:  # Rich would take `[journal]` as markup and leave it out
+            part.help = re.sub(r"\[(?=[a-z])", r"\\[", part.help)
     # Typer creates the option --help for the first context and keeps it.
     help_option = command.get_help_option(command.context_class(command, help_option_names=_HELP_NAMES))
     if help_option is not None:

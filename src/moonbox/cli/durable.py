@@ -286,11 +286,6 @@ def _show(finished: Run, *, as_json: bool) -> None:
 cluster_app = typer.Typer(name="cluster", help="Show the nodes of a cluster and what they do.", no_args_is_help=True)
 
 
-@cluster_app.callback()
-def cluster_group() -> None:
-    """Show the nodes of a cluster and what they do."""
-
-
 @cluster_app.command("status")
 def cluster_status_command(
     address: Annotated[str | None, typer.Option(help="The cluster: auto, ray://host:port or host:port.")] = None,

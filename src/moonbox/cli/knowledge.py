@@ -66,7 +66,8 @@ def search(
     words: Annotated[list[str], typer.Argument(help='Words, "phrases", -exclusions, pre*.', metavar="QUERY...")],
     config: ConfigFile = None,
     mode: Annotated[
-        Literal["keyword", "semantic", "hybrid"], typer.Option("--mode", "-m", help="keyword, semantic or hybrid.")
+        Literal["keyword", "semantic", "hybrid"],
+        typer.Option("--mode", "-m", metavar="MODE", help="keyword, semantic or hybrid."),
     ] = "keyword",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most documents to show.")] = 12,
     source: Annotated[list[str] | None, option("--source", "-s", help="Only this source.")] = None,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from moonbox.mcp.upstreams.manager import Upstreams
     from moonbox.mcp.upstreams.status import Status
+    from moonbox.scripts.configured import ToolsSettings
     from moonbox.tools.tool import Tool
 
 app = typer.Typer(name="mcp", help="Manage MCP servers, and add moonbox to MCP clients.", no_args_is_help=True)
@@ -45,9 +46,9 @@ def list_servers(
     trust: Trust = False,
 ) -> None:
     """List the servers with their state and number of tools, or the tools of one server."""
-    with _started(config, mcp_config, wait, server, trust) as upstreams:
+    with _started(config, mcp_config, wait, server, trust) as (upstreams, settings):
         if server is not None:
-            _show_tools(upstreams, server, as_json)
+            _show_tools(upstreams, settings, server, as_json)
         elif statuses := _statuses(upstreams, as_json):
             console().print(_table(statuses))
             for status in statuses:
@@ -71,8 +72,10 @@ def call(
     server, dot, _ = tool.partition(".")
     if not dot:
         raise UsageError(f"write the tool as server.tool, not '{tool}'; `moonbox mcp list` shows the servers")
-    with _started(config, mcp_config, wait, server, trust) as upstreams:
+    with _started(config, mcp_config, wait, server, trust) as (upstreams, settings):
         called = _find_tool(upstreams, server, tool)
+        if not settings.allows(called):
+            raise UsageError(f"the tool '{called.path}' is disabled: [tools] of moonbox.toml says so")
         given = parse_arguments(arguments or [], called, "ARGUMENT")
         try:
             value = upstreams.call(called.path, given)
@@ -91,7 +94,7 @@ def doctor(
     trust: Trust = False,
 ) -> None:
     """Start every server and show its problems. The exit status is 1 when there are any."""
-    with _started(config, mcp_config, wait, None, trust) as upstreams:
+    with _started(config, mcp_config, wait, None, trust) as (upstreams, _):
         for status in _statuses(upstreams, as_json):
             _diagnose(status)
         if any(status.state not in ("ready", "off") or status.problems for status in upstreams.statuses()):
@@ -149,11 +152,11 @@ _DONE = {
 @contextlib.contextmanager
 def _started(
     config: Path | None, mcp_config: Sequence[Path] | None, wait: float, only: str | None, trust: bool
-) -> Iterator[Upstreams]:
-    """The configured servers (or one of them), started and waited for."""
+) -> Iterator[tuple[Upstreams, ToolsSettings]]:
+    """The configured servers (or one of them), started and waited for, and which tools may be used."""
     from dataclasses import replace
 
-    from moonbox.project.sections import need_mcp, read_secrets, read_servers
+    from moonbox.project.sections import need_mcp, read_secrets, read_servers, read_tools
 
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)  # problems are shown in the tables
     used = trusted_config(config, trust=trust)
@@ -169,7 +172,7 @@ def _started(
     with Upstreams(started, logins=LoginStore(), secrets=secrets) as upstreams:
         if not upstreams.wait(wait):
             print_note("some servers are still starting; wait longer with --wait")
-        yield upstreams
+        yield upstreams, read_tools(used)
 
 
 def _statuses(upstreams: Upstreams, as_json: bool) -> tuple[Status, ...]:
@@ -196,7 +199,7 @@ def _find_tool(upstreams: Upstreams, server: str, path: str) -> Tool:
         raise UsageError(problem.message) from None
 
 
-def _show_tools(upstreams: Upstreams, server: str, as_json: bool) -> None:
+def _show_tools(upstreams: Upstreams, settings: ToolsSettings, server: str, as_json: bool) -> None:
     from moonbox.tools.signature import render
 
     tools = [tool for tool in upstreams.toolbox if tool.meta.get("mcp_server") == server]
@@ -205,7 +208,7 @@ def _show_tools(upstreams: Upstreams, server: str, as_json: bool) -> None:
         return
     _need_ready(upstreams.status(server))
     for tool in tools:
-        policy = f"  [{note}]" if (note := _note(tool)) else ""
+        policy = f"  [{note}]" if (note := _note(tool) if settings.allows(tool) else "disabled") else ""
         typer.echo(visible(render(tool, "brief"), keep="") + policy)
 
 

@@ -151,7 +151,7 @@ Language = Annotated[
     str | None,
     option(
         metavar="NAME",
-        help="Its language; by default that of the file's suffix, or of moonbox.toml.",
+        help="The language of scripts; by default that of the file's suffix, or of moonbox.toml.",
         autocompletion=language_names,
     ),
 ]

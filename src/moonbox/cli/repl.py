@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moonbox.cli.options import Language, argument, flag, language_names, option, with_run_options
+from moonbox.cli.options import Language, argument, flag, option, with_run_options
 from moonbox.cli.output import (
     console,
     is_terminal,
@@ -24,7 +24,6 @@ from moonbox.cli.output import (
 from moonbox.cli.run_options import RunOptions  # noqa: TC001 - `with_run_options` reads it at run time
 from moonbox.cli.script import read_inputs, read_script, run_script
 from moonbox.errors import MoonboxError, UsageError
-from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.suggest import nearest, suggestion
 from moonbox.wording import counted, size, visible
@@ -103,15 +102,7 @@ At the prompt, :help lists the commands.
 @with_run_options
 def repl(
     *,
-    language: Annotated[
-        str | None,
-        option(
-            metavar="NAME",
-            help="The language of the scripts; by default that of moonbox.toml.",
-            show_default=DEFAULT_LANGUAGE,
-            autocompletion=language_names,
-        ),
-    ] = None,
+    language: Language = None,
     options: RunOptions,
 ) -> None:
     """Run scripts at a prompt that keeps its globals.

@@ -173,8 +173,6 @@ def script_text(path: Path) -> str:
 
 def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
     """The globals that --input and --set describe; --set takes precedence."""
-    from moonbox.languages.language import is_identifier
-
     inputs: dict[str, Any] = {}
     if file is not None:
         from pathlib import Path
@@ -191,9 +189,6 @@ def read_inputs(pairs: Sequence[str], file: str | None) -> dict[str, Any]:
         if not equals:
             raise UsageError(f"--set must be NAME=VALUE, not '{pair}'")
         inputs[key] = json_or_text(text)
-    for key in inputs:
-        if not is_identifier(key):
-            raise UsageError(f"'{key}' is not a name that a script can use; use letters, digits and _")
     return inputs
 
 

@@ -45,6 +45,10 @@ CONSOLE_EXAMPLES = """[bold]Examples[/]
 LogFormat = Literal["text", "json"]
 
 
+def _port(usual: str) -> Any:
+    return typer.Option(metavar="PORT", min=0, max=65_535, help="The port; 0 takes a free one.", show_default=usual)
+
+
 def serve(
     config: ConfigFile = None,
     mcp_config: McpConfig = None,
@@ -57,10 +61,7 @@ def serve(
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="The address to listen on.", show_default="127.0.0.1")
     ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", min=0, max=65_535, help="The port; 0 takes a free one.", show_default="8808"),
-    ] = None,
+    port: Annotated[int | None, _port("8808")] = None,
     token: Annotated[
         str | None,
         option(
@@ -120,10 +121,7 @@ def console(
     mcp_config: McpConfig = None,
     tools: Tools = None,
     journal: Place = None,
-    port: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", min=0, max=65_535, help="The port; 0 takes a free one.", show_default="8809"),
-    ] = None,
+    port: Annotated[int | None, _port("8809")] = None,
     no_browser: Annotated[bool, flag("--no-browser", help="Print the address without opening a browser.")] = False,
     trust: Trust = False,
 ) -> None:

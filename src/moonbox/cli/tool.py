@@ -72,14 +72,16 @@ def init_tool(
 def list_tools(config: ConfigFile = None, as_json: Json = False) -> None:
     """List the configured tool scripts."""
     from moonbox.config import Config
+    from moonbox.project.sections import read_tools
 
-    scripts = _library(Config.load(config))
+    chosen = Config.load(config)
+    scripts, settings = _library(chosen), read_tools(chosen)
     if as_json:
-        print_json([_summary(script) for script in scripts])
+        print_json([{**_summary(script), "disabled": _is_disabled(script, settings)} for script in scripts])
     elif not scripts:
         typer.echo("no tool scripts are configured; `moonbox tool init NAME` writes one")
     else:
-        _print_table(scripts)
+        _print_table(scripts, settings)
 
 
 @app.command("check")
@@ -322,7 +324,11 @@ def _summary(script: LoadedScript) -> dict[str, Any]:
     }
 
 
-def _print_table(scripts: Sequence[LoadedScript]) -> None:
+def _is_disabled(script: LoadedScript, settings: ToolsSettings) -> bool:
+    return script.tool is not None and not settings.allows(script.tool)
+
+
+def _print_table(scripts: Sequence[LoadedScript], settings: ToolsSettings) -> None:
     from moonbox.tools.signature import render
     from moonbox.wording import visible
 
@@ -330,7 +336,8 @@ def _print_table(scripts: Sequence[LoadedScript]) -> None:
     for script in scripts:
         tool = script.tool if script.problem is None else None
         about = (script.problem or "").partition("\n")[0] if tool is None else render(tool, "brief")
-        rows.append((script.settings.name, "broken" if tool is None else "ok", visible(about)))
+        state = "broken" if tool is None else "disabled" if _is_disabled(script, settings) else "ok"
+        rows.append((script.settings.name, state, visible(about)))
     console().print(columns_table(("tool", "state", "what it does"), rows, folded=("what it does",)))
 
 

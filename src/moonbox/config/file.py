@@ -116,13 +116,18 @@ class Config(Struct, frozen=True):
 
     @contextlib.contextmanager
     def naming_file(self) -> Iterator[None]:
-        """Put the file's name before the message of a ConfigError, and no secret into it."""
+        """Put the file's name before each line of a ConfigError, once, and no secret into it."""
         try:
             yield
         except ConfigError as problem:
-            name = _display_name(self.path)
+            start = f"{_display_name(self.path)}: " if self.path is not None else ""
             lines = str(SecretRedactor(self.secrets)(str(problem))).splitlines()
-            raise ConfigError("\n".join(f"{name}: {line}" if name else line for line in lines)) from None
+            raise ConfigError("\n".join(f"{start}{line.removeprefix(start)}" for line in lines)) from None
+
+
+def resolve_path(folder: Path, path: str | os.PathLike[str]) -> Path:
+    """A path of the configuration, which starts from the folder of its file; `~` is a user's home folder."""
+    return folder / os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` fails for an unknown user
 
 
 def find(start: Path | None = None) -> Path | None:

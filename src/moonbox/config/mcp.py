@@ -18,10 +18,11 @@ import fnmatch
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - pydantic reads the annotation at run time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
+from moonbox.config.file import resolve_path
 from moonbox.config.reader import CLOSED, read, table
 from moonbox.config.sections import Port, Positive, PositiveInt, check_url
 from moonbox.config.variables import unset_problem
@@ -216,8 +217,8 @@ class ServerSettings:
         """With its cwd, and a command that is a path, resolved against this folder."""
         command = self.command or ""
         if "/" in command and not command.startswith("/"):
-            command = str(folder / Path(command).expanduser())
-        cwd = folder if self.cwd is None else folder / self.cwd.expanduser()
+            command = str(resolve_path(folder, command))
+        cwd = folder if self.cwd is None else resolve_path(folder, self.cwd)
         return replace(self, command=command, cwd=cwd)
 
     @property

@@ -92,8 +92,9 @@ class Journal:
         now = self.backend.now()
         row = (repl, now, language, json.dumps(dict(labels)), parent, 1, self._holder, now + LEASE_SECONDS)
         again = "ON CONFLICT (id) DO UPDATE SET expires = excluded.expires WHERE repls.holder = excluded.holder"
+        again += " AND NOT EXISTS (SELECT 1 FROM events WHERE repl = repls.id)"
         if self.backend.change(f"INSERT INTO repls VALUES (?, ?, ?, ?, ?, ?, ?, ?) {again}", row) != 1:
-            raise JournalError(f"the {self.name} has a Repl {repl!r} already")
+            raise UsageError(f"the {self.name} has a Repl {repl!r} already; restore it, or choose another id")
         self._renew_leases()
         return Held(repl=repl, fence=1)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
+from moonbox.config.file import resolve_path
 from moonbox.config.reader import check_keys, read, schema
 from moonbox.config.sections import DEFAULT_STORE, SOURCE_NAME, KnowledgeTable
 from moonbox.config.variables import unset_problem
@@ -74,7 +75,7 @@ class KnowledgeConfig:
         }
         sources.update(unusable)
         embeddings, local = _embeddings(table.embeddings)
-        return cls(_resolved(table.path, base_dir), sources, embeddings, local, unset)
+        return cls(resolve_path(base_dir.absolute(), table.path), sources, embeddings, local, unset)
 
     def embedder(self) -> Embedder | None:
         """The configured embedder, or None."""
@@ -125,7 +126,7 @@ class _Kind:
 
     def build(self, options: Mapping[str, Any], base_dir: Path, where: str) -> Connector:
         made: Any = read(self.connector, options, where)
-        return replace(made, path=_resolved(made.path, base_dir)) if hasattr(made, "path") else made  # type: ignore[no-any-return]  # each has `scan`
+        return replace(made, path=resolve_path(base_dir.absolute(), made.path)) if hasattr(made, "path") else made  # type: ignore[no-any-return]  # each has `scan`
 
     def schema(self) -> dict[str, Any]:
         return schema(self.connector)
@@ -217,10 +218,6 @@ def _choice(
     if chosen not in known:
         raise ConfigError(f"[{section}] {unknown(key, chosen, known)}")
     return chosen, options
-
-
-def _resolved(path: Path, base_dir: Path) -> Path:
-    return base_dir.absolute() / path.expanduser()
 
 
 def _tagged(key: str, value: str, inner: dict[str, Any]) -> dict[str, Any]:

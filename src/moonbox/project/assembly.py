@@ -17,13 +17,12 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.sinks import MemorySink, SharedSink
 from moonbox.closing import Closing
 from moonbox.config import Config
-from moonbox.config.sections import ClusterSettings, CodeModeSettings, read_limits
+from moonbox.config.sections import CodeModeSettings, read_limits
 from moonbox.config.variables import unset_problem
 from moonbox.project.sections import (
     add_model,
@@ -31,6 +30,7 @@ from moonbox.project.sections import (
     in_section,
     open_metrics,
     open_trail,
+    read_cluster,
     read_knowledge,
     read_sandbox,
     read_secrets,
@@ -39,7 +39,6 @@ from moonbox.project.sections import (
     sandbox_options,
     used_servers,
 )
-from moonbox.tools.hints import RISKS
 from moonbox.tools.naming import safe_alias
 
 if TYPE_CHECKING:
@@ -193,7 +192,9 @@ def _add_own_tools(
 ) -> tuple[KnowledgeBase | None, ScriptLibrary | None]:
     """Everything but the MCP servers."""
     toolbox = sandbox.toolbox
-    _gate(config, toolbox)
+    settings = read_tools(config)
+    if settings.table.disabled or settings.table.max_risk is not None:
+        toolbox.only(settings.allows)
     _add_python_tools(config, toolbox)
     add_model(config, toolbox)
     add_sources(config, toolbox)
@@ -204,7 +205,7 @@ def _add_own_tools(
     if scripts is not None:
         with in_section(config, "tools"):
             toolbox.follow(scripts.toolbox)
-            if scripts.settings.model_saves:
+            if scripts.settings.table.model_saves:
                 from moonbox.scripts.saving import saving
 
                 tool, layer = saving(scripts, sink if hasattr(sink, "list") else None)
@@ -224,7 +225,7 @@ def _open_sandbox(
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.tools.toolbox import Toolbox
 
-    cluster, options = config.read(ClusterSettings, "cluster"), sandbox_options(config, language)
+    cluster, options = read_cluster(config), sandbox_options(config, language)
     toolbox = Toolbox()
     toolbox.follow(Toolbox.of(tools))  # a copy to which tools are added; changes of the given toolbox are followed
     with in_section(config, "sandbox"):
@@ -238,25 +239,9 @@ def _open_sandbox(
         )
 
 
-def _gate(config: Config, toolbox: Toolbox) -> None:
-    """Leave out the tools that the configuration disables, wherever they come from."""
-    settings = read_tools(config)
-    if not settings.disabled and settings.max_risk is None:
-        return
-    most = RISKS.index(settings.max_risk) if settings.max_risk is not None else len(RISKS)
-
-    def allowed(tool: Tool) -> bool:
-        if tool.hints.risk is not None and RISKS.index(tool.hints.risk) > most:
-            return False
-        names = (tool.path, tool.name, f"category:{tool.hints.category}")
-        return not any(fnmatchcase(name, pattern) for name in names for pattern in settings.disabled)
-
-    toolbox.only(allowed)
-
-
 def _add_python_tools(config: Config, toolbox: Toolbox) -> None:
     """The Python tools that the configuration names: the one place that runs a project's Python code."""
-    references = read_tools(config).python
+    references = read_tools(config).table.python
     if references:
         from moonbox.project.python_tools import load_tools
 

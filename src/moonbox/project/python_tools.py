@@ -13,7 +13,7 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from moonbox.config.file import ownership_problem
+from moonbox.config.file import ownership_problem, resolve_path
 from moonbox.errors import MoonboxError, UsageError
 from moonbox.suggest import suggestion
 from moonbox.tools.tool import Tool
@@ -45,7 +45,7 @@ def load_tools(references: Sequence[str], *, folder: Path | None = None, option:
 def _resolve(reference: str, folder: Path | None) -> Any:
     place, colon, path = reference.partition(":")
     if folder is not None and place.endswith(".py"):
-        place = str(folder / place)
+        place = str(resolve_path(folder, place))
     if not place or (colon and not path):
         raise UsageError("write module:name, for example crm:find_customer")
     if not place.endswith(".py") and (os.sep in place or Path(place).is_file()):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.retention import Retention
 from moonbox.audit.sinks import default_path, open_sink, parse_place
 from moonbox.config import Config
+from moonbox.config.file import resolve_path
 from moonbox.config.reader import read
 from moonbox.config.sections import (
     AuditSettings,
@@ -90,7 +91,7 @@ def open_trail(config: Config) -> Sink | None:
 def open_journal(config: Config, *, create: bool = True) -> Journal | None:
     """The journal of a configuration, with its retention; None where the configuration has none."""
     settings = config.read(JournalSettings, "journal")
-    place = settings.url or (settings.path and str(config.folder / Path(settings.path).expanduser()))
+    place = settings.url or (settings.path and str(resolve_path(config.folder, settings.path)))
     if not place:
         return None
     if not create and settings.url is None and not Path(place).exists():
@@ -123,6 +124,15 @@ def sandbox_options(config: Config, language: str | None = None) -> dict[str, An
     settings |= {"limits": read_limits(config), "redact": config.read(AuditSettings, "audit").redact or None}
     settings["approval_seconds"] = config.read(JournalSettings, "journal").approval_seconds
     return {**settings, "journal": open_journal(config)}
+
+
+def read_cluster(config: Config) -> ClusterSettings:
+    """The section [cluster], which may need a [journal]."""
+    settings, journal = config.read(ClusterSettings, "cluster"), config.read(JournalSettings, "journal")
+    with config.naming_file():
+        if settings.sleep_after is not None and not (journal.path or journal.url):
+            raise ConfigError('[cluster] sleep_after needs a journal: write path = "state.db" under [journal]')
+    return settings
 
 
 def with_journal(config: Config, place: str | None) -> Config:
@@ -305,7 +315,7 @@ def problems(config: Config) -> dict[str, str]:
 
 READERS: dict[str, Callable[[Config], Any]] = {
     "audit": read_trail,
-    "cluster": lambda config: config.read(ClusterSettings, "cluster"),
+    "cluster": read_cluster,
     "codemode": lambda config: config.read(CodeModeSettings, "codemode"),
     "journal": lambda config: config.read(JournalSettings, "journal"),
     "knowledge": read_knowledge,

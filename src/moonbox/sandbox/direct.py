@@ -34,6 +34,8 @@ class DirectCall:
 
     def __init__(self, setup: Setup, tool: str, arguments: Any, toolbox: Toolbox | None, options: RunOptions) -> None:
         self._setup = setup
+        self._lock = threading.RLock()  # `on_call` may close the Sandbox, which closes this
+        self._run: Run | None = None
         toolbox = setup.toolbox if toolbox is None else Toolbox.of(toolbox)
         given = merged({"limits": setup.limits}, options)
         self._on_call = given.get("on_call")
@@ -51,6 +53,7 @@ class DirectCall:
         positional = [] if arguments is None else [arguments]
         self._entry = self._execution.ledger.add(1, f"tools.{tool}", positional, batch=1, size=0)
         self._notify()
+        setup.direct_calls.add(self)
 
     def run(self) -> Run:
         """In a thread, so that a tool that never returns can be left behind."""
@@ -66,11 +69,11 @@ class DirectCall:
 
         self._setup.threads.submit(job)
         try:
-            while not results and (seconds := self._seconds()) != 0:
+            while not (results or self._run) and (seconds := self._seconds()) != 0:
                 changed.wait(seconds)
                 changed.clear()
         except KeyboardInterrupt:
-            self._cancel()
+            self.close()
             raise
         return self._finish(results[0] if results else None)
 
@@ -83,20 +86,20 @@ class DirectCall:
         executor = AwaitingExecutor(self._setup.threads, changed.set)
         task = asyncio.create_task(self._calls.perform(entry, execution.record, executor))
         task.add_done_callback(lambda _: changed.set())
-        entry.cancel = task.cancel
+        entry.cancel = lambda: soon(loop, task.cancel)
         try:
-            while not task.done() and (seconds := self._seconds()) != 0:
+            while not (task.done() or self._run) and (seconds := self._seconds()) != 0:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
                         await changed.wait()
                 changed.clear()
-            if not task.done():
+            if not task.done() or task.cancelled():
                 task.cancel()
                 await until_ended([task])
                 return self._finish(None)
             return self._finish(task.result())
         except asyncio.CancelledError:
-            self._cancel()
+            self.close()
             raise
 
     def answered(self, answer: Answer) -> Run:
@@ -109,7 +112,8 @@ class DirectCall:
 
     def _seconds(self) -> float | None:
         """Until time runs out; 0 when it has, None where it never does."""
-        deadline = self._execution.deadline()
+        with self._lock:
+            deadline = self._execution.deadline()
         return None if deadline is None else max(0.0, deadline - monotonic())
 
     def _finish(self, result: CallResult | None) -> Run:
@@ -119,29 +123,38 @@ class DirectCall:
             error = ToolError(f"{entry.tool} did not answer in time", code="timeout", retryable=True)
             result = failure(error)
             entry.leave()
-        execution.answer(entry, *result)
-        failed, problem = entry.error, None
-        if failed is not None:
-            problem = ScriptError(
-                kind_of_code(failed.code),
-                failed.message,
-                code=failed.code,
-                tool=entry.tool,
-                retryable=failed.retryable,
-                data=failed.data,
-            )
-        return self._write((entry.result,) if failed is None else (), problem)
+        with self._lock:
+            if self._run is not None:  # it was closed
+                return self._run
+            execution.answer(entry, *result)
+            failed, problem = entry.error, None
+            if failed is not None:
+                problem = ScriptError(
+                    kind_of_code(failed.code),
+                    failed.message,
+                    code=failed.code,
+                    tool=entry.tool,
+                    retryable=failed.retryable,
+                    data=failed.data,
+                )
+            return self._write((entry.result,) if failed is None else (), problem)
 
     def _write(self, values: tuple[Any, ...], error: ScriptError | None) -> Run:
         """Write the record before `on_call`, which may raise, hears of the end."""
-        run = self._setup.write(self._execution.conclude(values, error))
+        self._setup.direct_calls.discard(self)
+        self._run = self._setup.write(self._execution.conclude(values, error))
         self._notify()
-        return run
+        return self._run
 
     def _notify(self) -> None:
         if self._on_call is not None:
             self._on_call(self._entry)
 
-    def _cancel(self) -> None:
-        self._execution.ledger.cancel(self._entry)
-        self._write((), ScriptError("cancelled", "the call was cancelled"))
+    def close(self) -> None:
+        """End the call, from any thread."""
+        with self._lock:
+            if self._run is None:
+                self._execution.ledger.cancel(self._entry)
+                self._write((), ScriptError("cancelled", "the call was cancelled"))
+        if (changed := self._execution.clock.changed) is not None:
+            changed()

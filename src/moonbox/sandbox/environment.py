@@ -161,10 +161,16 @@ def _check_name(name: Any, value: Any, language: Language, *, dotted: bool) -> N
 
     The name is an identifier, or several with dots for a table.
     """
-    parts = name.split(".") if dotted and isinstance(name, str) else [name]
-    if not all(isinstance(part, str) and is_identifier(part) and part not in language.keywords for part in parts):
+    texts, parts = language.texts, name.split(".") if dotted and isinstance(name, str) else [name]
+    is_apart = language.runtime is not None and not callable(value)  # a variable that hides no function
+    keywords = language.keywords or {*texts.reserved.split()}.difference(() if is_apart else language.docs)
+    if not all(isinstance(part, str) and is_identifier(part) and part not in keywords for part in parts):
         more = " (and . between parts)" if dotted else ""
         raise UsageError(f"{name!r} is not a name that a script can write; use letters, digits and _{more}")
-    is_apart = language.runtime is not None and not callable(value)  # a variable that hides no function
-    if parts[0] in (SHOW.name, PROGRESS.name) or (parts[0] in language.docs and not is_apart):
+    if is_apart and len(parts) > 1:
+        raise UsageError(f"a value has a name without dots, not {name!r}")
+    hides = parts[0] in (SHOW.name, PROGRESS.name) or (parts[0] in language.docs and not is_apart)
+    if callable(value) or len(parts) > 1:
+        hides = hides or parts[0] in f"{texts.reserved} {texts.taken}".split()
+    if hides:
         raise UsageError(f"{name!r} would hide what scripts find as {parts[0]!r}: choose another name")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import weakref
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.check.checker import Checker
 from moonbox.closing import Closing
-from moonbox.errors import ClosedError, UsageError
+from moonbox.errors import ClosedError, MoonboxError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
@@ -360,7 +360,7 @@ class Sandbox(DurableRuns, Closing):
             raise ClosedError("the Sandbox is closed")
 
     def close(self) -> None:
-        """End every worker and thread. Runs under way are stopped."""
+        """End every worker and thread. Runs and calls under way are stopped."""
         if self.closed:
             return
         self.closed = True
@@ -368,6 +368,9 @@ class Sandbox(DurableRuns, Closing):
             return
         for repl in self._setup.repls.living():
             repl.close()
+        for call in self._setup.direct_calls.copy():
+            with suppress(MoonboxError):  # its record cannot be written
+                call.close()
         self._shut_down()
 
     async def aclose(self) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware, ToolCall
+    from moonbox.sandbox.direct import DirectCall
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.repls import Repls
     from moonbox.sandbox.slots import Slots
@@ -90,6 +91,8 @@ class Setup:
     slots: dict[str, Slots] = field(default_factory=dict)
     """Of each tool that has a `max_concurrency`, by its path."""
     running_calls: RunningCalls = field(default_factory=RunningCalls)
+    direct_calls: set[DirectCall] = field(default_factory=set)
+    """Those that are under way."""
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
     views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)

@@ -119,6 +119,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._making = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -128,24 +129,38 @@ class LoopThread:
 
         Cancelling the future cancels it; `ended` is called at its real end.
         """
-        import asyncio  # here and below: slow to load, and most programs have no use for it
+        from concurrent.futures import Future  # here and below: slow to load, and most programs have no use for it
 
         with self._lock:  # also while it is handed over: `close` then finds it on the loop, and cancels it
             if self._closed:  # a run that goes on for a moment must not start a loop that is never ended
                 raise ToolError("the Sandbox is closed", code="cancelled")
-            if self._loop is None:  # set last: Ctrl-C on the way must not leave a loop that does not run
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=loop.run_forever, name="moonbox-loop", daemon=True)
-                try:
-                    thread.start()
-                except BaseException:
-                    loop.close()
-                    raise
-                self._thread, self._loop = thread, loop
+            if self._loop is None:
+                made: Future[None] = Future()
+                threading.Thread(target=self._run, args=(made,), name="moonbox-loop", daemon=True).start()
+                made.result()
+            assert self._loop is not None
             return _submit(self._loop, make, ended)
 
+    def _run(self, made: Future[None]) -> None:
+        """Make the loop and run it: in its thread, which Ctrl-C does not interrupt, so that it is always closed."""
+        import asyncio
+
+        loop = None
+        try:
+            with self._making:
+                if self._loop is None and not self._closed:  # else Ctrl-C ended the wait for this thread
+                    loop = self._loop = asyncio.new_event_loop()
+                    self._thread = threading.current_thread()
+        except BaseException as problem:  # noqa: BLE001 - handed over to the caller
+            made.set_exception(problem)
+        else:
+            made.set_result(None)
+        if loop is not None:
+            with contextlib.closing(loop):
+                loop.run_forever()
+
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._making:
             self._closed = True
             loop, self._loop = self._loop, None
         if loop is None or self._thread is None:
@@ -158,7 +173,6 @@ class LoopThread:
             return  # a tool does not let itself be cancelled: its thread is a daemon and is left behind
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
-        loop.close()
 
 
 def _submit(loop: asyncio.AbstractEventLoop, make: Make, ended: Callable[[], object] | None) -> Future[Any]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from moonbox.config.file import resolve_path
 from moonbox.config.reader import read, table
 from moonbox.config.sections import DEFAULT_STORE, DEFAULT_TIMEOUT, ScriptTable, ToolsTable
 from moonbox.config.variables import unset_problem
 from moonbox.errors import ConfigError
 from moonbox.scripts.hostapi.grants import Grants
+from moonbox.tools.hints import RISKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from moonbox.config import Config
+    from moonbox.tools.tool import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,12 @@ class ScriptSettings:
         section = section or f"tools.script.{name}"
         given = ScriptTable.from_dict(data, section)
         try:
-            grants = Grants.from_dict(given.grants, folder, protected=(*protected, str(folder / given.path)))
+            grants = Grants.from_dict(
+                given.grants, folder, protected=(*protected, str(resolve_path(folder, given.path)))
+            )
         except ConfigError as problem:
             raise ConfigError(f"[{section}] {problem}") from None
-        path = (folder / given.path).resolve()
+        path = resolve_path(folder, given.path).resolve()
         return cls(name, path, given.timeout, grants, given.config, given.tools, True, hidden or {})
 
 
@@ -67,11 +73,8 @@ class ToolsSettings:
     folders: tuple[Path, ...] = ()
     saved: Path | None = None
     """The folder of saved scripts, which need not exist."""
-    model_saves: bool = False
-    python: tuple[str, ...] = ()
-    """Python tools by reference, as `--tools` takes them."""
-    disabled: tuple[str, ...] = ()
-    max_risk: str | None = None
+    table: ToolsTable = field(default_factory=ToolsTable)
+    """What needs no resolving."""
 
     @classmethod
     def from_config(cls, config: Config) -> ToolsSettings:
@@ -95,13 +98,18 @@ class ToolsSettings:
         scripts = table(data.get("script", {}), "tools.script")
         return cls(
             tuple(_script(name, item, folder, more) for name, item in scripts.items()),
-            tuple((folder / item).resolve() for item in settings.folders),
-            None if settings.saved is None else (folder / settings.saved).resolve(),
-            settings.model_saves,
-            settings.python,
-            settings.disabled,
-            settings.max_risk,
+            tuple(resolve_path(folder, item).resolve() for item in settings.folders),
+            None if settings.saved is None else resolve_path(folder, settings.saved).resolve(),
+            settings,
         )
+
+    def allows(self, tool: Tool) -> bool:
+        """Whether a tool can be used, wherever it comes from."""
+        most = len(RISKS) if self.table.max_risk is None else RISKS.index(self.table.max_risk)
+        if tool.hints.risk is not None and RISKS.index(tool.hints.risk) > most:
+            return False
+        names = (tool.path, tool.name, f"category:{tool.hints.category}")
+        return not any(fnmatchcase(name, pattern) for name in names for pattern in self.table.disabled)
 
 
 def _script(name: str, data: Any, folder: Path, more: Mapping[str, Any]) -> ScriptSettings:
@@ -109,7 +117,7 @@ def _script(name: str, data: Any, folder: Path, more: Mapping[str, Any]) -> Scri
     if (problem := unset_problem(data)) is None:
         return ScriptSettings.from_dict(name, data, folder, **more)
     path = str(_table(data).get("path") or f"{name}.lua")
-    return ScriptSettings(name, (folder / path).resolve(), configured=True, problem=problem)
+    return ScriptSettings(name, resolve_path(folder, path).resolve(), configured=True, problem=problem)
 
 
 def protected_paths(config: Config) -> tuple[str, ...]:
@@ -121,14 +129,14 @@ def protected_paths(config: Config) -> tuple[str, ...]:
     for section, default in (("audit", None), ("journal", None), ("knowledge", str(DEFAULT_STORE))):
         path = _table(config.data.get(section)).get("path", default)
         if isinstance(path, str):
-            paths.append(str(folder / Path(path.removeprefix("sqlite:").removeprefix("jsonl:")).expanduser()))
+            paths.append(str(resolve_path(folder, path.removeprefix("sqlite:").removeprefix("jsonl:"))))
     for source in _table(_table(config.data.get("knowledge")).get("sources")).values():
         if isinstance(path := _table(source).get("path"), str) and path.endswith(".lua"):
-            paths.append(str(folder / path))
+            paths.append(str(resolve_path(folder, path)))
     for server in _table(_table(config.data.get("mcp")).get("servers")).values():
         paths += _programs(_table(server), folder)
     for api in _table(config.data.get("openapi")).values():
-        paths.append(str(folder / str(_table(api).get("spec"))))
+        paths.append(str(resolve_path(folder, str(_table(api).get("spec")))))
     return tuple(dict.fromkeys([*paths, *_script_paths(_table(config.data.get("tools")), folder)]))
 
 
@@ -137,16 +145,16 @@ def _script_paths(tools: Mapping[str, Any], folder: Path) -> list[str]:
     folders = tools.get("folders")
     scripts = [_table(script).get("path") for script in _table(tools.get("script")).values()]
     places = [*(folders if isinstance(folders, list | tuple) else ()), tools.get("saved"), *scripts]
-    return [str(folder / item) for item in places if isinstance(item, str)]
+    return [str(resolve_path(folder, item)) for item in places if isinstance(item, str)]
 
 
 def _programs(server: Mapping[str, Any], folder: Path) -> list[str]:
     """The files that the command of a server names."""
-    cwd = folder / str(server.get("cwd") or ".")
+    cwd = resolve_path(folder, str(server.get("cwd") or "."))
     command, args = server.get("command"), server.get("args")
-    words = [command] if isinstance(command, str) and "/" in command else []
-    words += [word for word in (args if isinstance(args, list) else ()) if isinstance(word, str)]
-    return [str(cwd / word) for word in words if word and "\0" not in word and (cwd / word).is_file()]
+    files = [resolve_path(folder, command)] if isinstance(command, str) and "/" in command else []
+    files += [cwd / word for word in (args if isinstance(args, list) else ()) if isinstance(word, str) and word]
+    return [str(file) for file in files if "\0" not in str(file) and file.is_file()]
 
 
 def _table(value: Any) -> Mapping[str, Any]:

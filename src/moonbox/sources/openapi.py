@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
+from moonbox.config.file import resolve_path
 from moonbox.config.reader import read
 from moonbox.config.sources import OpenApiSettings
 from moonbox.errors import ToolDefinitionError, UsageError
@@ -41,7 +42,7 @@ def from_openapi(
     if isinstance(spec, Mapping):
         data = spec
     else:
-        data = _fetched(address, settings) if address else _read(folder / Path(place).expanduser())
+        data = _fetched(address, settings) if address else _read(resolve_path(folder, place))
     specification = Specification(data)
     service = Service(settings, _server(settings, address, specification), address)
     problems: list[str] = []

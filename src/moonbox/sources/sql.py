@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from moonbox.config.file import resolve_path
 from moonbox.config.reader import read
 from moonbox.config.sources import SqlSettings
 from moonbox.errors import MissingExtra, ToolError, UsageError
@@ -69,7 +70,7 @@ class _Source:
 
     def __init__(self, settings: SqlSettings, folder: Path) -> None:
         self.settings = settings
-        self._folders = [str((folder / name).expanduser().resolve()) for name in settings.folders]
+        self._folders = [str(resolve_path(folder, name).resolve()) for name in settings.folders]
         self.database = open_database(settings.url, folder, self._folders)
         try:
             self._redact = SecretRedactor({"password": urlsplit(settings.url).password or ""})
