@@ -166,12 +166,9 @@ export function filled(text: string, fields: Record<string, string | number>): s
 
 /** The alias without words that cannot name a tool. */
 export function identifiers(texts: Texts, alias: string): string {
-  const reserved = words.get(texts) ?? new Set(texts.reserved.split(/\s+/));
-  words.set(texts, reserved);
-  return alias.split(".").map((part) => (reserved.has(part) ? `${part}_` : part)).join(".");
+  const reserved = texts.reserved.split(/\s+/);
+  return alias.split(".").map((part) => (reserved.includes(part) ? `${part}_` : part)).join(".");
 }
-
-const words = new WeakMap<Texts, Set<string>>();
 
 /** A tool's name as scripts write it behind `tools`, or alone where there is no such table. */
 export function written(texts: Texts, alias: string): string {

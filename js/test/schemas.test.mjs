@@ -101,12 +101,3 @@ test("what is no schema, or cannot be described, is refused", { skip }, () => {
   assert.deepEqual(described.parameters.required, ["id"]);
   assert.deepEqual(tool({ name: "x", returns: z.object({ id: z.int() }), call: () => 1 }).returns.required, ["id"]);
 });
-
-test("a tool beside one that the language would write like it", async () => {
-  const box = new Sandbox({ language: "rhai", tools: ["import", "import_"].map((name) => tool({ name, call: () => name })) });
-  try {
-    assert.deepEqual((await box.run("[import_(), import_2()]")).value, ["import_", "import"]);
-  } finally {
-    await box.close();
-  }
-});

@@ -150,9 +150,8 @@ def test_the_catalog_names_tools_as_scripts_must_write_them(language: str, calls
 def test_a_tool_keeps_its_name_beside_one_that_would_be_written_so(language: str) -> None:
     for names in (("import", "import_"), ("import_", "import")):
         tools = [Tool.from_schema(name=name, call=lambda _, name=name: name) for name in names]
-        with Sandbox(tools, language=language) as box, CodeMode(box) as mode:
-            assert box.run("[import_(), import_2()]").value == ["import_", "import"]
-            assert "- import_()\n- import_2()" in mode.catalog.text
+        with Sandbox(tools, language=language) as box:
+            assert box.run("import_()").value == "import_"
 
 
 def test_parameters_that_are_words_of_python() -> None:

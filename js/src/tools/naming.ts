@@ -1,7 +1,6 @@
 /** Names of tools: which are valid, and how a script writes those that are not identifiers. */
 
 import { ToolDefinitionError } from "../errors.js";
-import { identifiers, LANGUAGES } from "../languages.js";
 
 export const LONGEST_NAME = 128;
 const RESERVED = new Set([
@@ -42,31 +41,24 @@ export function safeAlias(path: string): string {
 /** The alias of each path; the same for the same set of paths, in whatever order they came. */
 export function aliases(paths: Iterable<string>): Map<string, string> {
   const ordered = [...new Set(paths)].sort(byText);
-  const spaces = new Set(ordered.flatMap((path) => prefixes(safeAlias(path)).flatMap(forms)));
-  const exact = new Set(ordered.filter((path) => safeAlias(path) === path && !spaces.has(path)));
-  const keeps = (path: string): boolean =>
-    exact.has(path) && forms(path).every((form) => form === path || !(exact.has(form) || spaces.has(form)));
-  const chosen = new Map(ordered.filter(keeps).map((path) => [path, path]));
-  const taken = new Set([...spaces, ...[...chosen.keys()].flatMap(forms)]);
+  const spaces = new Set(ordered.flatMap((path) => prefixes(safeAlias(path))));
+  const exact = ordered.filter((path) => safeAlias(path) === path && !spaces.has(path));
+  const chosen = new Map(exact.map((path) => [path, path]));
+  const taken = new Set(exact);
   const last = new Map<string, number>();
   for (const path of ordered) {
     if (chosen.has(path)) continue;
     const alias = safeAlias(path);
     const base = spaces.has(alias) ? `${alias}_` : alias;
     let candidate = base;
-    while (forms(candidate).some((form) => taken.has(form))) {
+    while (taken.has(candidate) || spaces.has(candidate)) {
       last.set(base, (last.get(base) ?? 1) + 1);
       candidate = `${base}_${last.get(base)}`;
     }
     chosen.set(path, candidate);
-    forms(candidate).forEach((form) => taken.add(form));
+    taken.add(candidate);
   }
   return chosen;
-}
-
-/** An alias, and what languages make of it that write a `_` behind their words. */
-function forms(alias: string): string[] {
-  return [alias, ...Object.values(LANGUAGES).map((language) => identifiers(language.texts, alias))];
 }
 
 /** In the order of the characters' codes. */

@@ -155,7 +155,7 @@ class Texts(Struct, frozen=True, kw_only=True):
 
     def identifiers(self, alias: str) -> str:
         """The alias without words that cannot name a tool."""
-        reserved = _words(self.reserved)
+        reserved = self.reserved.split()
         return ".".join(f"{part}_" if part in reserved else part for part in alias.split("."))
 
     def written(self, alias: str) -> str:
@@ -310,11 +310,6 @@ class Language(Struct, frozen=True, kw_only=True):
         """A tool as scripts write it."""
         texts = self.texts
         return texts.tool.format(name=texts.written(alias))
-
-
-@cache
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 @cache

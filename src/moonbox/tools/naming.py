@@ -7,7 +7,7 @@ A tool's path is its namespace and name joined by a dot (`github.create_issue`).
 - a leading digit gets `_` in front, a Lua keyword gets `_` behind (`end` is `end_`);
 - a tool whose path is also a namespace gets `_` behind (`github` beside `github.create_issue` is `github_`);
 - where two would collide, the tool whose own path is a valid identifier keeps it and the others, in the
-  order of their paths, get `_2`, `_3` and so on. A language may write `import` as `import_`, so that these two collide.
+  order of their paths, get `_2`, `_3` and so on.
 """
 
 from __future__ import annotations
@@ -54,35 +54,22 @@ def safe_alias(path: str) -> str:
 def aliases(paths: Iterable[str]) -> dict[str, str]:
     """The alias of each path; the same for the same set of paths, in whatever order they came."""
     ordered = sorted(set(paths))
-    safe = {path: safe_alias(path) for path in ordered}
-    spaces = {space for alias in safe.values() for space in _prefixes(alias)}
-    ends = any("_." in f"{alias}." or alias in spaces for alias in safe.values())  # a part of an alias has `_` behind
-    texts = []
-    if ends:
-        from moonbox.languages.registry import LANGUAGES  # their texts are slow to load
-
-        texts = [each.texts for each in LANGUAGES.values()]
-
-    def forms(alias: str) -> set[str]:
-        return {alias, *(each.identifiers(alias) for each in texts)}
-
-    spaces.update(*map(forms, spaces))
-    exact = {path for path in ordered if safe[path] == path and path not in spaces}
-    others = exact | spaces
-    chosen = {path: path for path in ordered if path in exact and not (forms(path) - {path}) & others}
-    taken = spaces.union(*map(forms, chosen))
+    spaces = {alias for path in ordered for alias in _prefixes(safe_alias(path))}
+    exact = [path for path in ordered if safe_alias(path) == path and path not in spaces]
+    chosen = {path: path for path in exact}
+    taken = set(exact)
     last: dict[str, int] = {}  # of each name that several paths come to: the number that was given out last
     for path in ordered:
         if path in chosen:
             continue
-        alias = safe[path]
+        alias = safe_alias(path)
         base = alias + "_" if alias in spaces else alias
         candidate = base
-        while forms(candidate) & taken:
+        while candidate in taken or candidate in spaces:
             last[base] = last.get(base, 1) + 1
             candidate = f"{base}_{last[base]}"
         chosen[path] = candidate
-        taken |= forms(candidate)
+        taken.add(candidate)
     return chosen
 
 
