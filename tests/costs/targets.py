@@ -23,7 +23,7 @@ from moonbox.knowledge.text import chunk_text, clean
 from moonbox.languages.registry import language
 from moonbox.net.addresses import parse_target
 from moonbox.sandbox.docs import Docs
-from moonbox.scripts.hostapi import HostApi
+from moonbox.scripts.hostapi.api import HostApi
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import nearest
 from moonbox.tools.search import ToolSearch

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ToolError
-from moonbox.scripts.hostapi import Grants, HostApi
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.grants import Grants
 from tests.loopback_servers import Answer, serve, serve_raw
 
 if TYPE_CHECKING:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import Denied, ToolError
-from moonbox.scripts.hostapi import MODULES, Grants, Host, HostApi, HostFunction, Parameter
+from moonbox.scripts.hostapi.api import MODULES, HostApi
+from moonbox.scripts.hostapi.functions import Host, HostFunction, Parameter
+from moonbox.scripts.hostapi.grants import Grants
 from tests.hostapi.conftest import refused
 
 if TYPE_CHECKING:
@@ -134,7 +136,7 @@ def test_the_environment_is_read_when_a_call_is_made(monkeypatch: pytest.MonkeyP
 
 def test_heavy_libraries_load_on_first_use() -> None:
     code = (
-        "import sys; from moonbox.scripts.hostapi import *; "
+        "import sys; from moonbox.scripts.hostapi.api import HostApi; from moonbox.scripts.hostapi.grants import Grants; "
         "api = HostApi(Grants(http=('a.b',)), name='x'); "
         "print([name for name in ('httpcore', 'ssl', 'h11', 're2', 'httpx') if name in sys.modules])"
     )

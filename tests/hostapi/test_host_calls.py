@@ -13,7 +13,7 @@ from moonbox.values import to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.scripts.hostapi import HostApi
+    from moonbox.scripts.hostapi.api import HostApi
 
 CASES = Path(__file__).with_name("calls.txt")
 GRANTS = {

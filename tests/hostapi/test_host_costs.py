@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi import HostApi, HostLimits
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.functions import HostLimits
 from tests.hostapi.conftest import refused
 
 if TYPE_CHECKING:

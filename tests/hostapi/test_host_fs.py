@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import Denied, ToolError
-from moonbox.scripts.hostapi import HostApi, HostLimits
 from moonbox.scripts.hostapi import fs as files
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.functions import HostLimits
 from tests.hostapi.conftest import refused
 
 if TYPE_CHECKING:

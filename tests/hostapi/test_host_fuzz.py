@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from moonbox.errors import ToolError
 from moonbox.net.addresses import InvalidURL, parse_target
-from moonbox.scripts.hostapi import Grants, HostApi, HostLimits
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.functions import HostLimits
+from moonbox.scripts.hostapi.grants import Grants
 from moonbox.secrets import SecretRedactor
 from tests.long import times
 

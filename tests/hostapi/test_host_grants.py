@@ -10,8 +10,7 @@ import pytest
 
 from moonbox.errors import ConfigError
 from moonbox.net.addresses import parse_address, why_refused
-from moonbox.scripts.hostapi import Grants, SecretGrant
-from moonbox.scripts.hostapi.grants import HostPattern, grant_text
+from moonbox.scripts.hostapi.grants import Grants, HostPattern, SecretGrant, grant_text
 
 LINES = [
     [part.strip() for part in line.split(" |")]

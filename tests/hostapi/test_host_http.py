@@ -15,7 +15,8 @@ import pytest
 import trustme
 
 from moonbox.errors import ToolError
-from moonbox.scripts.hostapi import HostApi, HttpOptions
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.functions import HttpOptions
 from tests.hostapi.conftest import body, refused
 from tests.loopback_servers import Answer, RawServer, Request, Server
 

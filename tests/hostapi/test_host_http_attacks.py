@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.scripts.hostapi import HostApi, HttpOptions
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.functions import HttpOptions
 from tests.hostapi.conftest import body, refused
 from tests.loopback_servers import Answer, RawServer, Server, ignore
 

@@ -17,7 +17,8 @@ import trustme
 
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
-from moonbox.scripts.hostapi import HostApi, HttpOptions
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.functions import HttpOptions
 from moonbox.secrets import SecretRedactor
 from moonbox.values import pack
 from tests.hostapi.conftest import refused

@@ -8,7 +8,7 @@ import pytest
 
 from moonbox.audit.sinks import MemorySink
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
-from moonbox.scripts.hostapi import Grants
+from moonbox.scripts.hostapi.grants import Grants
 from moonbox.scripts.library import ScriptLibrary
 from tests.loopback_servers import Answer, Request, Server, serve
 

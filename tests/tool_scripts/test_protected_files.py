@@ -11,7 +11,8 @@ import pytest
 from moonbox.config import Config
 from moonbox.errors import Denied, ToolError
 from moonbox.project import assemble
-from moonbox.scripts.hostapi import Grants, HostApi
+from moonbox.scripts.hostapi.api import HostApi
+from moonbox.scripts.hostapi.grants import Grants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

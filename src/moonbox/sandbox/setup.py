@@ -7,7 +7,7 @@ from _random import Random  # without the hashes and distributions of `random`, 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from moonbox.check.checker import Latest
 from moonbox.errors import MissingExtra, UsageError
@@ -91,7 +91,7 @@ class Setup:
     slots: dict[str, Slots] = field(default_factory=dict)
     """Of each tool that has a `max_concurrency`, by its path."""
     running_calls: RunningCalls = field(default_factory=RunningCalls)
-    direct_calls: set[DirectCall] = field(default_factory=set)
+    direct_calls: WeakSet[DirectCall] = field(default_factory=WeakSet)
     """Those that are under way."""
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
