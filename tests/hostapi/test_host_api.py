@@ -136,8 +136,8 @@ def test_the_environment_is_read_when_a_call_is_made(monkeypatch: pytest.MonkeyP
 
 def test_heavy_libraries_load_on_first_use() -> None:
     code = (
-        "import sys; from moonbox.scripts.hostapi.api import HostApi; from moonbox.scripts.hostapi.grants import Grants; "
-        "api = HostApi(Grants(http=('a.b',)), name='x'); "
+        "import sys; from moonbox.scripts.hostapi.api import HostApi; "
+        "from moonbox.scripts.hostapi.grants import Grants; api = HostApi(Grants(http=('a.b',)), name='x'); "
         "print([name for name in ('httpcore', 'ssl', 'h11', 're2', 'httpx') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

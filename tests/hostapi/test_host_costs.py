@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from moonbox.errors import ArgumentError, ToolError
-from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import HostLimits
 from tests.hostapi.conftest import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from moonbox.scripts.hostapi.api import HostApi
 
     MakeApi = Callable[..., HostApi]
 

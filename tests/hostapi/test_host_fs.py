@@ -12,13 +12,14 @@ import pytest
 
 from moonbox.errors import Denied, ToolError
 from moonbox.scripts.hostapi import fs as files
-from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import HostLimits
 from tests.hostapi.conftest import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from moonbox.scripts.hostapi.api import HostApi
 
     Make = Callable[..., HostApi]
 

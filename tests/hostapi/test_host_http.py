@@ -15,13 +15,14 @@ import pytest
 import trustme
 
 from moonbox.errors import ToolError
-from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import HttpOptions
 from tests.hostapi.conftest import body, refused
 from tests.loopback_servers import Answer, RawServer, Request, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from moonbox.scripts.hostapi.api import HostApi
 
     Serve = Callable[..., Server]
     ServeRaw = Callable[..., RawServer]

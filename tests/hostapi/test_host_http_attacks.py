@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox.errors import ArgumentError, Denied, ToolError
-from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import HttpOptions
 from tests.hostapi.conftest import body, refused
 from tests.loopback_servers import Answer, RawServer, Server, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from moonbox.scripts.hostapi.api import HostApi
 
     Serve = Callable[..., Server]
     ServeRaw = Callable[..., RawServer]

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import HostLimits
 from tests.hostapi.conftest import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from moonbox.scripts.hostapi.api import HostApi
 
     MakeApi = Callable[..., HostApi]
 

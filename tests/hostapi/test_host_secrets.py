@@ -17,7 +17,6 @@ import trustme
 
 from moonbox.audit.records import Call, CallError, Run
 from moonbox.errors import ArgumentError, Denied, Frame, ScriptError, ToolError
-from moonbox.scripts.hostapi.api import HostApi
 from moonbox.scripts.hostapi.functions import HttpOptions
 from moonbox.secrets import SecretRedactor
 from moonbox.values import pack
@@ -26,6 +25,8 @@ from tests.loopback_servers import Answer, Request, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from moonbox.scripts.hostapi.api import HostApi
 
     Serve = Callable[..., Server]
     MakeApi = Callable[..., HostApi]
