@@ -19,8 +19,11 @@ class Closing:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def aclose(self) -> None:
+        self.close()
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.close()
+        await self.aclose()

@@ -146,7 +146,7 @@ class Fuzzer:
             frame = self._exchange(random, link, data, number)
             received.append(frame)
             kind, data = frame[0], b""
-            if kind in protocol.ENDS_WELL or kind == protocol.DONE:
+            if kind in (protocol.VALUE, protocol.VALUE_KEPT) or kind == protocol.DONE:
                 return
             if kind == protocol.CALLS and random.random() < 0.05:
                 data = protocol.frame(protocol.HALT, random.choice((b"", b"\1", b"\2", b"\xff")))
@@ -239,7 +239,7 @@ def _read(kind: int, payload: bytes) -> None:
     decoder = Decoder(10_000, 70, allow_nan=True)
     if kind == protocol.CALLS:
         read_calls(payload, decoder, 0)
-    elif kind in protocol.ENDS_WELL:
+    elif kind in (protocol.VALUE, protocol.VALUE_KEPT):
         read_value(payload, decoder)
     elif kind == protocol.CANCEL:
         read_cancelled(payload, decoder)

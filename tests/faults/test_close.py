@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moonbox import Limits, Run, Sandbox, tool
 from moonbox.audit.sinks import MemorySink
+from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ClosedError, MoonboxError
 from tests.long import times
-from tests.runs import at_once, awaited, blocking, error_of
-from tests.waiting import wait_until
+from tests.runs import DRIVES, at_once, awaited, blocking, error_of
+from tests.waiting import await_until, wait_until
 
 from .processes import nothing_leaks
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 gone = threading.Event()
 
@@ -71,6 +76,41 @@ def test_closed_while_runs_are_under_way(isolation: Any) -> None:
                 assert isinstance(result, ClosedError)
         with pytest.raises(ClosedError, match="the Sandbox is closed"):
             box.repl()
+
+
+@pytest.mark.parametrize("closes", ["sandbox", "repl, then sandbox"])
+@pytest.mark.parametrize("drive", DRIVES)
+def test_a_run_that_is_cut_off_is_in_the_trail(drive: Any, closes: str, tmp_path: Path) -> None:
+    entered = threading.Event()
+    results: list[Run] = []
+    with nothing_leaks():
+        box = Sandbox([ablock], audit=tmp_path / "trail.db", limits=Limits(timeout=300))
+        repl = box.repl()
+        repl.define("enter", entered.set)
+
+        def close() -> None:
+            assert entered.wait(60)
+            if closes != "sandbox":
+                repl.close()
+            box.close()
+
+        at_once(close, lambda: results.append(drive(repl, "enter() tools.ablock()")))
+    with closing(SqliteSink(tmp_path / "trail.db")) as sink:
+        recorded = sink.get(results[0].id)
+    assert error_of(recorded) == error_of(results[0])
+    assert error_of(recorded).kind == "cancelled"
+
+
+def test_a_run_of_the_loop_that_closes_the_sandbox_is_in_the_trail(tmp_path: Path) -> None:
+    async def main() -> Run:
+        async with Sandbox([ablock], audit=tmp_path / "trail.db") as box:
+            run = asyncio.create_task(box.arun("tools.ablock()"))
+            await await_until(lambda: box.workers.in_use == 1)
+        return await run
+
+    run = asyncio.run(main())
+    with closing(SqliteSink(tmp_path / "trail.db")) as sink:
+        assert error_of(sink.get(run.id)).kind == "cancelled"
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -46,7 +46,7 @@ def main() -> None:
                 kind, length = protocol.HEADER.unpack(head)
                 frames.append((kind, sent.read(length)))
         kind, payload = frames[-1]
-        if kind in protocol.ENDS_WELL:
+        if kind in (protocol.VALUE, protocol.VALUE_KEPT):
             kind, payload = protocol.VALUE, payload[protocol.SPENT.size :]
         results.append([kind, payload.decode()])
         ours.close()

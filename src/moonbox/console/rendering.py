@@ -44,7 +44,13 @@ class Renderer:
         )
         self._environment.globals.update(static=self._address, version=__version__, views=VIEWS)
         self._environment.filters.update(
-            seconds=seconds, size=size, number=_number, iso=_iso, first_line=_first_line, clip=_clip, plural=counted
+            seconds=seconds,
+            size=size,
+            number="{:,}".format,
+            iso=_iso,
+            first_line=_first_line,
+            clip=_clip,
+            plural=counted,
         )
 
     def render(self, template: str, values: dict[str, Any]) -> str:
@@ -71,10 +77,6 @@ def sample(language: str) -> str:
 def as_json(value: Any) -> str:
     """A value for a `data-…` attribute, which the template escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _number(value: float) -> str:
-    return f"{value:,}"
 
 
 def _iso(timestamp: float) -> str:

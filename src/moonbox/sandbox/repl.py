@@ -240,16 +240,15 @@ class Repl(ReplRuns, Closing):
     def close(self) -> None:
         """Give the worker up. A run that is going on is stopped."""
         if not self._turns.closed:
-            self._turns.closed = True
+            self._setup.stopped_runs.add(self._turns)
+            if not self._turns.close():
+                self._setup.run_ended(self._turns)
             if getpid() == self._setup.pid:
                 self._worker.close(idle=self._turns.idle)
                 if self._journal is not None:
                     with suppress(MoonboxError):  # its lease ends by itself
                         self._journal.release()
             self._setup.repls.known.discard(self)
-
-    async def aclose(self) -> None:
-        self.close()
 
     def __enter__(self) -> Self:
         with self._turns.taken():

@@ -80,7 +80,7 @@ class ReplRuns:
         self._additions = setup.additions
         self._always: dict[str, tuple[dict[str, str], Decision]] = {}
         self._check = ScriptCheck(setup, toolbox, check)
-        self._turns = Turns(setup.pid)
+        self._turns = Turns(setup.pid, setup.run_ended)
         self._media = MediaStore()
         self._sources: deque[tuple[int, str]] = deque(maxlen=_KEPT_SOURCES)
 

@@ -205,9 +205,8 @@ class Sandbox(DurableRuns, Closing):
         self._repl_class: type[Repl] | None = None
         # Also without a call of `close`: at exit, while threads still run, which is before __del__ would be called.
         # Not given the Setup: its callbacks may hold the Sandbox, which would then live for ever.
-        self._shut_down = weakref.finalize(
-            self, _shut_down, setup.pid, self._pool, setup.threads, setup.loop, setup.sink, setup.journal
-        )
+        self._close_records = weakref.finalize(self, _close, setup.pid, setup.sink, setup.journal)
+        self._shut_down = weakref.finalize(self, _close, setup.pid, self._pool, setup.threads, setup.loop)
 
     def __repr__(self) -> str:
         setup = self._setup
@@ -372,9 +371,9 @@ class Sandbox(DurableRuns, Closing):
             with suppress(MoonboxError):  # its record cannot be written
                 call.close()
         self._shut_down()
-
-    async def aclose(self) -> None:
-        self.close()
+        self._setup.close_records = self._close_records  # also called by the last run, where one has not ended
+        if not self._setup.stopped_runs:
+            self._close_records()
 
 
 def run(source: str, tools: Any = (), **options: Any) -> Run:
@@ -421,15 +420,9 @@ def _source(isolation: Any, setup: Setup) -> WorkerSource:
     return source
 
 
-def _shut_down(
-    owner: int, pool: Pool, threads: Threads, loop: LoopThread, sink: Sink | None, journal: Journal | None
-) -> None:
+def _close(owner: int, *parts: Pool | Threads | LoopThread | Sink | Journal | None) -> None:
     if os.getpid() != owner:  # a fork of the process that made it: the workers are not ours to end
         return
-    pool.close()
-    threads.close()
-    loop.close()
-    if sink is not None:
-        sink.close()
-    if journal is not None:
-        journal.close()
+    for part in parts:
+        if part is not None:
+            part.close()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.direct import DirectCall
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.repls import Repls
-    from moonbox.sandbox.slots import Slots
+    from moonbox.sandbox.slots import Slots, Turns
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
@@ -93,6 +93,10 @@ class Setup:
     running_calls: RunningCalls = field(default_factory=RunningCalls)
     direct_calls: WeakSet[DirectCall] = field(default_factory=WeakSet)
     """Those that are under way."""
+    stopped_runs: set[Turns] = field(default_factory=set)
+    """Of closed Repls whose last run has not ended."""
+    close_records: Callable[[], object] | None = None
+    """Closes the trail and the journal of a closed Sandbox."""
     threads: Threads = field(default_factory=Threads)
     loop: LoopThread = field(default_factory=LoopThread)
     views: WeakKeyDictionary[Toolbox, ToolView] = field(default_factory=WeakKeyDictionary)
@@ -138,6 +142,12 @@ class Setup:
         if tool.returns is None or is_vague(tool.returns):
             hides = None if self.redactor is None else self.redactor.hides
             learned.learn(tool.path, self.clean_result(packed).value, hides=hides)
+
+    def run_ended(self, turns: Turns) -> None:
+        """The last run of a closed Repl has ended. That of the last Repl closes what it was recorded in."""
+        self.stopped_runs.discard(turns)
+        if self.close_records is not None and not self.stopped_runs:
+            self.close_records()
 
     def write(self, run: Run) -> Run:
         """Count the run, and write its record to the trail, before its result is returned."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from moonbox.errors import ClosedError, ToolError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from concurrent.futures import Future
 
     from moonbox.sandbox.call_entry import CallEntry
@@ -81,9 +81,11 @@ class Turns(Slots):
     paused = False
     """A step-by-step run waits for its caller's answers."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, ended: Callable[[Turns], object] = lambda _: None) -> None:
+        """`ended` is called when a run that was under way when it was closed has ended."""
         super().__init__()
         self._pid = pid  # a process that was forked from this one shares its sockets
+        self._ended = ended
 
     @property
     def idle(self) -> bool:
@@ -97,6 +99,17 @@ class Turns(Slots):
         if turn is not None:
             self.wait(turn)
             self._check_still_open()
+
+    def leave(self) -> None:
+        Slots.leave(self)
+        if self.closed:
+            self._ended(self)
+
+    def close(self) -> bool:
+        """Allow no more runs; whether one is under way, which is about to end."""
+        with self._lock:
+            self.closed = True
+            return not self._free and not self.paused
 
     async def aenter(self) -> None:
         """The same, awaited."""

@@ -41,7 +41,6 @@ SPENT = struct.Struct("<qqdq")  # operations (-1: not counted), memory, seconds 
 
 CONFIGURE, RUN, ANSWERS, HALT, GLOBALS, CHECK = 1, 2, 3, 4, 5, 6
 READY, OUTPUT, CALLS, CANCEL, DONE, DEFINED, VALUE, KEPT, VALUE_KEPT, CHECKED = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25
-ENDS_WELL = frozenset((VALUE, VALUE_KEPT))
 
 REASON_TIME, REASON_CANCELLED, REASON_CALLS = 1, 2, 3
 

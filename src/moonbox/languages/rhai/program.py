@@ -50,7 +50,7 @@ def rhai_program(source: str) -> Program | None:
         quoted = " ".join(source[offset(value.at) : offset(value.stop)].split())
         return quoted if len(quoted) <= _LONGEST_QUOTE else "…"
 
-    return Program(outline, _place, text)
+    return Program(outline, lambda at: (at >> 16, at & 0xFFFF), text)
 
 
 def rhai_outline(source: str) -> Outline | SyntaxProblem | None:
@@ -63,10 +63,6 @@ def rhai_outline(source: str) -> Outline | SyntaxProblem | None:
     if outline is not None:
         return _DECODER.decode(outline)
     return None if message is None else SyntaxProblem(message.decode("utf-8", "replace"), line, column)
-
-
-def _place(at: int) -> tuple[int, int]:
-    return at >> 16, at & 0xFFFF
 
 
 @cache
