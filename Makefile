@@ -84,7 +84,7 @@ sanitize: $(VENV)/installed
 	$(BIN)/python -m tests.costs.sanitize --minutes $(or $(MINUTES),2)
 
 # Runs of many kinds for long, then with all of their tries the tests that chance decides about.
-LONG_TESTS := $(addprefix tests/,adapters attacks audit benchmarks codemode conformance console costs faults hostapi http_api \
+LONG_TESTS := $(addprefix tests/,adapters attacks audit benchmarks cli codemode conformance console costs faults hostapi http_api \
 	journal knowledge languages mcp release sandbox tools worker)
 
 soak: $(VENV)/installed

@@ -9,11 +9,17 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from moonbox.audit.sqlite import SqliteSink
+from tests.long import only_long
 from tests.programs import program
+from tests.runs import error_of
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +28,10 @@ if TYPE_CHECKING:
     from .conftest import Moonbox
 
 pytest.importorskip("mcp")
+import httpx2
+
+from tests.mcp.mcp_driver import HOLD, bearer, server_process
+
 pytestmark = pytest.mark.timeout(600)  # a machine may be slow
 
 HELLO = {
@@ -362,3 +372,28 @@ def test_broken_tool_scripts_are_reported(process: Moonbox, tmp_path: Path) -> N
     done = process("doctor")
     assert done.returncode == 1
     assert "bad.lua cannot be loaded" in done.stdout
+
+
+@only_long
+def test_a_request_that_the_end_of_the_server_stops_is_answered_and_recorded(tmp_path: Path) -> None:
+    """It takes the time that the server leaves to requests."""
+    (tmp_path / "moonbox.toml").write_text('[serve]\ntoken = "a-token-of-some-length"\n[audit]\npath = "trail.db"\n')
+    (tmp_path / "kit.py").write_text(HOLD)
+    entered = tmp_path / "file.entered"
+
+    def run(url: str) -> Any:
+        script = {"source_code": f"return tools.hold('{tmp_path / 'file'}')"}
+        address, header = f"{url.removesuffix('/mcp')}/run", bearer("a-token-of-some-length")
+        return httpx2.post(address, json=script, headers=header, timeout=100)
+
+    home = {"MOONBOX_HOME": str(tmp_path / "home")}
+    with ThreadPoolExecutor() as pool, server_process("--tools", "kit.py", env=home, cwd=tmp_path) as (url, process):
+        answer = pool.submit(run, url)
+        wait_until(entered.exists)
+        process.terminate()
+        assert process.wait(100) == 0
+        assert (answer.result(60).status_code, answer.result().json()["error"]["code"]) == (503, "unavailable")
+    assert "Traceback" not in (tmp_path / "serve.log").read_text()
+    with closing(SqliteSink(tmp_path / "trail.db")) as sink:
+        [run_id] = [summary.id for summary in sink.list()]
+        assert error_of(sink.get(run_id)).kind == "cancelled"

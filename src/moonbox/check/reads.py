@@ -66,7 +66,8 @@ def _field_of(walk: Walk, base: v.Data, node: p.Field) -> v.Value:
             hint = _length_form(walk, node) if name in LENGTHS else f"it is text; if that is JSON, write: {decoded}"
             walk.about_result(base, node.value, node.key, f"is a string: it has no field '{name}'", hint)
     elif kinds <= {"integer", "number", "boolean"}:
-        walk.about_result(base, node.value, node.key, f"is a {_one(kinds)}: it has no field '{name}'")
+        kind = "truth value" if kinds == v.TRUTH else "number"
+        walk.about_result(base, node.value, node.key, f"is a {kind}: it has no field '{name}'")
     return None
 
 
@@ -169,10 +170,6 @@ def lists_within(walk: Walk, base: v.Data) -> str | None:
     shape = type_text(base.document.deref(base.schema), base.document, nested=1)
     names = ", ".join(list(base.facts.properties)[:_MOST_LISTED])
     return f"it is {shape}" if len(shape) <= 300 else f"its fields are: {names}"
-
-
-def _one(kinds: frozenset[str]) -> str:
-    return "truth value" if kinds == v.TRUTH else "number"
 
 
 def iteration(walk: Walk, node: p.Each) -> tuple[v.Value, ...]:

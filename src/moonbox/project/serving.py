@@ -188,10 +188,14 @@ def serve_app(app: Any, listening: socket.socket, *, on_exit: Callable[[], None]
 
 
 def _logged(app: Any) -> Any:
-    """The ASGI application, which logs each HTTP request without its query, which may hold a key."""
+    """The ASGI application, which logs each HTTP request without its query, which may hold a key.
+
+    A request that the end of the server stops is answered, where it has no answer yet.
+    """
+    from starlette.responses import JSONResponse
 
     async def logged(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or not _HTTP.isEnabledFor(logging.INFO):
+        if scope["type"] != "http":
             await app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
@@ -204,6 +208,10 @@ def _logged(app: Any) -> Any:
 
         try:
             await app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if not status:
+                problem = {"code": "unavailable", "message": "the server is being stopped, and the request with it"}
+                await JSONResponse({"error": problem}, 503)(scope, receive, watched)
         finally:
             ms = round((time.monotonic() - began) * 1000)
             fields = {"method": scope["method"], "path": scope["path"], "status": status, "ms": ms}

@@ -46,15 +46,12 @@ def certain_findings(
         if code not in _CODES or not types or _ASSIGNS.match(message) or "in union" in message:
             return False
         is_element = (place["row"], place["column"]) in elements
-        if code == "unresolved-attribute" and (asks or (is_element and _is_number(types[0]))):
+        is_number = types[0] in _NUMBERS or types[0].startswith("Literal[")
+        if code == "unresolved-attribute" and (asks or (is_element and is_number)):
             return False
         return all(_is_one_of(type_, known) for type_ in types)
 
     return [finding for finding in findings if is_certain(finding)]
-
-
-def _is_number(type_: str) -> bool:
-    return type_ in _NUMBERS or type_.startswith("Literal[")
 
 
 def _is_one_of(type_: str, known: Iterable[str]) -> bool:

@@ -67,7 +67,8 @@ class Directory:
         self._offers: dict[Kind, dict[str, tuple[Upstream, Any]]] = {kind: {} for kind in _KEYS}
         for upstream in upstreams.values():
             for kind, entries in self._offers.items():
-                for item in getattr(upstream.catalog.offers, kind) if _offered(kind, upstream.settings) else ():
+                is_shown = upstream.settings.prompts if kind == "prompts" else upstream.settings.resources
+                for item in getattr(upstream.catalog.offers, kind) if is_shown else ():
                     own = str(getattr(item, _KEYS[kind]))
                     entries.setdefault(_public_name(kind, own, upstream.settings, entries), (upstream, item))
 
@@ -102,10 +103,6 @@ class Directory:
         # Servers may have resources that they do not list: with only one such server there is no doubt.
         able = [item for item in self._upstreams.values() if item.settings.resources and item.catalog.has_resources]
         return (able[0], uri) if len(able) == 1 else None
-
-
-def _offered(kind: Kind, settings: ServerSettings) -> bool:
-    return settings.prompts if kind == "prompts" else settings.resources
 
 
 def _public_name(kind: Kind, name: str, settings: ServerSettings, taken: Mapping[str, Any]) -> str:
