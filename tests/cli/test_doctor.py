@@ -89,6 +89,7 @@ def test_the_configuration_is_checked_section_by_section(moonbox: Moonbox, tmp_p
     assert found["[limits]"]["detail"] == "moonbox.toml: [limits] unknown key 'timeuot'; did you mean 'timeout'?"
     assert "sometimes" in found["[codemode]"]["detail"]
     shown = moonbox("doctor").stdout
+    assert [line.split()[1] for line in shown.splitlines() if line.startswith("✗")] == ["[limits]", "[codemode]"]
     assert shown.splitlines()[-1].endswith(" The configuration is invalid: [limits], [codemode].")
 
 

@@ -49,7 +49,7 @@ def _parts(diagnosis: Diagnosis) -> Iterable[RenderableType]:
     yield _table(diagnosis.layers)
     if diagnosis.configuration:
         yield Text("\nconfiguration", "bold")
-        yield _table(diagnosis.configuration)
+        yield _table(diagnosis.configuration, problem=("✗", "bold red"))
     yield Text("\npackages", "bold")
     yield _table(map(_as_check, diagnosis.packages))
     yield Text("\n" + _verdict(diagnosis), "green" if diagnosis.ok else "bold red")
@@ -79,7 +79,7 @@ def _verdict(diagnosis: Diagnosis) -> str:
     return f"{verdict} The configuration is invalid: {', '.join(wrong)}." if wrong else verdict
 
 
-def _table(checks: Iterable[Check]) -> RenderableType:
+def _table(checks: Iterable[Check], problem: tuple[str, str] = ("–", "yellow")) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
@@ -88,7 +88,7 @@ def _table(checks: Iterable[Check]) -> RenderableType:
     table.add_column(no_wrap=True, min_width=17)
     table.add_column()
     for check in checks:
-        mark = Text("✓", "green") if check.active else Text("–", "yellow")
+        mark = Text("✓", "green") if check.active else Text(*problem)
         table.add_row(mark, check.name, visible(check.detail))
     return table
 
