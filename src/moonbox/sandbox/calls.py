@@ -268,7 +268,7 @@ class CallPath:
                 intents.start(entry, run.head)
             result = collect_rows(call(), most)
             if entry.left and isinstance(result, CoroutineType):
-                result.close()  # nobody is going to await it
+                result.close()  # the run does not wait for it
                 raise ToolError("the run is over", code="cancelled")
             return result
 
