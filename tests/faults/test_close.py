@@ -16,7 +16,7 @@ from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ClosedError, MoonboxError
 from tests.long import times
 from tests.runs import DRIVES, at_once, awaited, blocking, error_of
-from tests.waiting import await_until, wait_until
+from tests.waiting import wait_until
 
 from .processes import nothing_leaks
 
@@ -103,9 +103,17 @@ def test_a_run_that_is_cut_off_is_in_the_trail(drive: Any, closes: str, tmp_path
 
 def test_a_run_of_the_loop_that_closes_the_sandbox_is_in_the_trail(tmp_path: Path) -> None:
     async def main() -> Run:
-        async with Sandbox([ablock], audit=tmp_path / "trail.db") as box:
-            run = asyncio.create_task(box.arun("tools.ablock()"))
-            await await_until(lambda: box.workers.in_use == 1)
+        entered = asyncio.Event()
+
+        @tool
+        async def hold() -> None:
+            """Until it is cancelled."""
+            entered.set()
+            await asyncio.Event().wait()
+
+        async with Sandbox([hold], audit=tmp_path / "trail.db") as box:
+            run = asyncio.create_task(box.arun("tools.hold()"))
+            await entered.wait()
         return await run
 
     run = asyncio.run(main())

@@ -43,15 +43,9 @@ class Renderer:
             lstrip_blocks=True,
         )
         self._environment.globals.update(static=self._address, version=__version__, views=VIEWS)
-        self._environment.filters.update(
-            seconds=seconds,
-            size=size,
-            number="{:,}".format,
-            iso=_iso,
-            first_line=_first_line,
-            clip=_clip,
-            plural=counted,
-        )
+        filters = self._environment.filters
+        filters.update(seconds=seconds, size=size, number="{:,}".format, plural=counted)
+        filters.update(iso=_iso, first_line=_first_line, clip=_clip)
 
     def render(self, template: str, values: dict[str, Any]) -> str:
         return self._environment.get_template(template).render(values)

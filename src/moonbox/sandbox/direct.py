@@ -52,8 +52,8 @@ class DirectCall:
         self._execution = Execution(record, telemetry=setup.telemetry)
         positional = [] if arguments is None else [arguments]
         self._entry = self._execution.ledger.add(1, f"tools.{tool}", positional, batch=1, size=0)
-        self._notify()
         setup.direct_calls.add(self)
+        self._notify()
 
     def run(self) -> Run:
         """In a thread, so that a tool that never returns can be left behind."""

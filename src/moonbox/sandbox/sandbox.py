@@ -321,7 +321,10 @@ class Sandbox(DurableRuns, Closing):
         from moonbox.sandbox.direct import DirectCall
 
         self._check_open()
-        return DirectCall(self._setup, tool, arguments, toolbox, options)
+        call = DirectCall(self._setup, tool, arguments, toolbox, options)
+        if self.closed:  # by another thread, which may not have seen this call
+            call.close()
+        return call
 
     def sibling(self, audit: Sink | None = None) -> Sandbox:
         """A Sandbox without tools, with workers of its own; its calls have the approver, middleware and slots of this.
