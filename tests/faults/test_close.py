@@ -15,7 +15,7 @@ from moonbox.audit.sinks import MemorySink
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ClosedError, MoonboxError
 from tests.long import times
-from tests.runs import DRIVES, at_once, awaited, blocking, error_of
+from tests.runs import at_once, awaited, blocking, error_of
 from tests.waiting import wait_until
 
 from .processes import nothing_leaks
@@ -79,7 +79,7 @@ def test_closed_while_runs_are_under_way(isolation: Any) -> None:
 
 
 @pytest.mark.parametrize("closes", ["sandbox", "repl, then sandbox"])
-@pytest.mark.parametrize("drive", DRIVES)
+@pytest.mark.parametrize("drive", [blocking, awaited])
 def test_a_run_that_is_cut_off_is_in_the_trail(drive: Any, closes: str, tmp_path: Path) -> None:
     entered = threading.Event()
     results: list[Run] = []
