@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox import Limits, Run, Sandbox, tool
+from moonbox import Limits, Pause, Run, Sandbox, tool
 from moonbox.audit.sinks import MemorySink
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ClosedError, MoonboxError
 from tests.long import times
-from tests.runs import at_once, awaited, blocking, error_of
+from tests.runs import DRIVES, at_once, awaited, blocking, error_of
 from tests.waiting import wait_until
 
 from .processes import nothing_leaks
@@ -79,7 +79,7 @@ def test_closed_while_runs_are_under_way(isolation: Any) -> None:
 
 
 @pytest.mark.parametrize("closes", ["sandbox", "repl, then sandbox"])
-@pytest.mark.parametrize("drive", [blocking, awaited])
+@pytest.mark.parametrize("drive", DRIVES)
 def test_a_run_that_is_cut_off_is_in_the_trail(drive: Any, closes: str, tmp_path: Path) -> None:
     entered = threading.Event()
     results: list[Run] = []
@@ -99,6 +99,18 @@ def test_a_run_that_is_cut_off_is_in_the_trail(drive: Any, closes: str, tmp_path
         recorded = sink.get(results[0].id)
     assert error_of(recorded) == error_of(results[0])
     assert error_of(recorded).kind == "cancelled"
+
+
+def test_a_run_that_is_paused_ends_and_is_in_the_trail(tmp_path: Path) -> None:
+    box = Sandbox([block], audit=tmp_path / "trail.db")
+    pause = box.repl().start("tools.block()")
+    assert isinstance(pause, Pause)
+    box.close()
+    run = pause.resume([1])
+    assert isinstance(run, Run)
+    with closing(SqliteSink(tmp_path / "trail.db")) as sink:
+        assert error_of(sink.get(run.id)) == error_of(run)
+    assert (error_of(run).kind, run.calls[0].status) == ("cancelled", "cancelled")
 
 
 def test_a_run_of_the_loop_that_closes_the_sandbox_is_in_the_trail(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ class Redactor:
     def __init__(
         self, fields: Iterable[str] = (), *, secrets: Iterable[str] = (), replacement: str = "[redacted]"
     ) -> None:
-        self._patterns = [_compile(field) for field in _names("fields", fields)]
+        names = [field.split(".") for field in _names("fields", fields)]
+        self._patterns = [tuple(re.compile(translate(folded(part))) for part in parts) for parts in names]
         self._secrets = _names("secrets", secrets)
         self._replacement = replacement
 
@@ -247,10 +248,6 @@ def _names(what: str, items: Iterable[str]) -> list[str]:
         if not isinstance(name, str) or not name.strip("."):
             raise UsageError(f"Redactor {what} must be non-empty strings, not {name!r}")
     return names
-
-
-def _compile(field: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(translate(folded(part))) for part in field.split("."))
 
 
 def _fits(around: tuple[re.Pattern[str], ...], path: tuple[str, ...]) -> bool:

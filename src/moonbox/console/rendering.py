@@ -45,7 +45,7 @@ class Renderer:
         self._environment.globals.update(static=self._address, version=__version__, views=VIEWS)
         filters = self._environment.filters
         filters.update(seconds=seconds, size=size, number="{:,}".format, plural=counted)
-        filters.update(iso=_iso, first_line=_first_line, clip=_clip)
+        filters.update(iso=_iso, clip=_clip, first_line=lambda text: text.strip().partition("\n")[0][:300])
 
     def render(self, template: str, values: dict[str, Any]) -> str:
         return self._environment.get_template(template).render(values)
@@ -78,10 +78,6 @@ def _iso(timestamp: float) -> str:
         return dt.datetime.fromtimestamp(timestamp, dt.UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return str(timestamp)
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0][:300]
 
 
 def _clip(text: str) -> str:

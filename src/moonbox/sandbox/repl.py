@@ -215,7 +215,7 @@ class Repl(ReplRuns, Closing):
     @property
     def paused(self) -> bool:
         """Whether a run that was begun with `start` waits for the answers to its calls."""
-        return self._turns.paused
+        return self._turns.paused is not None
 
     @property
     def busy(self) -> bool:
@@ -245,9 +245,11 @@ class Repl(ReplRuns, Closing):
                 self._setup.run_ended(self._turns)
             if getpid() == self._setup.pid:
                 self._worker.close(idle=self._turns.idle)
-                if self._journal is not None:
-                    with suppress(MoonboxError):  # its lease ends by itself
+                with suppress(MoonboxError):  # a lease ends by itself
+                    if self._journal is not None:
                         self._journal.release()
+                    if self._turns.paused is not None:
+                        self._turns.paused()
             self._setup.repls.known.discard(self)
 
     def __enter__(self) -> Self:

@@ -78,8 +78,8 @@ class Turns(Slots):
     """The runs of one Repl, from several threads and tasks: one after another, and none when it is closed or paused."""
 
     closed = False
-    paused = False
-    """A step-by-step run waits for its caller's answers."""
+    paused: Callable[[], object] | None = None
+    """A step-by-step run waits for its caller's answers; this ends it."""
 
     def __init__(self, pid: int, ended: Callable[[Turns], object] = lambda _: None) -> None:
         """`ended` is called when a run that was under way when it was closed has ended."""
@@ -109,7 +109,7 @@ class Turns(Slots):
         """Allow no more runs; whether one is under way, which is about to end."""
         with self._lock:
             self.closed = True
-            return not self._free and not self.paused
+            return not self._free and self.paused is None
 
     async def aenter(self) -> None:
         """The same, awaited."""

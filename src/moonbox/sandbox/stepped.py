@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Run
@@ -100,23 +101,28 @@ class SteppedDriver:
         self._give_up = give_up
         self._move = move
         self._waiting: dict[int, CallEntry] = {}
+        self._lock = RLock()  # held by the thread that ends a pause
+        self._run: Run | None = None  # where the Repl was closed during a pause
 
     def begin(self) -> Run | Pause:
         return self._until_pause(lambda: None)
 
     def go_on(self, answers: dict[int, Answer]) -> Run | Pause:
-        self._execution.clock.go_on()
         return self._until_pause(lambda: self._answer(answers))
 
     def cancel(self) -> Run:
-        self._execution.clock.go_on()
         run = self._until_pause(self._cancel)
         assert isinstance(run, Run)
         return run
 
     def _until_pause(self, first: Callable[[], None]) -> Run | Pause:
         """Do `first`, then drive on to the next pause or the end."""
-        self._turns.paused = False
+        with self._lock:
+            if self._run is not None:
+                return self._run
+            if self._turns.paused is not None:
+                self._turns.paused = None
+                self._execution.clock.go_on()
         try:
             first()
             while self._is_under_way():
@@ -124,15 +130,23 @@ class SteppedDriver:
                 calls = self._look_at_calls()
                 if calls and not self._execution.over:
                     self._execution.clock.pause()
-                    self._turns.paused = True
-                    return Pause(self, calls)
+                    self._turns.paused = self._close
+                    if self._turns.closed:  # a moment ago, when there was no pause to end
+                        self._close()
+                    return self._run or Pause(self, calls)
             return self._finish(self._execution)
         except BaseException as problem:
             self._give_up(self._execution, problem)
             raise
         finally:
-            if not self._turns.paused:
+            if self._turns.paused is None:
                 self._turns.leave()
+
+    def _close(self) -> None:
+        """End the run, which is paused, because its Repl was closed. With a journal, it can be resumed later."""
+        with self._lock:
+            if self._turns.paused is not None and self._execution.record.journal is None:
+                self._run = self.cancel()
 
     def _is_under_way(self) -> bool:
         """Whether the run is not over. One whose worker went with its host goes on in another."""

@@ -45,7 +45,7 @@ def paging_form(tool: Tool) -> dict[str, str] | None:
         name = next((name for name in names if name in named and _fits(part, named[name], document)), None)
         if name is not None:
             form[part] = name
-    if not form or _is_text(tool.returns):
+    if not form or (isinstance(tool.returns, dict) and tool.returns.get("type") == "string"):
         return None
     return form if limit is None else {**form, "limit": limit}
 
@@ -54,7 +54,3 @@ def _fits(part: str, schema: Schema, document: Document) -> bool:
     """Whether a parameter can be that part: pages and offsets are numbers."""
     kinds = document.kinds(schema)
     return part not in _NUMBERS or (kinds is not None and not kinds.isdisjoint({"integer", "number"}))
-
-
-def _is_text(schema: Schema | None) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "string"

@@ -47,7 +47,8 @@ def tokenize(source: str, line: int = 1, most: int = 1_000_000) -> list[Token]:
             if token.kind != "comment":
                 append(token)
             if token.last_line != line:
-                line, line_start = token.last_line, _start_of_line(source, token.end)
+                line = token.last_line
+                line_start = max(source.rfind("\n", 0, token.end), source.rfind("\r", 0, token.end)) + 1
             if token.end != at:  # a long one, whose end the pattern does not look for
                 at = token.end
                 words = _WORD.finditer(source, at)
@@ -147,10 +148,6 @@ def _string_problem(text: str) -> str:
     if not inside or text[-1] != text[0] or (len(inside) - len(inside.rstrip("\\"))) % 2:
         return "unfinished string"
     return ""
-
-
-def _start_of_line(source: str, at: int) -> int:
-    return max(source.rfind("\n", 0, at), source.rfind("\r", 0, at)) + 1
 
 
 _SKIPPED = frozenset({"end", "comment"})
