@@ -39,7 +39,7 @@ class Repl(ReplRuns, Closing):
     toolbox: Toolbox
 
     def __repr__(self) -> str:
-        state = ", closed" if self._turns.closed else ", paused" if self._turns.paused else ""
+        state = ", closed" if self._turns.closed else ", paused" if self._turns.end_pause else ""
         about = f"{self._setup.language.name}, {counted(len(self.toolbox), 'tool')}, {counted(self._number, 'run')}"
         return f"<Repl {self.id or 'for one run'}: {about}{state}>"
 
@@ -199,7 +199,7 @@ class Repl(ReplRuns, Closing):
 
         Nothing happens, and the result is False, where the Repl is in use or was used in the last `idle_for` seconds.
         """
-        if self._worker.link is None or self._turns.closed or self._turns.paused or not self._turns.idle:
+        if self._worker.link is None or self._turns.closed or self._turns.end_pause or not self._turns.idle:
             return False
         self._sandbox.journal  # noqa: B018 - raises where there is none
         with self._turns.taken():
@@ -215,7 +215,7 @@ class Repl(ReplRuns, Closing):
     @property
     def paused(self) -> bool:
         """Whether a run that was begun with `start` waits for the answers to its calls."""
-        return self._turns.paused is not None
+        return self._turns.end_pause is not None
 
     @property
     def busy(self) -> bool:
@@ -245,11 +245,11 @@ class Repl(ReplRuns, Closing):
                 self._setup.run_ended(self._turns)
             if getpid() == self._setup.pid:
                 self._worker.close(idle=self._turns.idle)
-                with suppress(MoonboxError):  # a lease ends by itself
+                with suppress(MoonboxError):  # a lease ends by itself; a record may not be writable
                     if self._journal is not None:
                         self._journal.release()
-                    if self._turns.paused is not None:
-                        self._turns.paused()
+                    if (end_pause := self._turns.end_pause) is not None:
+                        end_pause()
             self._setup.repls.known.discard(self)
 
     def __enter__(self) -> Self:

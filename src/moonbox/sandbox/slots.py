@@ -78,8 +78,8 @@ class Turns(Slots):
     """The runs of one Repl, from several threads and tasks: one after another, and none when it is closed or paused."""
 
     closed = False
-    paused: Callable[[], object] | None = None
-    """A step-by-step run waits for its caller's answers; this ends it."""
+    end_pause: Callable[[], object] | None = None
+    """Ends a step-by-step run that waits for its caller's answers; None where none does."""
 
     def __init__(self, pid: int, ended: Callable[[Turns], object] = lambda _: None) -> None:
         """`ended` is called when a run that was under way when it was closed has ended."""
@@ -93,7 +93,7 @@ class Turns(Slots):
 
     def enter(self) -> None:
         """Wait for our turn."""
-        if self.closed or self.paused or getpid() != self._pid:
+        if self.closed or self.end_pause or getpid() != self._pid:
             raise self._refusal()
         turn = Slots.enter(self)
         if turn is not None:
@@ -109,11 +109,11 @@ class Turns(Slots):
         """Allow no more runs; whether one is under way, which is about to end."""
         with self._lock:
             self.closed = True
-            return not self._free and self.paused is None
+            return not self._free and self.end_pause is None
 
     async def aenter(self) -> None:
         """The same, awaited."""
-        if self.closed or self.paused or getpid() != self._pid:
+        if self.closed or self.end_pause or getpid() != self._pid:
             raise self._refusal()
         turn = super().enter()
         if turn is not None:
@@ -141,7 +141,7 @@ class Turns(Slots):
     def _refusal(self) -> UsageError:
         if self.closed:
             return ClosedError("the Repl is closed")
-        if self.paused:
+        if self.end_pause:
             return UsageError("a run of this Repl waits for answers to its calls: resume or cancel its Pause first")
         return UsageError("this process was forked from the one that made the Sandbox: make a new Sandbox here")
 

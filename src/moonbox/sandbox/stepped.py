@@ -120,9 +120,10 @@ class SteppedDriver:
         with self._lock:
             if self._run is not None:
                 return self._run
-            if self._turns.paused is not None:
-                self._turns.paused = None
+            if self._turns.end_pause is not None:
+                self._turns.end_pause = None
                 self._execution.clock.go_on()
+        pauses = False
         try:
             first()
             while self._is_under_way():
@@ -130,7 +131,7 @@ class SteppedDriver:
                 calls = self._look_at_calls()
                 if calls and not self._execution.over:
                     self._execution.clock.pause()
-                    self._turns.paused = self._close
+                    pauses, self._turns.end_pause = True, self._close
                     if self._turns.closed:  # a moment ago, when there was no pause to end
                         self._close()
                     return self._run or Pause(self, calls)
@@ -139,13 +140,13 @@ class SteppedDriver:
             self._give_up(self._execution, problem)
             raise
         finally:
-            if self._turns.paused is None:
+            if not pauses:  # otherwise what ends the pause does it
                 self._turns.leave()
 
     def _close(self) -> None:
         """End the run, which is paused, because its Repl was closed. With a journal, it can be resumed later."""
         with self._lock:
-            if self._turns.paused is not None and self._execution.record.journal is None:
+            if self._turns.end_pause is not None and self._execution.record.journal is None:
                 self._run = self.cancel()
 
     def _is_under_way(self) -> bool:
