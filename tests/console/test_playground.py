@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.long import only_long
 
+from .conftest import visiting
 from .serving import running_console
 
 if TYPE_CHECKING:
@@ -322,6 +323,144 @@ def test_globals_limits_languages_and_what_the_model_sees(page: Page) -> None:
     page.select_option("#language", "rhai")
     run(page, "let n = 20; n + 22")
     expect(page.locator("#values")).to_contain_text("42")
+
+
+def hold(page: Page, address: str, method: str) -> list[Route]:
+    """Requests of this kind, which wait until the test lets them go on."""
+    held: list[Route] = []
+    page.route(address, lambda route: held.append(route) if route.request.method == method else route.fallback())
+    return held
+
+
+def let_go(page: Page, held: list[Route]) -> None:
+    """Send what was held, and wait until its answers are there."""
+    for route in held:
+        with page.expect_event("requestfinished", lambda request, sent=route.request: request == sent):
+            route.continue_()
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+def test_another_language_is_there_at_once(page: Page) -> None:
+    """The server may take long to end the session: what was written since stays, and runs."""
+    run(page, "answer = 42")
+    held = hold(page, "**/sessions/*", "DELETE")
+    page.select_option("#language", "rhai")
+    write(page, "let n = 20; n + 22")
+    let_go(page, held)
+    expect(page.locator("#editor textarea")).to_have_value("let n = 20; n + 22")
+    page.click("#run")
+    expect(page.locator("#values")).to_contain_text("42")
+    assert len(held) == 1
+
+
+def test_a_new_session_is_there_at_once(page: Page) -> None:
+    run(page, "answer = 42")
+    held = hold(page, "**/sessions/*", "DELETE")
+    page.click("#reset")
+    run(page, "return answer == nil")
+    expect(page.locator("#values")).to_have_text("valuetrue")
+    let_go(page, held)
+    run(page, "return 'still here'")
+    expect(page.locator("#values")).to_contain_text("still here")
+    assert len(held) == 1
+
+
+def test_what_was_typed_last_stays_with_its_language(page: Page) -> None:
+    page.evaluate(
+        """() => {
+            const area = document.querySelector("#editor textarea");
+            const choice = document.querySelector("#language");
+            area.focus();
+            area.select();
+            document.execCommand("insertText", false, "return 'lua'");
+            choice.value = "rhai";
+            choice.dispatchEvent(new Event("change"));
+        }"""
+    )
+    expect(page.locator("#editor textarea")).not_to_have_value("return 'lua'")
+    write(page, "let a = 1;")
+    page.select_option("#language", "lua")
+    expect(page.locator("#editor textarea")).to_have_value("return 'lua'")
+    page.select_option("#language", "rhai")
+    expect(page.locator("#editor textarea")).to_have_value("let a = 1;")
+    page.reload()
+    expect(page.get_by_label("Language")).to_have_value("rhai")
+    expect(page.locator("#editor textarea")).to_have_value("let a = 1;")
+
+
+def test_what_is_typed_while_a_page_opens_its_session_stays(page: Page, console: Console) -> None:
+    page.select_option("#language", "rhai")
+    run(page, "let a = 1; a + 1")
+    own = page.url
+    for number, address in enumerate((own, console.address("playground"))):
+        page.goto(console.address("runs"))
+        held = hold(page, "**/sessions/*", "GET")
+        with page.expect_request("**/sessions/*"):
+            page.goto(address)
+        expect(page.get_by_label("Language")).to_have_value("rhai")
+        write(page, f"let b = {number}; b")
+        let_go(page, held)
+        expect(page.locator("#editor textarea")).to_have_value(f"let b = {number}; b")
+        page.unroute("**/sessions/*")
+        page.click("#run")
+        expect(page.locator("#values")).to_have_text(f"value{number}")
+        assert page.url == own
+
+
+def test_a_script_that_was_cleared_does_not_come_back(page: Page) -> None:
+    held = hold(page, "**/sessions/*/run", "POST")
+    write(page, "print('ran')")
+    with page.expect_request("**/sessions/*/run"):
+        page.click("#run")
+    write(page, "")
+    let_go(page, held)
+    expect(page.locator("#output")).to_have_text("ran\n")
+    expect(page.locator("#editor textarea")).to_have_value("")
+
+
+def test_an_offered_line_is_not_put_over_a_changed_one(page: Page) -> None:
+    write(page, "local n = 1\nn += 1\nreturn n")
+    button = page.locator("#problems").get_by_role("button", name="use this line")
+    expect(button).to_be_visible()
+    page.evaluate(
+        """() => {
+            const area = document.querySelector("#editor textarea");
+            area.focus();
+            area.setSelectionRange(14, 18);
+            document.execCommand("insertText", false, "= n * 5");
+            document.querySelector("#problems button:last-of-type").click();
+        }"""
+    )
+    expect(page.locator("#problems")).to_be_empty()
+    expect(page.locator("#editor textarea")).to_have_value("local n = 1\nn = n * 5\nreturn n")
+
+
+def test_the_session_of_another_tab_is_shown_with_its_script(page: Page) -> None:
+    page.select_option("#language", "rhai")
+    run(page, "let n = 6 * 7; n")
+    with page.context.expect_page() as opened:
+        page.evaluate("open(location.href, '_blank', 'noopener')")
+    other = opened.value
+    expect(other.get_by_label("Language")).to_have_value("rhai")
+    expect(other.locator("#editor textarea")).to_have_value("let n = 6 * 7; n")
+    expect(other.locator("#values")).to_contain_text("42")
+
+
+def test_the_script_that_the_console_begins_with_is_of_its_language(visitor: Visitor) -> None:
+    with visiting(visitor, "playground", script="return 'begin'") as (_, page):
+        expect(page.locator("#editor textarea")).to_have_value("return 'begin'")
+        page.select_option("#language", "rhai")
+        expect(page.locator("#editor textarea")).not_to_have_value("return 'begin'")
+        write(page, "")
+        page.locator("#editor textarea").press_sequentially("tools.list_o")
+        expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
+        page.reload()
+        expect(page.get_by_label("Language")).to_have_value("rhai")
+        write(page, "")
+        page.locator("#editor textarea").press_sequentially("tools.list_o")
+        expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
+        page.keyboard.press("Tab")
+        expect(page.locator("#editor textarea")).to_have_value("tools.list_orders(#{})")
 
 
 def test_tools_and_fields_are_completed(page: Page) -> None:

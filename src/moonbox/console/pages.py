@@ -58,14 +58,18 @@ async def playground(service: Service, request: Request, script: str) -> dict[st
     bench = _bench(service)
     languages = bench.playground.languages
     source, language = None, languages[0]
+    session = bench.playground.get(request.path_params.get("session", ""))
+    if session is not None:
+        language = session.language
     if id := request.query_params.get("run", ""):
         run = await _run(service, id)
         source, language = run.source, run.language if run.language in languages else languages[0]
     data = {
         "session": request.path_params.get("session", ""),
+        "shared": None if session is None else {"source": session.source},
         "run": id,
         "source": source,
-        "script": script or None,
+        "scripts": {languages[0]: script} if script else {},
         "samples": {name: sample(name) for name in languages},
         "catalog": catalog_of(service),
     }

@@ -24,11 +24,12 @@ export class Editor {
     this.leaving = false; // Escape was pressed: Tab leaves the editor
     this.edited = false; // since it was drawn
     this.typed = false; // since completions were offered
+    this.touched = false; // by a person, since the page set the text
     this.tell = debounced(350, changed);
     // Text of many lines comes as many events: what is shown follows once for all of them, with the next frame.
     this.text.addEventListener("input", () => {
       if (!this.edited) requestAnimationFrame(() => this.follow());
-      this.edited = this.typed = true;
+      this.edited = this.typed = this.touched = true;
     });
     this.text.addEventListener("scroll", () => this.scrolled());
     this.text.addEventListener("keydown", (event) => this.pressed(event));
@@ -43,6 +44,7 @@ export class Editor {
 
   set source(value) {
     this.text.value = value;
+    this.touched = false;
     this.draw();
   }
 

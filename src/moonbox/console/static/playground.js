@@ -19,7 +19,7 @@ const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
 const live = shell({ started, output, progress, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
 const tools = new Map(page.catalog.tools.map(({ call: name, signature }) => [name, signatureParameters(signature)]));
-let names = catalogNames(page.catalog);
+let names = [];
 let session = null;
 let shown = "";
 let pointed = 0;
@@ -33,15 +33,16 @@ const editor = new Editor($("#editor"), {
   },
 });
 
-/** What was shown and not changed is no draft. */
+/** What was shown and not changed is no draft. The text belongs to the editor's language: another one may have just been chosen. */
 function keep() {
-  if (editor.source !== shown) kept.save(language(), (shown = editor.source));
+  if (editor.source !== shown) kept.save(editor.language, (shown = editor.source));
 }
 addEventListener("pagehide", keep);
 
 // The session
 
 const SESSION = "moonbox-session";
+const LANGUAGE = "moonbox-language";
 const RUN_NOW = "moonbox-run-now";
 
 function limits() {
@@ -50,19 +51,20 @@ function limits() {
   return chosen;
 }
 
-/** The session and the draft of this tab, as they were left; what the address asks for comes before them. */
-async function open() {
-  const wanted = page.session || (page.source === null ? sessionStorage.getItem(SESSION) : null);
-  if (page.source === null) showDraft();
+/** The session, the language and the draft of this tab, as they were left; what the address asks for comes before them.
+ *  The server put all of it into the page: an answer that came later would replace what a person has written since. */
+function open() {
+  const own = sessionStorage.getItem(SESSION);
+  if (page.source !== null) showText(page.source);
+  else if (page.shared && page.session !== own) showText(page.shared.source);
   else {
-    kept.choose(language());
-    editor.source = page.source;
+    const left = sessionStorage.getItem(LANGUAGE);
+    if (!page.shared && left in page.samples) setLanguage(left);
+    showDraft();
   }
-  if (wanted) {
-    const found = await get(path("sessions", wanted)).catch((problem) => problem);
-    if (found.id) return attach(found);
-    if (found.status === 404) sessionLost();
-  }
+  const wanted = page.source === null && (page.session || own);
+  if (wanted) return attach(wanted);
+  showGlobals();
   check();
   if (page.run && sessionStorage.getItem(RUN_NOW) === page.run) {
     sessionStorage.removeItem(RUN_NOW); // only the list of runs sets it: an address alone runs nothing
@@ -70,30 +72,33 @@ async function open() {
   }
 }
 
+function setLanguage(name) {
+  $("#language").value = editor.language = name;
+  names = catalogNames(page.catalog);
+}
+
+/** The text of a recorded run, or of a session of another tab: a new draft of this one. */
+function showText(source) {
+  kept.choose(language());
+  editor.source = source;
+}
+
 function showDraft() {
-  editor.source = kept.draft(language()) ?? page.script ?? kept.latest(language()) ?? page.samples[language()] ?? "";
+  editor.source = kept.draft(language()) ?? page.scripts[language()] ?? kept.latest(language()) ?? page.samples[language()] ?? "";
   shown = editor.source;
 }
 
 async function begin() {
   if (session) return;
   const made = await post("/sessions", { language: language() });
-  session = made.id;
-  sessionStorage.setItem(SESSION, session);
-  history.replaceState(null, "", `/console/playground/${encodeURIComponent(session)}`);
-  live.follow(session, 0);
+  attach(made.id);
 }
 
-async function attach(found) {
-  session = found.id;
-  $("#language").value = found.language;
-  editor.language = found.language;
-  if (sessionStorage.getItem(SESSION) === session) showDraft();
-  else {
-    kept.choose(language()); // a session of somebody else, or of another tab
-    editor.source = found.source;
-  }
+/** From now on scripts run in this session. */
+function attach(id) {
+  session = id;
   sessionStorage.setItem(SESSION, session);
+  sessionStorage.setItem(LANGUAGE, language());
   history.replaceState(null, "", `/console/playground/${encodeURIComponent(session)}`);
   live.follow(session, 0); // the latest run is told again from its start
   showGlobals();
@@ -102,12 +107,14 @@ async function attach(found) {
 function compareQuestions({ pending }) {
   for (const card of $$("#questions .question")) if (!pending.some(({ id }) => id === card.dataset.question)) removeQuestion($("#questions"), card.dataset.question);
   pending.forEach(ask);
-  if (session) get(path("sessions", session)).catch(({ status }) => status === 404 && sessionLost());
+  const mine = session;
+  if (mine) get(path("sessions", mine)).catch(({ status }) => status === 404 && mine === session && sessionLost());
 }
 
-async function forget() {
+/** The session is left at once, and ended by the server when it gets to it. */
+function forget() {
   if (!session) return;
-  await request("DELETE", path("sessions", session)).catch(() => null);
+  request("DELETE", path("sessions", session)).catch(() => null);
   leave();
 }
 
@@ -130,6 +137,7 @@ function sessionLost() {
     ["Run again", () => run()],
     ["Close", () => banner("", "")],
   );
+  check();
 }
 
 // Running
@@ -145,11 +153,14 @@ async function run(step = false) {
   showScripts();
   problems.replaceChildren();
   checks++; // what is being checked is not of interest any more
-  ran = editor.source;
+  const source = (ran = editor.source);
+  let mine = null;
   try {
     await begin();
-    await post(path("sessions", session, "run"), { source_code: editor.source, step, limits: limits() });
+    mine = session;
+    await post(path("sessions", mine, "run"), { source_code: source, step, limits: limits() });
   } catch (problem) {
+    if (mine !== session) return; // the session was left meanwhile
     setState("idle");
     ran = null;
     if (problem.status === 404) return sessionLost();
@@ -211,7 +222,7 @@ function started(event) {
   editor.mark([]);
   timeline.show({ run: "", started: 0 });
   timeline.behind = event.started - Date.now() / 1000;
-  if (!editor.source) editor.source = event.source;
+  if (!editor.source && !editor.touched) editor.source = event.source;
 }
 
 function output({ text }) {
@@ -341,7 +352,7 @@ function showError(error, stateLost) {
 /** What a message offers, as a button: another name in its line, or another line. */
 function fix({ line, message, hint }) {
   const text = `${message}\n${hint ?? ""}`;
-  const old = editor.source.split("\n")[line - 1];
+  const old = lineOf(line);
   if (!line || old === undefined) return null;
   const wanted = /did you mean ['"`]?([\w.]+)['"`]?\?/.exec(text)?.[1];
   const wrong = /(?:unknown \w+|there is no \w+|field|global|variable|method|tool) ['"`]?([\w.]+)['"`]?/.exec(text)?.[1];
@@ -353,8 +364,12 @@ function fix({ line, message, hint }) {
   return other && isWholeLine(other, old) ? mendingButton(line, "use this line", () => /^\s*/.exec(old)[0] + other) : null;
 }
 
+const lineOf = (number) => editor.source.split("\n")[number - 1];
+
 function mendingButton(line, label, mended) {
+  const old = lineOf(line);
   const apply = () => {
+    if (lineOf(line) !== old) return check(); // it was changed since
     editor.replaceLine(line, mended());
     editor.mark([]);
     problems.replaceChildren();
@@ -383,7 +398,9 @@ async function showGlobals() {
   const place = $("#globals");
   if (!session) return place.replaceChildren(h("p", { class: "dim" }, "Run a script to begin a session; its globals stay for the next run."));
   if (state !== "idle") return;
-  const { globals } = await get(path("sessions", session, "globals")).catch(() => ({ globals: {} }));
+  const mine = session;
+  const { globals } = await get(path("sessions", mine, "globals")).catch(() => ({ globals: {} }));
+  if (mine !== session) return;
   const rows = Object.entries(globals).map(([name, kind]) =>
     h("tr", {}, h("td", {}, h("button", { type: "button", class: "chip", title: `Insert ${name}`, onClick: () => editor.insert(name) }, name)), h("td", { class: "dim" }, kind)),
   );
@@ -415,8 +432,9 @@ async function check() {
   if (state !== "idle" || editor.source === ran) return;
   const mine = ++checks;
   ran = null;
-  const answer = await post("/check", { source_code: editor.source, language: language(), session }).catch(() => null);
-  if (!answer || mine !== checks || state !== "idle") return;
+  const source = editor.source;
+  const answer = await post("/check", { source_code: source, language: language(), session }).catch(() => null);
+  if (!answer || mine !== checks || state !== "idle" || editor.source !== source) return; // what was written since is checked next
   editor.mark(answer.findings);
   const rows = answer.findings.slice(0, 20).map((finding) =>
     h(
@@ -472,10 +490,11 @@ $("#run").addEventListener("click", () => run());
 $("#step").addEventListener("click", () => run(true));
 $("#stop").addEventListener("click", stop);
 $("#reset").addEventListener("click", forget);
-$("#language").addEventListener("change", async () => {
-  await forget();
-  editor.language = language();
-  names = catalogNames(page.catalog);
+$("#language").addEventListener("change", () => {
+  keep();
+  forget();
+  sessionStorage.setItem(LANGUAGE, language());
+  setLanguage(language());
   showDraft();
   showScripts();
   check();
@@ -488,6 +507,7 @@ function use({ id, source }) {
   keep();
   kept.choose(language(), id);
   editor.source = shown = source;
+  editor.touched = true; // chosen by the person, also where it is empty
   check();
   showScripts();
   editor.text.focus();
@@ -547,6 +567,5 @@ questionKeys($("#questions"));
 // A call that is not answered yet grows on the timeline.
 setInterval(() => state === "running" && timeline.tick(), 200);
 
-editor.language = language();
+setLanguage(language());
 open();
-showGlobals();
