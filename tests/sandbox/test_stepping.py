@@ -143,7 +143,7 @@ def test_the_clock_stands_still(repl: Repl, clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("source", "limits", "kind", "limit"),
     [
-        ("print('a') tools.add(1) print('b') while true do end", Limits(timeout=1.0), "limit", "time"),
+        ("print('a') tools.add(1) print('b') while true do end", Limits(timeout=3.0), "limit", "time"),
         ("print('a') tools.add(1) print('b') tools.add(2) tools.add(3)", Limits(max_tool_calls=2), "limit", "calls"),
         ("print('a') tools.add(1) print('b') error('c')", Limits(), "runtime", None),
     ],
