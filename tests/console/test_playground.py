@@ -29,6 +29,30 @@ def run(page: Page, source: str) -> None:
     expect(page.locator("#status")).to_have_class(re.compile("good|bad"))
 
 
+def hold(page: Page, address: str, method: str) -> list[Route]:
+    """Requests of this kind, which wait until the test lets them go on."""
+    held: list[Route] = []
+    page.route(address, lambda route: held.append(route) if route.request.method == method else route.fallback())
+    return held
+
+
+def let_go(page: Page, held: list[Route]) -> None:
+    """Send what was held, and wait until its answers are there."""
+    for route in held:
+        with page.expect_event("requestfinished", lambda request, sent=route.request: request == sent):
+            route.continue_()
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+def complete_tool(page: Page, before: str, completed: str) -> None:
+    """Type the beginning of a tool's name, and accept what the editor offers for it."""
+    write(page, "")
+    page.locator("#editor textarea").press_sequentially(f"{before}tools.list_o")
+    expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
+    page.keyboard.press("Tab")
+    expect(page.locator("#editor textarea")).to_have_value(completed)
+
+
 def test_a_run_shows_its_output_its_value_and_its_calls(page: Page) -> None:
     run(page, "print('hello')\nreturn tools.list_orders{customer = 'ada', limit = 2}")
     expect(page.locator("#status")).to_contain_text("ok")
@@ -138,14 +162,12 @@ def test_a_message_keeps_its_lines(page: Page) -> None:
 
 
 def test_an_error_stays_where_a_check_answers_late(page: Page) -> None:
-    held: list[Route] = []
-    page.route("**/check", lambda route: held.append(route))
+    held = hold(page, "**/check", "POST")
     with page.expect_request("**/check"):
         write(page, "local order\nreturn order.total")
     page.click("#run")
     expect(page.locator("#problems")).to_contain_text("line 2")
-    with page.expect_response("**/check"):
-        held[0].continue_()
+    let_go(page, held)
     page.unroute("**/check")
     expect(page.locator("#problems")).to_contain_text("line 2")
     expect(page.locator(".gutter .number.error")).to_have_text("2")
@@ -325,21 +347,6 @@ def test_globals_limits_languages_and_what_the_model_sees(page: Page) -> None:
     expect(page.locator("#values")).to_contain_text("42")
 
 
-def hold(page: Page, address: str, method: str) -> list[Route]:
-    """Requests of this kind, which wait until the test lets them go on."""
-    held: list[Route] = []
-    page.route(address, lambda route: held.append(route) if route.request.method == method else route.fallback())
-    return held
-
-
-def let_go(page: Page, held: list[Route]) -> None:
-    """Send what was held, and wait until its answers are there."""
-    for route in held:
-        with page.expect_event("requestfinished", lambda request, sent=route.request: request == sent):
-            route.continue_()
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-
-
 def test_another_language_is_there_at_once(page: Page) -> None:
     """The server may take long to end the session: what was written since stays, and runs."""
     run(page, "answer = 42")
@@ -451,25 +458,15 @@ def test_the_script_that_the_console_begins_with_is_of_its_language(visitor: Vis
         expect(page.locator("#editor textarea")).to_have_value("return 'begin'")
         page.select_option("#language", "rhai")
         expect(page.locator("#editor textarea")).not_to_have_value("return 'begin'")
-        write(page, "")
-        page.locator("#editor textarea").press_sequentially("tools.list_o")
-        expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
+        complete_tool(page, "", "tools.list_orders(#{})")
         page.reload()
         expect(page.get_by_label("Language")).to_have_value("rhai")
-        write(page, "")
-        page.locator("#editor textarea").press_sequentially("tools.list_o")
-        expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
-        page.keyboard.press("Tab")
-        expect(page.locator("#editor textarea")).to_have_value("tools.list_orders(#{})")
+        complete_tool(page, "", "tools.list_orders(#{})")
 
 
 def test_tools_and_fields_are_completed(page: Page) -> None:
-    write(page, "")
-    page.locator("#editor textarea").press_sequentially("return tools.list_o")
-    expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
-    page.keyboard.press("Tab")
+    complete_tool(page, "return ", "return tools.list_orders{}")
     editor = page.locator("#editor textarea")
-    expect(editor).to_have_value("return tools.list_orders{}")
     expect(page.locator("#choices li")).to_have_text(["customerstring · required", "limitinteger · optional"])
     page.keyboard.type("cu")
     page.keyboard.press("Tab")
@@ -624,11 +621,7 @@ def test_python_is_run_checked_and_completed(page: Page) -> None:
     expect(page.locator("#values")).to_contain_text("42")
     write(page, "def rows():\n    yield 1")
     expect(page.locator(".finding.error")).to_contain_text("scripts cannot have generators (yield)")
-    write(page, "")
-    page.locator("#editor textarea").press_sequentially("tools.list_o")
-    expect(page.locator("#choices li").first).to_contain_text("tools.list_orders")
-    page.keyboard.press("Tab")
-    expect(page.locator("#editor textarea")).to_have_value("tools.list_orders()")
+    complete_tool(page, "", "tools.list_orders()")
     expect(page.locator("#choices li")).to_have_text(["customerstring · required", "limitinteger · optional"])
     page.keyboard.press("Tab")
     expect(page.locator("#editor textarea")).to_have_value("tools.list_orders(customer=)")

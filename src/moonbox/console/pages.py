@@ -66,7 +66,7 @@ async def playground(service: Service, request: Request, script: str) -> dict[st
         source, language = run.source, run.language if run.language in languages else languages[0]
     data = {
         "session": request.path_params.get("session", ""),
-        "shared": None if session is None else {"source": session.source},
+        "session_source": None if session is None else session.source,
         "run": id,
         "source": source,
         "scripts": {languages[0]: script} if script else {},

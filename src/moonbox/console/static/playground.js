@@ -56,10 +56,10 @@ function limits() {
 function open() {
   const own = sessionStorage.getItem(SESSION);
   if (page.source !== null) showText(page.source);
-  else if (page.shared && page.session !== own) showText(page.shared.source);
+  else if (page.session_source !== null && page.session !== own) showText(page.session_source);
   else {
     const left = sessionStorage.getItem(LANGUAGE);
-    if (!page.shared && left in page.samples) setLanguage(left);
+    if (page.session_source === null && left in page.samples) setLanguage(left); // else the page has the session's
     showDraft();
   }
   const wanted = page.source === null && (page.session || own);
