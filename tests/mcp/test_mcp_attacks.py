@@ -23,6 +23,7 @@ from moonbox.mcp.upstreams.catalog import RelistDelay
 from moonbox.mcp.upstreams.errors import describe
 from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.transport import OutputTail
+from tests.faults.processes import lives
 from tests.loopback_servers import Answer
 from tests.mcp import peers
 from tests.mcp.mcp_driver import Peer, http_server, moonbox, over_http
@@ -237,19 +238,7 @@ def test_a_process_that_a_server_leaves_behind_ends_with_it(tmp_path: Path) -> N
         assert upstreams.wait(100)
         left = int(mark.read_text())
         os.kill(left, 0)
-    wait_until(lambda: _is_gone(left))
-
-
-def _is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
-        pass
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
+    wait_until(lambda: not lives(left))
 
 
 def test_a_compressed_answer_is_not_unfolded(serve: Any) -> None:

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +22,7 @@ from moonbox.mcp.upstreams.manager import Upstreams
 from moonbox.mcp.upstreams.process import ServerProcess
 from moonbox.mcp.upstreams.status import Timing
 from moonbox.mcp.upstreams.upstream import MAX_ATTEMPTS
+from tests.faults.processes import lives
 from tests.mcp import peers
 from tests.programs import program
 from tests.waiting import wait_until
@@ -30,6 +30,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
 
 def server(name: str, **more: Any) -> ServerSettings:
@@ -324,23 +325,16 @@ def test_a_server_that_ignores_every_end_dies_with_the_host(end: str, tmp_path: 
         assert host.stdout.readline() == b"up\n"
         wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 4)
         started = [int(pid) for pid in pids.read_text().split()]
-        assert all(_lives(pid) for pid in started)
+        assert all(lives(pid) for pid in started)
         if end == "kill":
             host.kill()
         host.communicate()
     try:
-        wait_until(lambda: not any(_lives(pid) for pid in started))
+        wait_until(lambda: not any(lives(pid) for pid in started))
     finally:
         for pid in started:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
 
 
 @contextlib.contextmanager

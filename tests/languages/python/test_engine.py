@@ -11,6 +11,7 @@ import pytest
 
 from moonbox import CodeMode, Limits, Sandbox, Tool, tool
 from moonbox.project.python_tools import load_tools
+from tests.faults.processes import lives
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def test_the_engines_process_ends_with_its_repl() -> None:
         with box.repl() as repl:
             assert repl.run("x = 1").ok
             pid = monty_of(repl.worker_pid)
-        wait_until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
+        wait_until(lambda: not lives(pid))
 
 
 @pytest.mark.parametrize("first", [30, 0.4], ids=["then_shorter", "then_longer"])
