@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# Ctrl-C may come between the making of a socket and its assignment: CPython then closes it and says so in a warning.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket object:ResourceWarning")
 release = threading.Event()
 
 

@@ -263,9 +263,12 @@ def test_the_end_of_the_server_stops_them(driver: Driver, gate: Gate, tmp_path: 
         driver.session(over_http(url, bearer("alice"))) as session,
     ):
         handle(session.lua(gate.script))
+        wait_until(gate.entered.exists)
     assert gate.cancelled.exists()
+    gate.entered.unlink()
     gate.cancelled.unlink()
     options = ("--config", tmp_path / "moonbox.toml", "--tools", tmp_path / "kit.py")
     with driver.session(stdio(*options, env=env)) as session:
         handle(session.lua(gate.script))
+        wait_until(gate.entered.exists)
     wait_until(gate.cancelled.exists)
