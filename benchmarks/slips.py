@@ -28,7 +28,7 @@ from slip_worlds import TASKS, World
 
 if TYPE_CHECKING:
     from moonbox import Run
-    from moonbox.tools.learned import LearnedShapes
+    from moonbox.schema.learned import LearnedShapes
 
 FOLDER = Path(__file__).parent / "slips"
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "slips.md"

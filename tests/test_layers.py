@@ -36,6 +36,7 @@ LAYERS: dict[str, float] = {
     "languages": 0.5,
     "journal": 1,
     "findings": 0,
+    "schema": 1,
     "tools": 1,
     "audit": 1,
     "check": 1.5,

@@ -23,7 +23,8 @@ from moonbox.languages.rhai.vocabulary import rhai_words
 from moonbox.limits import PRESETS, Limits
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.environment import PROGRESS, SHOW
-from moonbox.tools import facts, search
+from moonbox.schema import facts
+from moonbox.tools import search
 from moonbox.tools.paging import ONLY_WITH_LIMIT, PARAMETERS
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from moonbox.config import Config
 from moonbox.errors import ConfigError
 from moonbox.project.assembly import assemble
 from moonbox.project.trust import powers
-from moonbox.tools.learned import OWNER
+from moonbox.schema.learned import OWNER
 
 if TYPE_CHECKING:
     from pathlib import Path

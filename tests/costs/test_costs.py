@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from moonbox.tools.document import Document
-from moonbox.tools.problems import MOST_PROBLEMS, find_problems
+from moonbox.schema.document import Document
+from moonbox.schema.problems import MOST_PROBLEMS, find_problems
 from tests.costs.fuzz import attempt
 from tests.costs.inputs import text
 from tests.costs.targets import Target, targets

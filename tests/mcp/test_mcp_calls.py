@@ -17,7 +17,7 @@ from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.sessions import Client
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
 from moonbox.sandbox.decisions import ToolCall
-from moonbox.tools.learned import LOCAL
+from moonbox.schema.learned import LOCAL
 from tests.waiting import await_until
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from moonbox.errors import ArgumentError, ToolDefinitionError
+from moonbox.schema.coercion import is_json
 from moonbox.tools import Tool, tool
-from moonbox.tools.coercion import is_json
 from tests.counting import count_calls
 from tests.long import times
 from tests.tools.making import made, refusal

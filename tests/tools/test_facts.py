@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moonbox.tools.facts import allowed_values, remark
+from moonbox.schema.facts import allowed_values, remark
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from moonbox.schema.learned import OWNER, LearnedShapes, ResultSize, is_vague, merge, shape_of, with_shape
 from moonbox.tools import Tool, render
-from moonbox.tools.learned import OWNER, LearnedShapes, ResultSize, is_vague, merge, shape_of, with_shape
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moonbox.errors import UsageError
+from moonbox.schema.document import Document
+from moonbox.schema.signature import first_sentence, type_text
 from moonbox.tools import LEVELS, Tool, render, tool
-from moonbox.tools.document import Document
-from moonbox.tools.signature import first_sentence, type_text
 from tests.long import times
 
 

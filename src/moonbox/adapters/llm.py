@@ -20,9 +20,9 @@ from moonbox.adapters.loop import close_connections
 from moonbox.config.reader import read
 from moonbox.config.sections import LlmSettings
 from moonbox.errors import ToolError, UsageError
+from moonbox.schema.learned import OWNER
 from moonbox.secrets import SecretRedactor
 from moonbox.tools.function import Context  # noqa: TC001  # read from the signature of a tool
-from moonbox.tools.learned import OWNER
 from moonbox.tools.results import ResultSchema
 from moonbox.tools.tool import Tool
 

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from moonbox.adapters.base import Adapter, AgentTools, Shown, imported_from, new_conversation
-from moonbox.tools.document import Document, with_parts
+from moonbox.schema.document import Document, with_parts
 from moonbox.tools.importers import from_openai
 
 with imported_from("smolagents", extra="smolagents"):

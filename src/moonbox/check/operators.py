@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from moonbox.check import reads, slips
 from moonbox.check import values as v
 from moonbox.languages import program as p
+from moonbox.schema.document import kind_of
 from moonbox.suggest import nearest
-from moonbox.tools.document import kind_of
 
 if TYPE_CHECKING:
     from moonbox.check.walk import Walk

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from moonbox.check import values as v
 from moonbox.languages import program as p
 from moonbox.languages.facts import LENGTHS
+from moonbox.schema.signature import type_text
 from moonbox.suggest import nearest
-from moonbox.tools.signature import type_text
 
 if TYPE_CHECKING:
     from moonbox.check.walk import Walk

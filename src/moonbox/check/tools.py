@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from moonbox.check import values as v
 from moonbox.languages.facts import unknown_tool
 from moonbox.languages.program import Constant, Record
-from moonbox.tools.document import Document
-from moonbox.tools.problems import REST, UNKNOWN
+from moonbox.schema.document import Document
+from moonbox.schema.problems import REST, UNKNOWN
 
 if TYPE_CHECKING:
     from moonbox.errors import ArgumentError
     from moonbox.languages.language import Language
     from moonbox.languages.program import Expression
-    from moonbox.tools.learned import LearnedShapes
+    from moonbox.schema.learned import LearnedShapes
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.languages.program import Record
-    from moonbox.tools.document import Document, Kinds, Schema
+    from moonbox.schema.document import Document, Kinds, Schema
     from moonbox.tools.tool import Tool
 
 _MOST_BRANCHES = 50

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from moonbox.tools.learned import with_shape
-from moonbox.tools.signature import Signatures, first_sentence, parameters_schema, shared_words, visible, worth_saying
+from moonbox.schema.learned import with_shape
+from moonbox.schema.signature import Signatures, first_sentence, parameters_schema, shared_words, visible, worth_saying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
 
     from moonbox.languages.language import Texts
-    from moonbox.tools.document import Schema
+    from moonbox.schema.document import Schema
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 

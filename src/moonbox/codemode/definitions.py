@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from moonbox.errors import UsageError
 from moonbox.languages.registry import LANGUAGES
+from moonbox.schema.document import Document, with_parts
 from moonbox.suggest import unknown
-from moonbox.tools.document import Document, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from moonbox.errors import ConfigError
+from moonbox.schema.document import NARRATION
 from moonbox.suggest import unknown
-from moonbox.tools.document import NARRATION
 from moonbox.tools.naming import safe_alias
 from moonbox.tools.toolbox import Toolbox
 

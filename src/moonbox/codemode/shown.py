@@ -23,11 +23,11 @@ from moonbox.codemode.definitions import (
 )
 from moonbox.codemode.routing import ClientTools, Routes
 from moonbox.languages.registry import language
+from moonbox.schema.document import Document
+from moonbox.schema.learned import with_shape
+from moonbox.schema.signature import type_text, visible
 from moonbox.suggest import unknown
-from moonbox.tools.document import Document
-from moonbox.tools.learned import with_shape
 from moonbox.tools.paging import paging_form
-from moonbox.tools.signature import type_text, visible
 from moonbox.wording import counted
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from moonbox.console.rendering import as_json
 from moonbox.languages.registry import LANGUAGES
 from moonbox.sandbox.approvals import hint_names
-from moonbox.tools.document import Document
-from moonbox.tools.signature import render, type_text
+from moonbox.schema.document import Document
+from moonbox.schema.signature import render, type_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

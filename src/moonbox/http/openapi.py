@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from moonbox._version import __version__
 from moonbox.audit.records import RUN_STATES
-from moonbox.tools.closing import close
+from moonbox.schema.closing import close
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ArgumentError
 from moonbox.languages.registry import language as language_named
 from moonbox.sandbox.environment import Additions
-from moonbox.tools.document import Document
-from moonbox.tools.learned import with_shape
-from moonbox.tools.signature import Signatures, first_sentence, render, type_text, visible, worth_saying
-from moonbox.tools.type_reader import minified
+from moonbox.schema.document import Document
+from moonbox.schema.learned import with_shape
+from moonbox.schema.signature import Signatures, first_sentence, render, type_text, visible, worth_saying
+from moonbox.schema.type_reader import minified
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from moonbox.languages.language import Notation
-    from moonbox.tools.learned import LearnedShapes
+    from moonbox.schema.learned import LearnedShapes
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox

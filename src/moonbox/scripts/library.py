@@ -21,10 +21,10 @@ from moonbox.errors import ConfigError, MoonboxError, ToolDefinitionError, ToolE
 from moonbox.languages.explanations import without_line
 from moonbox.languages.registry import language
 from moonbox.limits import Limits
+from moonbox.schema.coercion import compile_coercion
+from moonbox.schema.document import Document
 from moonbox.scripts.configured import ScriptSettings, ToolsSettings
 from moonbox.scripts.definition import READ_DEFINITION, ScriptDefinition, file_stamp, read_source, script_repl
-from moonbox.tools.coercion import compile_coercion
-from moonbox.tools.document import Document
 from moonbox.tools.function import Context
 from moonbox.tools.hints import Hints
 from moonbox.tools.tool import Tool

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from moonbox.tools.coercion import OTHER_NAMES
+from moonbox.schema.coercion import OTHER_NAMES
 
 
 class Generator(GenerateJsonSchema):

@@ -16,8 +16,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from moonbox.errors import ArgumentError, Denied, ToolDefinitionError, ToolError
+from moonbox.schema.document import with_parts
 from moonbox.suggest import suggestion
-from moonbox.tools.document import with_parts
 from moonbox.tools.tool import Tool
 
 Dispatch = Callable[[str, dict[str, Any]], Any] | Mapping[str, Callable[[dict[str, Any]], Any]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moonbox.tools.document import Document, Schema
+    from moonbox.schema.document import Document, Schema
     from moonbox.tools.tool import Tool
 
 PARAMETERS = {

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ConversionError, ToolError
 from moonbox.failures import raise_failure
+from moonbox.schema.coercion import stand_in
+from moonbox.schema.document import Document, accepts
 from moonbox.tools.binding import refuse_to_fetch
-from moonbox.tools.coercion import stand_in
-from moonbox.tools.document import Document, accepts
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_constant
 from moonbox.wording import cut
 

@@ -17,11 +17,11 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict, Unpack, is_typeddict
 
 from moonbox.errors import ToolDefinitionError
-from moonbox.tools.coercion import OTHER_NAMES
-from moonbox.tools.document import with_parts
+from moonbox.schema.coercion import OTHER_NAMES
+from moonbox.schema.document import with_parts
+from moonbox.schema.problems import MOST_PROBLEMS, path_text, short
 from moonbox.tools.function import EMPTY, Function, Parameter
 from moonbox.tools.generator import Generator
-from moonbox.tools.problems import MOST_PROBLEMS, path_text, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from moonbox.tools.document import NARRATION, Document
+from moonbox.schema.document import NARRATION, Document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Protocol, 
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.failures import FAILURES
 from moonbox.limits import Limits
+from moonbox.schema.document import Document, object_schema, own_copy
 from moonbox.suggest import unknown
 from moonbox.tools.binding import Binder
-from moonbox.tools.document import Document, object_schema, own_copy
 from moonbox.tools.function import CallPlan, injections, inspect_function, is_async, plan_call
 from moonbox.tools.hints import Hints
 from moonbox.tools.naming import check_name

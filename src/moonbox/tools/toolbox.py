@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, UsageError
+from moonbox.schema.learned import LearnedShapes
 from moonbox.suggest import unknown
-from moonbox.tools.learned import LearnedShapes
 from moonbox.tools.naming import LONGEST_NAME, aliases, check_name
 from moonbox.tools.tool import Tool
 

@@ -34,7 +34,7 @@ from moonbox.mcp.server.questions import (
 )
 from moonbox.mcp.server.sessions import owner_name
 from moonbox.sandbox.decisions import Decision
-from moonbox.tools.learned import OWNER
+from moonbox.schema.learned import OWNER
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:

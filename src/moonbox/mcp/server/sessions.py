@@ -13,7 +13,7 @@ from mcp.server.auth.provider import principal_components
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from moonbox.sandbox.options import digest, label_text
-from moonbox.tools.learned import LOCAL
+from moonbox.schema.learned import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -6,15 +6,15 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from moonbox.tools.document import listed
-from moonbox.tools.facts import allowed_values, remark
-from moonbox.tools.types import Fact, Shape, Template, joined, type_name
+from moonbox.schema.document import listed
+from moonbox.schema.facts import allowed_values, remark
+from moonbox.schema.types import Fact, Shape, Template, joined, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.tools.document import Document, Schema
-    from moonbox.tools.types import TypeBook
+    from moonbox.schema.document import Document, Schema
+    from moonbox.schema.types import TypeBook
 
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 _MOST_CHOICES = 20

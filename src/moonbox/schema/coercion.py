@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moonbox.tools.document import Document, Kinds, Schema, accepts, elements
+from moonbox.schema.document import Document, Kinds, Schema, accepts, elements
 
 Coerce = Callable[[Any], Any]
 OTHER_NAMES = "otherNames"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from moonbox.tools.document import Document, Schema, parts, with_parts
+from moonbox.schema.document import Document, Schema, parts, with_parts
 
 _Mode = Literal["whole", "part", "condition"]
 """The schema of a value; one of several of the same value; a question about a value, to be left as it is."""

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from moonbox import wording
 from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
+from moonbox.schema.document import NARRATION, Document, Schema
+from moonbox.schema.facts import SENTENCE, sentences, telling
+from moonbox.schema.type_reader import Reader, minified, singular
+from moonbox.schema.types import Template, TypeBook, bare, joined
 from moonbox.suggest import unknown
-from moonbox.tools.document import NARRATION, Document, Schema
-from moonbox.tools.facts import SENTENCE, sentences, telling
 from moonbox.tools.paging import paging_form
 from moonbox.tools.search import words
-from moonbox.tools.type_reader import Reader, minified, singular
-from moonbox.tools.types import Template, TypeBook, bare, joined
 from moonbox.wording import one_line
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import Any
 
 from moonbox import compact
 from moonbox.languages.language import is_identifier
+from moonbox.schema.document import Document, Kinds, Schema, accepts, elements, kind_of, listed
+from moonbox.schema.signature import type_text
 from moonbox.suggest import nearest, suggestion
-from moonbox.tools.document import Document, Kinds, Schema, accepts, elements, kind_of, listed
-from moonbox.tools.signature import type_text
 from moonbox.wording import counted
 
 MOST_PROBLEMS = 12

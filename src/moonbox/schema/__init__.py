@@ -1,0 +1,1 @@
+"""JSON Schema: read once, and what is made of it."""
