@@ -85,7 +85,7 @@ sanitize: $(VENV)/installed
 
 # Runs of many kinds for long, then with all of their tries the tests that chance decides about.
 LONG_TESTS := $(addprefix tests/,adapters attacks audit benchmarks cli codemode conformance console costs faults hostapi http_api \
-	journal knowledge languages mcp release sandbox tools worker)
+	durable knowledge languages mcp release sandbox tools worker)
 
 soak: $(VENV)/installed
 	$(BIN)/python benchmarks/soak.py

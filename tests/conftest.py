@@ -37,7 +37,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST_FIRST = (
-    "tests/journal/test_crashes",
+    "tests/durable/test_crashes",
     "tests/adapters/test_",
     "tests/conformance/",
     "tests/release/",

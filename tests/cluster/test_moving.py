@@ -15,9 +15,9 @@ from moonbox import Limits, Sandbox, tool
 from moonbox.cluster import host, source, wire
 from moonbox.cluster.source import ClusterSource
 from moonbox.cluster.wire import HostLost
+from moonbox.durable.backends import SqliteBackend
+from moonbox.durable.store import Journal
 from moonbox.errors import UsageError, WorkerError
-from moonbox.journal.backends import SqliteBackend
-from moonbox.journal.store import Journal
 from tests.cluster.host_processes import HostProcesses
 from tests.runs import awaited, blocking, stepped
 from tests.waiting import wait_until
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from moonbox.journal.records import Record
+    from moonbox.durable.records import Record
     from moonbox.sandbox.repl import Repl
 
 LOOP = """

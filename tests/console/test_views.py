@@ -14,8 +14,8 @@ from moonbox import Run, Tool
 from moonbox.audit.records import Call, Usage
 from moonbox.audit.sinks import MemorySink
 from moonbox.console.pages import PAGES
+from moonbox.durable.store import open_journal
 from moonbox.errors import UsageError
-from moonbox.journal.store import open_journal
 from moonbox.knowledge import Item, KnowledgeBase
 from moonbox.mcp.upstreams.status import Status
 from moonbox.sandbox.decisions import Decision

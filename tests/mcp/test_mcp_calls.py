@@ -12,7 +12,7 @@ import pytest
 
 from moonbox import CodeMode, Sandbox, tool
 from moonbox.config.sections import ServeSettings
-from moonbox.journal.handles import Handles
+from moonbox.durable.handles import Handles
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.sessions import Client
 from moonbox.mcp.server.tools import ToolRunner, ToolViews

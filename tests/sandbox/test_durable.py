@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Context, Diverged, InDoubt, Limits, Media, Sandbox, Toolbox, tool
+from moonbox.durable import journaling
+from moonbox.durable.backends import SqliteBackend
+from moonbox.durable.records import Answers, Begin, Calls, End, Environment, Medium
+from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import ClosedError, JournalError, UsageError, WorkerError
-from moonbox.journal.backends import SqliteBackend
-from moonbox.journal.records import Answers, Begin, Calls, End, Environment, Medium
-from moonbox.journal.store import Journal, open_journal
-from moonbox.sandbox import journaling
 from tests.runs import error_of
 from tests.waiting import wait_until
 

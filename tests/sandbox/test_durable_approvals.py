@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from moonbox import Sandbox, tool
+from moonbox.durable.backends import SqliteBackend
+from moonbox.durable.questions import Questions
+from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import UsageError
-from moonbox.journal.backends import SqliteBackend
-from moonbox.journal.questions import Questions
-from moonbox.journal.store import Journal, open_journal
 from moonbox.sandbox.approvals import Approvals
 from moonbox.sandbox.decisions import Decision
 from tests.postgres import postgres  # noqa: F401 - a fixture
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moonbox.audit.records import Run
-    from moonbox.journal.questions import KeptQuestion
+    from moonbox.durable.questions import KeptQuestion
 
 SCRIPT = "return tools.transfer{to = 'ada', amount = 5}"
 ALLOW: dict[str, Any] = {"kind": "allow", "by": "bob", "reason": "fine"}

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Sandbox, tool
+from moonbox.durable.backends import SqliteBackend
+from moonbox.durable.store import Journal
 from moonbox.errors import JournalError, UsageError
-from moonbox.journal.backends import SqliteBackend
-from moonbox.journal.store import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from moonbox.journal.backends import Transaction
-    from moonbox.journal.store import Held
+    from moonbox.durable.backends import Transaction
+    from moonbox.durable.store import Held
 
 
 def test_a_repl_whose_journal_was_away_when_it_fell_asleep_wakes(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.cli.session import Session
     from moonbox.config import Config
-    from moonbox.journal.store import Journal
+    from moonbox.durable.store import Journal
 
 RunId = Annotated[str, argument(help="The run's id, from `moonbox runs`.", metavar="RUN")]
 InFlight = Annotated[
@@ -184,7 +184,7 @@ _LONGEST = 2_000  # characters of the arguments in the list
 @approvals_app.command("list")
 def list_approvals(journal: Place = None, config: ConfigFile = None, as_json: Json = False) -> None:
     """List the calls that wait for a person, oldest first."""
-    from moonbox.journal.questions import Questions
+    from moonbox.durable.questions import Questions
     from moonbox.sandbox.approvals import Question
 
     opened = open_place(journal, config)
@@ -223,7 +223,7 @@ def answer(
     The first answer counts. The process that waits continues within a second;
     if it has died, `moonbox resume` uses the answer.
     """
-    from moonbox.journal.questions import Questions
+    from moonbox.durable.questions import Questions
 
     if allow == deny or (edit is not None and deny):
         raise UsageError("say what you decide: --allow, --allow --edit JSON, or --deny")

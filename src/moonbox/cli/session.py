@@ -11,7 +11,7 @@ from moonbox.cli.approver import Approver, announce
 from moonbox.cli.output import console, is_terminal
 from moonbox.closing import Closing
 from moonbox.compact import short
-from moonbox.sandbox.background import progress_words
+from moonbox.durable.background import progress_words
 from moonbox.wording import counted, seconds, visible
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.cli.run_options import RunOptions
-    from moonbox.sandbox.background import Progress
+    from moonbox.durable.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Call
+    from moonbox.durable.background import Progress
     from moonbox.media import Media
-    from moonbox.sandbox.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.options import RunOptions
     from moonbox.sandbox.repl import Repl

@@ -19,11 +19,11 @@ from starlette.responses import Response
 from moonbox.audit.query import RunSummary
 from moonbox.audit.sinks import SinkAround
 from moonbox.codemode.sessions import TooManySessions
+from moonbox.durable.questions import Questions
 from moonbox.errors import ArgumentError, MoonboxError, UsageError
 from moonbox.http.events import Event, Events, TrailWatch, event_stream
 from moonbox.http.playground import Playground, SessionBusy, media_of, watch_call, watch_output
 from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refusing, text
-from moonbox.journal.questions import Questions
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
 from moonbox.media import MediaStore

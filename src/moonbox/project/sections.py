@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from moonbox.audit.metrics import Metrics
     from moonbox.audit.sinks import Sink
     from moonbox.config.mcp import ServerSettings
-    from moonbox.journal.store import Journal
+    from moonbox.durable.store import Journal
     from moonbox.knowledge.config import ConnectorKind, KnowledgeConfig
     from moonbox.scripts.configured import ToolsSettings
 
@@ -96,7 +96,7 @@ def open_journal(config: Config, *, create: bool = True) -> Journal | None:
         return None
     if not create and settings.url is None and not Path(place).exists():
         raise UsageError(f"there is no journal '{settings.path}'")
-    from moonbox.journal.store import open_journal as open_place
+    from moonbox.durable.store import open_journal as open_place
 
     with in_section(config, "journal"):
         return open_place(place, durability=settings.durability, create=create, max_days=settings.max_days)

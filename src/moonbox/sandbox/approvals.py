@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
 from moonbox.errors import Denied, UsageError
-from moonbox.journal.questions import EXPIRED, WITHDRAWN, Questions
 from moonbox.sandbox.decisions import Decision
 from moonbox.sandbox.options import check_callbacks
 from moonbox.sandbox.threads import in_thread
@@ -37,7 +37,7 @@ from moonbox.values import from_jsonable, to_jsonable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from moonbox.journal.questions import KeptQuestion
+    from moonbox.durable.questions import KeptQuestion
     from moonbox.sandbox.decisions import ToolCall
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.tool import Tool

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from concurrent.futures import Future
 
+    from moonbox.durable.journaling import RunJournal
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.journaling import RunJournal
     from moonbox.sandbox.slots import Slots
     from moonbox.sandbox.threads import Threads
     from moonbox.worker.link import Link

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw, msgpack
 
 from moonbox.audit.records import Observation
+from moonbox.durable.recorded import result_of
 from moonbox.errors import ToolError
 from moonbox.sandbox.call_entry import CallEntry
 from moonbox.sandbox.docs import DISCOVERY_BUDGET
 from moonbox.sandbox.environment import PROGRESS, SHOW
-from moonbox.sandbox.recorded import result_of
 from moonbox.tools.results import error_value
 from moonbox.values import Packed, pack
 from moonbox.worker import protocol
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import CallStatus
     from moonbox.audit.telemetry import RunSpan, Telemetry
-    from moonbox.journal.records import Reply
-    from moonbox.sandbox.journaling import RunJournal
+    from moonbox.durable.journaling import RunJournal
+    from moonbox.durable.records import Reply
     from moonbox.sandbox.record import RunRecord
 
 _REMEMBERED_FAILURES = 32

@@ -12,6 +12,7 @@ from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moonbox.durable.recorded import call_key
 from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
 from moonbox.sandbox.call_entry import failure, tool_error
@@ -20,7 +21,6 @@ from moonbox.sandbox.decisions import Answer, Decision, ToolCall
 from moonbox.sandbox.docs import Docs
 from moonbox.sandbox.environment import HostFunction
 from moonbox.sandbox.media_arguments import with_addresses, with_contents
-from moonbox.sandbox.recorded import call_key
 from moonbox.sandbox.slots import Slots
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context

@@ -13,7 +13,7 @@ from moonbox.suggest import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.sandbox.background import Progress
+    from moonbox.durable.background import Progress
     from moonbox.sandbox.call_entry import CallEntry
 
 MOST_LABELS = 16

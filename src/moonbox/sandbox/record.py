@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 from moonbox.audit.answer import line_naming
 from moonbox.audit.records import Run, Usage
 from moonbox.compact import short
+from moonbox.durable.background import Progress
 from moonbox.findings import Finding
-from moonbox.sandbox.background import Progress
 from moonbox.sandbox.clock import RunClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from moonbox.audit.records import Observation
+    from moonbox.durable.journaling import RunJournal
     from moonbox.errors import ScriptError
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.calls import CallPath
     from moonbox.sandbox.intents import Intents
-    from moonbox.sandbox.journaling import RunJournal
     from moonbox.sandbox.messages import RunReport
 
 _LONGEST_SHOWN = 10_000

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from moonbox.audit.records import Run
+    from moonbox.durable.background import Background
     from moonbox.findings import Finding
     from moonbox.media import Media
-    from moonbox.sandbox.background import Background
     from moonbox.sandbox.blocking import BlockingDriver
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.options import RunOptions
@@ -88,7 +88,7 @@ class Repl(ReplRuns, Closing):
 
     def submit(self, source: str, **options: Unpack[RunOptions]) -> Background:
         """Run a script in the background: returns at once, with a handle to wait for it, watch it or cancel it."""
-        from moonbox.sandbox.background import Background
+        from moonbox.durable.background import Background
 
         require_text(source)
         if self._turns.closed:
@@ -104,7 +104,7 @@ class Repl(ReplRuns, Closing):
 
         It has the same tools, limits, context, labels and definitions.
         """
-        from moonbox.sandbox.recovery import fork
+        from moonbox.durable.recovery import fork
 
         if self._sandbox.journal and self._journal is None:
             return self._twin()

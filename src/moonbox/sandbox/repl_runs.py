@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from moonbox.audit.records import Run
+    from moonbox.durable.journaling import ReplJournal
+    from moonbox.durable.recorded import Decisions, RecordedRun
     from moonbox.sandbox.decisions import Decision
-    from moonbox.sandbox.journaling import ReplJournal
     from moonbox.sandbox.options import RunOptions
-    from moonbox.sandbox.recorded import Decisions, RecordedRun
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import Setup
     from moonbox.worker.link import Link
@@ -228,7 +228,7 @@ class ReplRuns:
         decisions: Decisions | None,
     ) -> None:
         """Give a run its journal."""
-        from moonbox.sandbox.journaling import ReplJournal, RunJournal
+        from moonbox.durable.journaling import ReplJournal, RunJournal
 
         setup = self._setup
         if self._journal is None:
@@ -298,7 +298,7 @@ class ReplRuns:
         return self._wake() if self._worker.asleep else link
 
     def _wake(self) -> Link:
-        from moonbox.sandbox.recorded import refuse_interrupted
+        from moonbox.durable.recorded import refuse_interrupted
 
         assert self._journal is not None
         runs = self._journal.recorded_runs()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from moonbox.check.checker import Checker
 from moonbox.closing import Closing
+from moonbox.durable.recovery import DurableRuns
 from moonbox.errors import ClosedError, MoonboxError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
 from moonbox.sandbox.options import RunOptions, check_callbacks, check_mapping, check_seconds
-from moonbox.sandbox.recovery import DurableRuns
 from moonbox.sandbox.repls import Repls
 from moonbox.sandbox.setup import (
     Setup,
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import Sink
+    from moonbox.durable.store import Journal
     from moonbox.failures import Failures
-    from moonbox.journal.store import Journal
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
     from moonbox.sandbox.direct import DirectCall
@@ -179,7 +179,7 @@ class Sandbox(DurableRuns, Closing):
             if setup.sink is not None and setup.sink is not audit:
                 opened.callback(setup.sink.close)
             if journal is not None:
-                from moonbox.journal.store import open_journal  # loads SQLite
+                from moonbox.durable.store import open_journal  # loads SQLite
 
                 setup.journal = open_journal(journal, durability=durability)
                 if setup.journal is not journal:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import Telemetry
     from moonbox.check.tools import ToolView
     from moonbox.cluster.membership import Membership
+    from moonbox.durable.store import Journal
     from moonbox.errors import ToolError
     from moonbox.failures import Failures
-    from moonbox.journal.store import Journal
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
     from moonbox.sandbox.decisions import Middleware, ToolCall

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
+    from moonbox.durable.recorded import PendingCall
     from moonbox.mcp.server.call import Call
     from moonbox.mcp.server.calls import Calls
     from moonbox.mcp.server.tools import ToolViews
-    from moonbox.sandbox.recorded import PendingCall
 
     Request = ServerRequestContext[Any, Any]
     Begin = Callable[[Client, types.CallToolRequestParams, float], Call]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from moonbox.durable.handles import Handles
 from moonbox.errors import UsageError
-from moonbox.journal.handles import Handles
 from moonbox.mcp.server.background import MOST_KEPT, WaitArguments, not_in_background, still_running, stopped
 from moonbox.mcp.server.call import Call
 from moonbox.mcp.server.results import error_result
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import mcp_types as types
 
     from moonbox.config.sections import ServeSettings
-    from moonbox.journal.store import Journal
+    from moonbox.durable.store import Journal
     from moonbox.mcp.server.call import DirectName
     from moonbox.mcp.server.sessions import Client
 

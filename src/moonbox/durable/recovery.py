@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import msgpack
 
 from moonbox.audit.records import Run
+from moonbox.durable.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
+from moonbox.durable.records import Begin
 from moonbox.errors import UsageError
-from moonbox.journal.records import Begin
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
-from moonbox.sandbox.recorded import InterruptedRun, decide, read_runs, refuse_interrupted
 from moonbox.sandbox.threads import unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.journal.store import Held, Journal
+    from moonbox.durable.recorded import RecordedRun
+    from moonbox.durable.store import Held, Journal
     from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.recorded import RecordedRun
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import Setup
@@ -188,7 +188,7 @@ class Recovery:
         self._passing = passing  # the copy is deleted in the end
         self._repl: Repl | None = None
         self._keeps = False  # the Repl stays open
-        from moonbox.sandbox.journaling import ReplJournal
+        from moonbox.durable.journaling import ReplJournal
 
         self._journal = ReplJournal(box.journal, held or box.journal.take(repl_id))
         try:

@@ -19,12 +19,12 @@ import pytest
 
 from moonbox import Sandbox, tool
 from moonbox.audit.sqlite import SqliteSink
+from moonbox.durable import store
+from moonbox.durable.backends import SqliteBackend
+from moonbox.durable.questions import Questions
+from moonbox.durable.records import Begin, Calls, End
+from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import JournalError, UsageError
-from moonbox.journal import store
-from moonbox.journal.backends import SqliteBackend
-from moonbox.journal.questions import Questions
-from moonbox.journal.records import Begin, Calls, End
-from moonbox.journal.store import Journal, open_journal
 from tests.postgres import postgres  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_who_was_replaced_cannot_write(journal: Journal, place: str, monkeypatch
 def test_a_dead_process_loses_its_lease_at_once(place: str) -> None:
     repl = new_id()
     code = (
-        "import os, sys; from moonbox.journal.store import open_journal\n"
+        "import os, sys; from moonbox.durable.store import open_journal\n"
         "open_journal(sys.argv[1]).create(sys.argv[2], 'lua', {}); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", code, place, repl], check=False)
@@ -100,7 +100,7 @@ def test_one_of_many_racers_wins(place: str) -> None:
     first = open_journal(place)
     first.release(first.create(repl, "lua", {}))
     code = (
-        "import sys; from moonbox.journal.store import open_journal\n"
+        "import sys; from moonbox.durable.store import open_journal\n"
         f"journal = open_journal({place!r}); sys.stdin.readline()\n"
         "try: print('won', journal.take(sys.argv[1]).fence, flush=True)\n"
         "except Exception as problem: print('lost', flush=True)\n"
@@ -135,7 +135,7 @@ def test_which_leases_count() -> None:
 def test_a_process_of_another_container_is_not_taken_for_a_dead_one(place: str) -> None:
     repl = new_id()
     code = (
-        "import sys; from moonbox.journal.store import open_journal\n"
+        "import sys; from moonbox.durable.store import open_journal\n"
         "open_journal(sys.argv[1]).create(sys.argv[2], 'lua', {}); print('held', flush=True); sys.stdin.readline()"
     )
     container = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code, place, repl]
@@ -151,7 +151,7 @@ def test_a_process_of_another_container_is_not_taken_for_a_dead_one(place: str) 
 
 FORKED = """
 import os, sys
-from moonbox.journal.store import open_journal
+from moonbox.durable.store import open_journal
 
 def session():
     with journal.backend.reading() as db:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moonbox.journal.backends import Backend
+    from moonbox.durable.backends import Backend
 
 
 class Handles:

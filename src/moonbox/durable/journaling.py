@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 from msgspec import json, msgpack
 
 from moonbox._version import __version__
+from moonbox.durable.recorded import read_runs
+from moonbox.durable.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Reply, Reset
 from moonbox.errors import Diverged
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Environment, Medium, Reply, Reset
-from moonbox.sandbox.recorded import read_runs
 from moonbox.tools.tool import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from moonbox.audit.records import Run
-    from moonbox.journal.records import Record
-    from moonbox.journal.store import Held, Journal
+    from moonbox.durable.recorded import Decisions, Item, RecordedRun
+    from moonbox.durable.records import Record
+    from moonbox.durable.store import Held, Journal
     from moonbox.limits import Limits
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.environment import Additions
     from moonbox.sandbox.record import RunRecord
-    from moonbox.sandbox.recorded import Decisions, Item, RecordedRun
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed

@@ -1,6 +1,6 @@
 """Kills a host at every write to its journal in turn, resumes in a new process, and compares with an undisturbed run.
 
-    python -m tests.journal.crashing JOURNAL LANGUAGE sync|async|approved before|after FOLDER
+    python -m tests.durable.crashing JOURNAL LANGUAGE sync|async|approved before|after FOLDER
 
 Prints one line of JSON for each place: the value, and how often each call was made. With `approved`, payments need a
 person, whom a note says that they were asked.
@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moonbox import Answer, Context, Sandbox, tool
-from moonbox.journal.backends import PostgresBackend, SqliteBackend
-from moonbox.journal.store import Journal
+from moonbox.durable.backends import PostgresBackend, SqliteBackend
+from moonbox.durable.store import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from moonbox.audit.records import Run
-    from moonbox.journal.backends import Backend
+    from moonbox.durable.backends import Backend
 
 SCRIPTS = {
     "lua": """

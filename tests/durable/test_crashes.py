@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def crashes(place: str, language: str, mode: str, side: str, folder: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "tests.journal.crashing", place, language, mode, side, str(folder)]
+    command = [sys.executable, "-m", "tests.durable.crashing", place, language, mode, side, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

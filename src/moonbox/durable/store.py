@@ -16,14 +16,14 @@ import msgspec
 from msgspec import Struct
 
 from moonbox.audit.writers import Writer
+from moonbox.durable.backends import PostgresBackend, SqliteBackend
+from moonbox.durable.records import Begin, End, Record, decode, encode
 from moonbox.errors import ClosedError, JournalError, UsageError
-from moonbox.journal.backends import PostgresBackend, SqliteBackend
-from moonbox.journal.records import Begin, End, Record, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from moonbox.journal.backends import Backend, Transaction
+    from moonbox.durable.backends import Backend, Transaction
 
 LEASE_SECONDS = 20.0
 """A lease that its holder does not renew for so long is lost."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from moonbox.durable.records import Answers, Approved, Begin, Calls, End, Medium, Record, Reply, Reset
 from moonbox.errors import InDoubt, ToolError, UsageError
-from moonbox.journal.records import Answers, Approved, Begin, Calls, End, Medium, Record, Reply, Reset
 from moonbox.sandbox.call_entry import tool_error
 from moonbox.sandbox.decisions import Answer
 from moonbox.values import Packed, pack

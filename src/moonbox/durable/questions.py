@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from moonbox.durable.records import Begin, decode
 from moonbox.errors import UsageError
-from moonbox.journal.records import Begin, decode
 
 if TYPE_CHECKING:
-    from moonbox.journal.backends import Backend, Transaction
+    from moonbox.durable.backends import Backend, Transaction
 
 EXPIRED, WITHDRAWN = "expired", "withdrawn"
 _MOST_LISTED = 1_000
