@@ -38,6 +38,7 @@ LAYERS: dict[str, float] = {
     "findings": 0,
     "schema": 1,
     "tools": 1,
+    "threads": 1,
     "audit": 1,
     "check": 1.5,
     "worker": 2,

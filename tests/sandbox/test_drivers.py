@@ -12,7 +12,7 @@ import pytest
 
 from moonbox import Limits, Run, Sandbox, ToolError, tool
 from moonbox.sandbox import blocking as blocking_driver
-from moonbox.sandbox.threads import LoopThread, Threads
+from moonbox.threads import LoopThread, Threads
 from tests.runs import DRIVES, ISOLATIONS, error_of
 from tests.waiting import wait_until
 

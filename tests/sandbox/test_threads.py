@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from moonbox.sandbox.threads import LoopThread, Signal, Threads
+from moonbox.threads import LoopThread, Signal, Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from moonbox.cli.output import forget_typed, is_terminal, user_name
 from moonbox.cli.run_options import json_or_text
 from moonbox.errors import Denied
 from moonbox.sandbox.decisions import Decision
-from moonbox.sandbox.threads import in_thread
+from moonbox.threads import in_thread
 from moonbox.wording import counted, visible
 
 if TYPE_CHECKING:

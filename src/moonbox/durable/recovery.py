@@ -13,7 +13,7 @@ from moonbox.durable.records import Begin
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
 from moonbox.sandbox.decisions import Answer
-from moonbox.sandbox.threads import unbroken
+from moonbox.threads import unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable

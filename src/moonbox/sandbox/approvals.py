@@ -30,7 +30,7 @@ from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
 from moonbox.errors import Denied, UsageError
 from moonbox.sandbox.decisions import Decision
 from moonbox.sandbox.options import check_callbacks
-from moonbox.sandbox.threads import in_thread
+from moonbox.threads import in_thread
 from moonbox.tools.tool import fingerprint
 from moonbox.values import from_jsonable, to_jsonable
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
 from moonbox.sandbox.execution import GRACE
-from moonbox.sandbox.threads import in_thread, soon, to_its_end, unbroken
+from moonbox.threads import in_thread, soon, to_its_end, unbroken
 from moonbox.worker.protocol import REASON_CANCELLED
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.slots import Slots
-    from moonbox.sandbox.threads import Threads
+    from moonbox.threads import Threads
     from moonbox.worker.link import Link
 
 _FRAMES_IN_A_ROW = 32  # frames that are there already do not suspend: after so many, other tasks run

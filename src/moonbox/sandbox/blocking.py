@@ -18,7 +18,7 @@ from moonbox.errors import ToolError, WorkerError
 from moonbox.sandbox.call_entry import failure
 from moonbox.sandbox.calls import run_to_end
 from moonbox.sandbox.execution import GRACE
-from moonbox.sandbox.threads import Signal
+from moonbox.threads import Signal
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Unread
 from moonbox.worker.protocol import REASON_CANCELLED, REASON_TIME
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.call_entry import CallEntry, CallResult
     from moonbox.sandbox.execution import Execution
     from moonbox.sandbox.slots import Slots
-    from moonbox.sandbox.threads import LoopThread, Threads
+    from moonbox.threads import LoopThread, Threads
     from moonbox.worker.link import Link
 
 SLOW = 0.002

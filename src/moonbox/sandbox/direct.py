@@ -18,7 +18,7 @@ from moonbox.sandbox.execution import Execution
 from moonbox.sandbox.intents import Intents
 from moonbox.sandbox.options import merged
 from moonbox.sandbox.record import RunRecord
-from moonbox.sandbox.threads import soon
+from moonbox.threads import soon
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

@@ -161,7 +161,7 @@ class Repl(ReplRuns, Closing):
 
     async def aglobals(self) -> dict[str, str]:
         """The same, awaited."""
-        from moonbox.sandbox.threads import unbroken
+        from moonbox.threads import unbroken
 
         async with self._turns.ataken():
             found: dict[str, str] = await unbroken(self._read_globals)

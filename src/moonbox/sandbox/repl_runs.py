@@ -126,7 +126,7 @@ class ReplRuns:
     async def _adrive(self, begin: Callable[[Link], Execution]) -> Run:
         """The same, awaited."""
         from moonbox.sandbox.awaited import AwaitedDriver
-        from moonbox.sandbox.threads import unbroken
+        from moonbox.threads import unbroken
 
         await self._turns.aenter()
         execution: Execution | None = None

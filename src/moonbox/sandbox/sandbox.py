@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from moonbox.sandbox.direct import DirectCall
     from moonbox.sandbox.docs import Docs
     from moonbox.sandbox.repl import Repl
-    from moonbox.sandbox.threads import LoopThread, Threads
+    from moonbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
     from moonbox.worker.sources import WorkerSource
 

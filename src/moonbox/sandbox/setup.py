@@ -16,10 +16,10 @@ from moonbox.languages.registry import language as language_named
 from moonbox.sandbox.environment import Additions, describe_environment
 from moonbox.sandbox.options import check_callbacks, check_limits
 from moonbox.sandbox.slots import RunningCalls
-from moonbox.sandbox.threads import LoopThread, Threads
 from moonbox.schema.learned import is_vague
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
+from moonbox.threads import LoopThread, Threads
 from moonbox.values import pack
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from moonbox.mcp.upstreams.offers import NAMESPACE, Directory
 from moonbox.mcp.upstreams.protocols import EarlierConnections
 from moonbox.mcp.upstreams.tools import result_value
 from moonbox.mcp.upstreams.upstream import Upstream
-from moonbox.sandbox.threads import LoopThread
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import unknown
+from moonbox.threads import LoopThread
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
