@@ -34,6 +34,7 @@ LAYERS: dict[str, float] = {
     "net": 0.25,
     "config": 0.3,
     "languages": 0.5,
+    "runs": 3,
     "durable": 3,
     "findings": 0,
     "schema": 1,

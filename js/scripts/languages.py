@@ -21,8 +21,8 @@ from moonbox.languages.lua.vocabulary import _BARE, BASE, LIBRARIES, equivalents
 from moonbox.languages.registry import DEFAULT_LANGUAGE, LANGUAGES
 from moonbox.languages.rhai.vocabulary import rhai_words
 from moonbox.limits import PRESETS, Limits
-from moonbox.sandbox.docs import DISCOVERY_BUDGET
-from moonbox.sandbox.environment import PROGRESS, SHOW
+from moonbox.runs.docs import DISCOVERY_BUDGET
+from moonbox.runs.environment import PROGRESS, SHOW
 from moonbox.schema import facts
 from moonbox.tools import search
 from moonbox.tools.paging import ONLY_WITH_LIMIT, PARAMETERS

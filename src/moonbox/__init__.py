@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from moonbox.findings import Finding
     from moonbox.limits import Limits
     from moonbox.media import Media
-    from moonbox.sandbox.decisions import Answer, Decision, Middleware, ToolCall
-    from moonbox.sandbox.options import RunOptions
+    from moonbox.runs.decisions import Answer, Decision, Middleware, ToolCall
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.stepped import Pause
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox, run
-    from moonbox.sandbox.stepped import Pause
     from moonbox.tools.function import Context
     from moonbox.tools.tool import Tool, tool
     from moonbox.tools.toolbox import Toolbox
@@ -35,11 +35,11 @@ _EXPORTS = {
     "moonbox.findings": ("Finding",),
     "moonbox.limits": ("Limits",),
     "moonbox.media": ("Media",),
-    "moonbox.sandbox.decisions": ("Answer", "Decision", "Middleware", "ToolCall"),
-    "moonbox.sandbox.options": ("RunOptions",),
+    "moonbox.runs.decisions": ("Answer", "Decision", "Middleware", "ToolCall"),
+    "moonbox.runs.options": ("RunOptions",),
     "moonbox.sandbox.repl": ("Repl",),
     "moonbox.sandbox.sandbox": ("Sandbox", "run"),
-    "moonbox.sandbox.stepped": ("Pause",),
+    "moonbox.runs.stepped": ("Pause",),
     "moonbox.tools.function": ("Context",),
     "moonbox.tools.tool": ("Tool", "tool"),
     "moonbox.tools.toolbox": ("Toolbox",),

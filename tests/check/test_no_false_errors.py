@@ -10,7 +10,7 @@ from moonbox import Toolbox
 from moonbox.check.checker import Checker
 from moonbox.check.tools import ToolView
 from moonbox.languages.registry import LANGUAGES
-from moonbox.sandbox.environment import GLOBAL_TOOLS
+from moonbox.runs.environment import GLOBAL_TOOLS
 from tests.script_cases import case_tools, read_case
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from moonbox import Toolbox, tool
-from moonbox.sandbox.decisions import Decision
+from moonbox.runs.decisions import Decision
 from tests.waiting import wait_until
 
 from .conftest import visiting

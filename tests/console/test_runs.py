@@ -17,7 +17,7 @@ from moonbox.audit.records import Call, CallError, Usage
 from moonbox.audit.sinks import MemorySink
 from moonbox.audit.sqlite import SqliteSink
 from moonbox.errors import ScriptError
-from moonbox.sandbox.decisions import Decision
+from moonbox.runs.decisions import Decision
 from moonbox.values import pack
 
 from .conftest import visiting

@@ -18,7 +18,7 @@ from moonbox.durable.store import open_journal
 from moonbox.errors import UsageError
 from moonbox.knowledge import Item, KnowledgeBase
 from moonbox.mcp.upstreams.status import Status
-from moonbox.sandbox.decisions import Decision
+from moonbox.runs.decisions import Decision
 from moonbox.values import pack
 from tests.long import LONG
 from tests.waiting import wait_until

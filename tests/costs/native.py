@@ -25,7 +25,7 @@ from msgspec import msgpack
 
 from moonbox import Limits
 from moonbox.errors import WorkerError
-from moonbox.sandbox.messages import read_calls, read_cancelled, read_done, read_value
+from moonbox.runs.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder
 from tests.costs import inputs

@@ -22,7 +22,7 @@ from moonbox.knowledge.search import parse_query
 from moonbox.knowledge.text import chunk_text, clean
 from moonbox.languages.registry import language
 from moonbox.net.addresses import parse_target
-from moonbox.sandbox.docs import Docs
+from moonbox.runs.docs import Docs
 from moonbox.schema.signature import render
 from moonbox.scripts.hostapi.api import HostApi
 from moonbox.secrets import SecretRedactor

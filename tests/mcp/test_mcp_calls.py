@@ -16,7 +16,7 @@ from moonbox.durable.handles import Handles
 from moonbox.mcp.server.calls import Calls
 from moonbox.mcp.server.sessions import Client
 from moonbox.mcp.server.tools import ToolRunner, ToolViews
-from moonbox.sandbox.decisions import ToolCall
+from moonbox.runs.decisions import ToolCall
 from moonbox.schema.learned import LOCAL
 from tests.waiting import await_until
 

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-import moonbox.sandbox.awaited
-import moonbox.sandbox.blocking
-import moonbox.sandbox.call_entry
-import moonbox.sandbox.calls
-import moonbox.sandbox.clock
-import moonbox.sandbox.direct
-import moonbox.sandbox.execution
+import moonbox.runs.awaited
+import moonbox.runs.blocking
+import moonbox.runs.call_entry
+import moonbox.runs.calls
+import moonbox.runs.clock
+import moonbox.runs.direct
+import moonbox.runs.execution
 import moonbox.worker.link
 
 
@@ -33,10 +33,10 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of every run."""
     clock = Clock()
-    sandbox, worker = moonbox.sandbox, moonbox.worker
+    runs, worker = moonbox.runs, moonbox.worker
     for module in (
-        *(sandbox.awaited, sandbox.blocking, sandbox.call_entry, sandbox.calls, sandbox.clock, sandbox.direct),
-        sandbox.execution,
+        *(runs.awaited, runs.blocking, runs.call_entry, runs.calls, runs.clock, runs.direct),
+        runs.execution,
         worker.link,
     ):
         monkeypatch.setattr(module, "monotonic", clock)

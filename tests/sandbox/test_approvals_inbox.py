@@ -10,8 +10,8 @@ import pytest
 
 from moonbox import Run, Sandbox, Tool, Toolbox, tool
 from moonbox.errors import ArgumentError, Denied, UsageError
-from moonbox.sandbox.approvals import Answered, Approvals, Question
-from moonbox.sandbox.decisions import Decision
+from moonbox.runs.approvals import Answered, Approvals, Question
+from moonbox.runs.decisions import Decision
 from tests.runs import at_once, error_of
 from tests.waiting import await_until, wait_until
 

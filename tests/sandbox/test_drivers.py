@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moonbox import Limits, Run, Sandbox, ToolError, tool
-from moonbox.sandbox import blocking as blocking_driver
+from moonbox.runs import blocking as blocking_driver
 from moonbox.threads import LoopThread, Threads
 from tests.runs import DRIVES, ISOLATIONS, error_of
 from tests.waiting import wait_until

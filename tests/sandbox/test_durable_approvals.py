@@ -16,8 +16,8 @@ from moonbox.durable.backends import SqliteBackend
 from moonbox.durable.questions import Questions
 from moonbox.durable.store import Journal, open_journal
 from moonbox.errors import UsageError
-from moonbox.sandbox.approvals import Approvals
-from moonbox.sandbox.decisions import Decision
+from moonbox.runs.approvals import Approvals
+from moonbox.runs.decisions import Decision
 from tests.postgres import postgres  # noqa: F401 - a fixture
 from tests.runs import at_once
 from tests.waiting import wait_until

@@ -11,10 +11,10 @@ import pytest
 from moonbox import Limits, tool
 from moonbox.errors import ToolError, WorkerError
 from moonbox.languages.registry import LANGUAGES, EngineError
-from moonbox.sandbox.calls import CallPath
-from moonbox.sandbox.environment import Additions
-from moonbox.sandbox.execution import GRACE, PATIENCE, Execution
-from moonbox.sandbox.record import RunRecord
+from moonbox.runs.calls import CallPath
+from moonbox.runs.environment import Additions
+from moonbox.runs.execution import GRACE, PATIENCE, Execution
+from moonbox.runs.record import RunRecord
 from moonbox.sandbox.setup import Setup
 from moonbox.tools.toolbox import Toolbox
 from moonbox.values import pack
@@ -24,7 +24,7 @@ from tests.runs import error_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.runs.call_entry import CallEntry
 
 
 @tool(timeout=5)

@@ -11,11 +11,11 @@ import pytest
 from moonbox import CodeMode, Middleware, Run, Sandbox, Tool, tool
 from moonbox.config.mcp import ServerSettings
 from moonbox.errors import ConfigError, ToolDefinitionError
-from moonbox.sandbox.decisions import Answer
+from moonbox.runs.decisions import Answer
 
 if TYPE_CHECKING:
-    from moonbox.sandbox.decisions import ToolCall
-    from moonbox.sandbox.stepped import Pause
+    from moonbox.runs.decisions import ToolCall
+    from moonbox.runs.stepped import Pause
 
 NO_FILE = {"error": "cannot write: No such file"}
 FORMS: list[tuple[Any, str]] = [

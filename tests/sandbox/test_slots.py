@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from moonbox.sandbox.slots import Slots
+from moonbox.runs.slots import Slots
 
 
 @pytest.mark.parametrize("most", [1, 3])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moonbox.cli.output import forget_typed, is_terminal, user_name
 from moonbox.cli.run_options import json_or_text
 from moonbox.errors import Denied
-from moonbox.sandbox.decisions import Decision
+from moonbox.runs.decisions import Decision
 from moonbox.threads import in_thread
 from moonbox.wording import counted, visible
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from moonbox.cli.session import CallLine
-    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.runs.decisions import ToolCall
 
 _TERMINAL = "/dev/tty"
 _LONGEST = 2000  # characters of one argument that are shown before `v`

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.cli.run_options import RunOptions
     from moonbox.durable.background import Progress
-    from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.runs.call_entry import CallEntry
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
 

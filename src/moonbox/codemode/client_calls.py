@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from moonbox.audit.records import Run
 from moonbox.errors import ClosedError, MoonboxError, PoolTimeout, UsageError, WorkerError
-from moonbox.sandbox.calls import run_to_end
-from moonbox.sandbox.decisions import Answer, ToolCall
+from moonbox.runs.calls import run_to_end
+from moonbox.runs.decisions import Answer, ToolCall
 from moonbox.tools.results import to_tool_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from moonbox.media import Media
-    from moonbox.sandbox.slots import Turns
-    from moonbox.sandbox.stepped import Pause
+    from moonbox.runs.slots import Turns
+    from moonbox.runs.stepped import Pause
 
     Step: TypeAlias = "Pause | DirectStep"
     """What waits for answers: a script, or one direct call."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moonbox.sandbox.options import RunOptions, merged
+from moonbox.runs.options import RunOptions, merged
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -21,11 +21,11 @@ from moonbox.codemode.routing import explain_misdirected
 from moonbox.codemode.sessions import Sessions, TooManySessions
 from moonbox.codemode.shown import Choice, Shown, View
 from moonbox.errors import ArgumentError, ClosedError, PoolTimeout, UsageError, WorkerError
-from moonbox.sandbox.calls import run_to_end
-from moonbox.sandbox.decisions import ToolCall
-from moonbox.sandbox.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
+from moonbox.runs.calls import run_to_end
+from moonbox.runs.decisions import ToolCall
+from moonbox.runs.options import CONVERSATION, RunOptions, check_callbacks, label_text, merged
+from moonbox.runs.slots import Turns
 from moonbox.sandbox.sandbox import Sandbox
-from moonbox.sandbox.slots import Turns
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.console.rendering import as_json
 from moonbox.languages.registry import LANGUAGES
-from moonbox.sandbox.approvals import hint_names
+from moonbox.runs.approvals import hint_names
 from moonbox.schema.document import Document
 from moonbox.schema.signature import render, type_text
 

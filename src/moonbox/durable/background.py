@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from moonbox.audit.records import Run
-    from moonbox.sandbox.options import RunOptions
+    from moonbox.runs.options import RunOptions
     from moonbox.sandbox.repl import Repl
 
 _LONGEST_TEXT = 200

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from moonbox.durable.records import Record
     from moonbox.durable.store import Held, Journal
     from moonbox.limits import Limits
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.environment import Additions
-    from moonbox.sandbox.record import RunRecord
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.environment import Additions
+    from moonbox.runs.record import RunRecord
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
     from moonbox.values import Packed

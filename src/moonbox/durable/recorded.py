@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from moonbox.durable.records import Answers, Approved, Begin, Calls, End, Medium, Record, Reply, Reset
 from moonbox.errors import InDoubt, ToolError, UsageError
-from moonbox.sandbox.call_entry import tool_error
-from moonbox.sandbox.decisions import Answer
+from moonbox.runs.call_entry import tool_error
+from moonbox.runs.decisions import Answer
 from moonbox.values import Packed, pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from moonbox.sandbox.call_entry import CallResult
+    from moonbox.runs.call_entry import CallResult
     from moonbox.tools.toolbox import Toolbox
 
     Item = tuple[int, str, list[Any]]

@@ -12,7 +12,7 @@ from moonbox.durable.recorded import InterruptedRun, decide, read_runs, refuse_i
 from moonbox.durable.records import Begin
 from moonbox.errors import UsageError
 from moonbox.limits import Limits
-from moonbox.sandbox.decisions import Answer
+from moonbox.runs.decisions import Answer
 from moonbox.threads import unbroken
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from moonbox.durable.recorded import RecordedRun
     from moonbox.durable.store import Held, Journal
-    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.runs.decisions import ToolCall
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import Setup

@@ -38,7 +38,7 @@ from moonbox.http.requests import (
     text,
 )
 from moonbox.http.workbench import WorkbenchApi
-from moonbox.sandbox.approvals import hint_names
+from moonbox.runs.approvals import hint_names
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:

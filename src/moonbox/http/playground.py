@@ -24,7 +24,7 @@ from moonbox.findings import Finding
 from moonbox.http.events import Event, Events
 from moonbox.languages.registry import LANGUAGES
 from moonbox.limits import Limits
-from moonbox.sandbox.decisions import Answer
+from moonbox.runs.decisions import Answer
 from moonbox.values import to_jsonable
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call
     from moonbox.durable.background import Progress
     from moonbox.media import Media
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.options import RunOptions
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.stepped import Pause
     from moonbox.sandbox.repl import Repl
     from moonbox.sandbox.sandbox import Sandbox
-    from moonbox.sandbox.stepped import Pause
 
     SandboxOf = Callable[[str], Sandbox]
 

@@ -27,8 +27,8 @@ from moonbox.http.requests import JsonAnswer, Refused, json_object, number, refu
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.limits import Limits
 from moonbox.media import MediaStore
-from moonbox.sandbox.approvals import Answered, Approvals, Question
-from moonbox.sandbox.decisions import Decision
+from moonbox.runs.approvals import Answered, Approvals, Question
+from moonbox.runs.decisions import Decision
 from moonbox.sandbox.sandbox import Sandbox
 from moonbox.values import from_jsonable, to_jsonable
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from moonbox.http.playground import Session
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.media import Media
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import ToolCall
 
 _RUNS_WITH_MEDIA = 1_000
 _COMPILING = Limits(timeout=2.0, max_tool_calls=0)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from moonbox.media import Media
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.decisions import Decision, ToolCall
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import Decision, ToolCall
 
 T = TypeVar("T")
 

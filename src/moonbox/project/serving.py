@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from moonbox.knowledge.base import KnowledgeBase
     from moonbox.mcp.server.server import MoonboxServer
     from moonbox.project.assembly import Assembly
-    from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.runs.call_entry import CallEntry
 
     OpenProject = Callable[..., Assembly]
     """Opens the project that is served; its arguments are hooks of `assemble`."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from moonbox.closing import Closing
 from moonbox.errors import ClosedError, MoonboxError, WorkerError
+from moonbox.runs.script_check import engine_findings
 from moonbox.sandbox.repl_runs import ReplRuns, require_text
-from moonbox.sandbox.script_check import engine_findings
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from moonbox.durable.background import Background
     from moonbox.findings import Finding
     from moonbox.media import Media
-    from moonbox.sandbox.blocking import BlockingDriver
-    from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.options import RunOptions
-    from moonbox.sandbox.stepped import Pause
+    from moonbox.runs.blocking import BlockingDriver
+    from moonbox.runs.execution import Execution
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.stepped import Pause
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.jail import Layer
 
@@ -61,7 +61,7 @@ class Repl(ReplRuns, Closing):
 
     def start(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """Run step by step: returns a Pause at the first batch of calls, or the finished Run."""
-        from moonbox.sandbox.stepped import SteppedDriver
+        from moonbox.runs.stepped import SteppedDriver
 
         given = self._given(options)
         self._turns.enter()
@@ -81,7 +81,7 @@ class Repl(ReplRuns, Closing):
 
     async def astart(self, source: str, **options: Unpack[RunOptions]) -> Run | Pause:
         """The same, awaited. If that is cancelled, the run is given up at its first calls."""
-        from moonbox.sandbox.stepped import give_up
+        from moonbox.runs.stepped import give_up
         from moonbox.worker.pool import handed_over
 
         return await handed_over(lambda: self.start(source, **options), give_up)

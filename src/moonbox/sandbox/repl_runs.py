@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import Diverged, JournalError, MoonboxError, UsageError, WorkerError
 from moonbox.limits import Limits
 from moonbox.media import Media, MediaStore
-from moonbox.sandbox.blocking import BlockingDriver
-from moonbox.sandbox.calls import CallPath
-from moonbox.sandbox.environment import lower_inputs
-from moonbox.sandbox.execution import Execution
-from moonbox.sandbox.held_worker import HeldWorker
-from moonbox.sandbox.intents import Intents
-from moonbox.sandbox.options import merged
-from moonbox.sandbox.record import RunRecord
-from moonbox.sandbox.script_check import ScriptCheck
-from moonbox.sandbox.slots import Turns
+from moonbox.runs.blocking import BlockingDriver
+from moonbox.runs.calls import CallPath
+from moonbox.runs.environment import lower_inputs
+from moonbox.runs.execution import Execution
+from moonbox.runs.held_worker import HeldWorker
+from moonbox.runs.intents import Intents
+from moonbox.runs.options import merged
+from moonbox.runs.record import RunRecord
+from moonbox.runs.script_check import ScriptCheck
+from moonbox.runs.slots import Turns
 from moonbox.tools.toolbox import Toolbox
 from moonbox.worker import protocol
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Run
     from moonbox.durable.journaling import ReplJournal
     from moonbox.durable.recorded import Decisions, RecordedRun
-    from moonbox.sandbox.decisions import Decision
-    from moonbox.sandbox.options import RunOptions
+    from moonbox.runs.decisions import Decision
+    from moonbox.runs.options import RunOptions
     from moonbox.sandbox.sandbox import Sandbox
     from moonbox.sandbox.setup import Setup
     from moonbox.worker.link import Link
@@ -125,7 +125,7 @@ class ReplRuns:
 
     async def _adrive(self, begin: Callable[[Link], Execution]) -> Run:
         """The same, awaited."""
-        from moonbox.sandbox.awaited import AwaitedDriver
+        from moonbox.runs.awaited import AwaitedDriver
         from moonbox.threads import unbroken
 
         await self._turns.aenter()

@@ -15,7 +15,7 @@ from moonbox.errors import ClosedError, MoonboxError, UsageError
 from moonbox.languages.registry import DEFAULT_LANGUAGE
 from moonbox.languages.registry import language as language_named
 from moonbox.limits import Limits
-from moonbox.sandbox.options import RunOptions, check_callbacks, check_mapping, check_seconds
+from moonbox.runs.options import RunOptions, check_callbacks, check_mapping, check_seconds
 from moonbox.sandbox.repls import Repls
 from moonbox.sandbox.setup import (
     Setup,
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from moonbox.audit.sinks import Sink
     from moonbox.durable.store import Journal
     from moonbox.failures import Failures
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.decisions import Answer, Middleware, ToolCall
-    from moonbox.sandbox.direct import DirectCall
-    from moonbox.sandbox.docs import Docs
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import Answer, Middleware, ToolCall
+    from moonbox.runs.direct import DirectCall
+    from moonbox.runs.docs import Docs
     from moonbox.sandbox.repl import Repl
     from moonbox.threads import LoopThread, Threads
     from moonbox.worker.pool import PoolCounts
@@ -217,7 +217,7 @@ class Sandbox(DurableRuns, Closing):
     @property
     def docs(self) -> Docs:
         """The documentation that its scripts read as `docs`."""
-        from moonbox.sandbox.docs import Docs
+        from moonbox.runs.docs import Docs
 
         setup = self._setup
         return Docs(setup.toolbox, setup.additions.docs, self.language, search=setup.search(setup.toolbox))
@@ -318,7 +318,7 @@ class Sandbox(DurableRuns, Closing):
         return await self._direct_call(tool, arguments, toolbox, options).arun()
 
     def _direct_call(self, tool: str, arguments: Any, toolbox: Toolbox | None, options: RunOptions) -> DirectCall:
-        from moonbox.sandbox.direct import DirectCall
+        from moonbox.runs.direct import DirectCall
 
         self._check_open()
         call = DirectCall(self._setup, tool, arguments, toolbox, options)

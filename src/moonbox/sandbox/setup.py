@@ -13,9 +13,9 @@ from moonbox.check.checker import Latest
 from moonbox.errors import MissingExtra, UsageError
 from moonbox.failures import FAILURES
 from moonbox.languages.registry import language as language_named
-from moonbox.sandbox.environment import Additions, describe_environment
-from moonbox.sandbox.options import check_callbacks, check_limits
-from moonbox.sandbox.slots import RunningCalls
+from moonbox.runs.environment import Additions, describe_environment
+from moonbox.runs.options import check_callbacks, check_limits
+from moonbox.runs.slots import RunningCalls
 from moonbox.schema.learned import is_vague
 from moonbox.secrets import MIN_SECRET, SecretRedactor
 from moonbox.suggest import unknown
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from moonbox.failures import Failures
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
-    from moonbox.sandbox.decisions import Middleware, ToolCall
-    from moonbox.sandbox.direct import DirectCall
-    from moonbox.sandbox.options import RunOptions
+    from moonbox.runs.decisions import Middleware, ToolCall
+    from moonbox.runs.direct import DirectCall
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.slots import Slots, Turns
     from moonbox.sandbox.repls import Repls
-    from moonbox.sandbox.slots import Slots, Turns
     from moonbox.tools.search import ToolSearch
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
@@ -154,7 +154,7 @@ class Setup:
         if self.metrics is not None:
             self.metrics.record(run)
         if self.sink is not None:
-            from moonbox.sandbox.intents import writing
+            from moonbox.runs.intents import writing
 
             with writing(run):
                 self.sink.write(run if self.redactor is None else self.redactor.redact(run))

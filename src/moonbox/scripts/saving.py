@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from moonbox.errors import ToolDefinitionError, ToolError, UsageError
 from moonbox.languages.language import is_identifier
 from moonbox.languages.registry import DEFAULT_LANGUAGE
-from moonbox.sandbox.decisions import Middleware, ToolCall
-from moonbox.sandbox.environment import GLOBAL_TOOLS
+from moonbox.runs.decisions import Middleware, ToolCall
+from moonbox.runs.environment import GLOBAL_TOOLS
 from moonbox.scripts.authoring import Example, examples_file, run_example, write_new
 from moonbox.scripts.configured import ScriptSettings
 from moonbox.scripts.definition import parameters_schema

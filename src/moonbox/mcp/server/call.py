@@ -33,7 +33,7 @@ from moonbox.mcp.server.questions import (
     send_log,
 )
 from moonbox.mcp.server.sessions import owner_name
-from moonbox.sandbox.decisions import Decision
+from moonbox.runs.decisions import Decision
 from moonbox.schema.learned import OWNER
 from moonbox.wording import counted, visible
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from moonbox.config.sections import ServeSettings
     from moonbox.mcp.server.sessions import Client
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.decisions import Answer, ToolCall
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.decisions import Answer, ToolCall
 
     DirectName = Callable[[str], str | None]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp.shared.subscriptions import ServerEvent
 
     from moonbox.mcp.server.sessions import Client
-    from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.runs.call_entry import CallEntry
     from moonbox.tools.toolbox import Toolbox
 
 _SETTLE_SECONDS = 0.1

@@ -12,7 +12,7 @@ from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
 from moonbox.errors import Denied
-from moonbox.sandbox.decisions import Answer, Decision
+from moonbox.runs.decisions import Answer, Decision
 from moonbox.schema.signature import first_sentence
 from moonbox.wording import visible
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from moonbox.mcp.server.sessions import Client
-    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.runs.decisions import ToolCall
 
 NO_ANSWER = types.ErrorData(code=types.INVALID_REQUEST, message="no answer in time")
 NO_CLIENT = Answer.error(

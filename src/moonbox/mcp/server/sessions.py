@@ -12,7 +12,7 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import principal_components
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from moonbox.sandbox.options import digest, label_text
+from moonbox.runs.options import digest, label_text
 from moonbox.schema.learned import LOCAL
 
 if TYPE_CHECKING:

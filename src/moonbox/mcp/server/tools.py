@@ -20,7 +20,7 @@ from moonbox.mcp.server.limits import ClusterQuotas, Quotas, Shares, TooMany
 from moonbox.mcp.server.results import code_result, direct_result, error_result, script_result
 from moonbox.mcp.server.sessions import META_KEY, STATE, Conversation, conversation_of, owner_of
 from moonbox.mcp.upstreams.tools import annotations_of, definition_of
-from moonbox.sandbox.options import CONVERSATION
+from moonbox.runs.options import CONVERSATION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping

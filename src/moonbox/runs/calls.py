@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moonbox.durable.recorded import call_key
 from moonbox.errors import ArgumentError, Denied, ToolError, UsageError
 from moonbox.media import ACTIVE_STORE, MediaStore
-from moonbox.sandbox.call_entry import failure, tool_error
-from moonbox.sandbox.clock import CLOCK
-from moonbox.sandbox.decisions import Answer, Decision, ToolCall
-from moonbox.sandbox.docs import Docs
-from moonbox.sandbox.environment import HostFunction
-from moonbox.sandbox.media_arguments import with_addresses, with_contents
-from moonbox.sandbox.slots import Slots
+from moonbox.runs.call_entry import failure, tool_error
+from moonbox.runs.clock import CLOCK
+from moonbox.runs.decisions import Answer, Decision, ToolCall
+from moonbox.runs.docs import Docs
+from moonbox.runs.environment import HostFunction
+from moonbox.runs.media_arguments import with_addresses, with_contents
+from moonbox.runs.slots import Slots
 from moonbox.tools.binding import named_arguments
 from moonbox.tools.function import Context
 from moonbox.tools.results import collect_rows, convert, to_tool_error
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     from moonbox.languages.registry import Language
     from moonbox.limits import Limits
-    from moonbox.sandbox.call_entry import CallEntry, CallResult
-    from moonbox.sandbox.decisions import Middleware
-    from moonbox.sandbox.environment import Additions
-    from moonbox.sandbox.record import RunRecord
+    from moonbox.runs.call_entry import CallEntry, CallResult
+    from moonbox.runs.decisions import Middleware
+    from moonbox.runs.environment import Additions
+    from moonbox.runs.record import RunRecord
+    from moonbox.runs.slots import RunningCall
     from moonbox.sandbox.setup import Setup
-    from moonbox.sandbox.slots import RunningCall
     from moonbox.tools.tool import Tool
     from moonbox.tools.toolbox import Toolbox
 
@@ -328,7 +328,7 @@ class CallPath:
         """Ask the person. The run's clock stands still for that time."""
         approve = self._setup.approve
         if run.journal is not None:
-            from moonbox.sandbox.approvals import ask_in_journal  # loads asyncio
+            from moonbox.runs.approvals import ask_in_journal  # loads asyncio
 
             approve = partial(ask_in_journal, setup=self._setup)
         if approve is None:

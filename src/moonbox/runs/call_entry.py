@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from moonbox.audit.telemetry import CallSpan
-    from moonbox.sandbox.decisions import Answer, Decision
-    from moonbox.sandbox.slots import RunningCall
+    from moonbox.runs.decisions import Answer, Decision
+    from moonbox.runs.slots import RunningCall
     from moonbox.values import Packed
 
     CallResult = tuple[CallStatus, Packed | None, ToolError | None]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ArgumentError
 from moonbox.languages.registry import language as language_named
-from moonbox.sandbox.environment import Additions
+from moonbox.runs.environment import Additions
 from moonbox.schema.document import Document
 from moonbox.schema.learned import with_shape
 from moonbox.schema.signature import Signatures, first_sentence, render, type_text, visible, worth_saying

@@ -6,8 +6,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moonbox.errors import ClosedError, WorkerError
-from moonbox.sandbox.environment import describe_environment
-from moonbox.sandbox.messages import read_done
+from moonbox.runs.environment import describe_environment
+from moonbox.runs.messages import read_done
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.limits import Limits
-    from moonbox.sandbox.environment import Additions
-    from moonbox.sandbox.messages import RunReport
+    from moonbox.runs.environment import Additions
+    from moonbox.runs.messages import RunReport
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
     from moonbox.worker.link import Link

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from concurrent.futures import Future
 
-    from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.runs.call_entry import CallEntry
 
 MOST_LEFT = 64
 """So many calls of a Sandbox may still run after their runs gave them up; then no other call is made."""

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import WorkerError
-from moonbox.sandbox.execution import GRACE
+from moonbox.runs.execution import GRACE
 from moonbox.threads import in_thread, soon, to_its_end, unbroken
 from moonbox.worker.protocol import REASON_CANCELLED
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from moonbox.durable.journaling import RunJournal
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.slots import Slots
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.execution import Execution
+    from moonbox.runs.slots import Slots
     from moonbox.threads import Threads
     from moonbox.worker.link import Link
 

@@ -11,7 +11,7 @@ from moonbox.audit.records import Run, Usage
 from moonbox.compact import short
 from moonbox.durable.background import Progress
 from moonbox.findings import Finding
-from moonbox.sandbox.clock import RunClock
+from moonbox.runs.clock import RunClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Observation
     from moonbox.durable.journaling import RunJournal
     from moonbox.errors import ScriptError
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.calls import CallPath
-    from moonbox.sandbox.intents import Intents
-    from moonbox.sandbox.messages import RunReport
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.calls import CallPath
+    from moonbox.runs.intents import Intents
+    from moonbox.runs.messages import RunReport
 
 _LONGEST_SHOWN = 10_000
 _MOST_NOTES = 100

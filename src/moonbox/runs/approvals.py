@@ -28,8 +28,8 @@ import msgspec
 
 from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
 from moonbox.errors import Denied, UsageError
-from moonbox.sandbox.decisions import Decision
-from moonbox.sandbox.options import check_callbacks
+from moonbox.runs.decisions import Decision
+from moonbox.runs.options import check_callbacks
 from moonbox.threads import in_thread
 from moonbox.tools.tool import fingerprint
 from moonbox.values import from_jsonable, to_jsonable
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from moonbox.durable.questions import KeptQuestion
-    from moonbox.sandbox.decisions import ToolCall
+    from moonbox.runs.decisions import ToolCall
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.tool import Tool
 

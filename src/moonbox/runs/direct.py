@@ -9,23 +9,23 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError, ToolError, kind_of_code
-from moonbox.sandbox.awaited import AwaitingExecutor, until_ended
-from moonbox.sandbox.blocking import BlockingExecutor
-from moonbox.sandbox.call_entry import failure
-from moonbox.sandbox.calls import CallPath, run_to_end
-from moonbox.sandbox.environment import Additions
-from moonbox.sandbox.execution import Execution
-from moonbox.sandbox.intents import Intents
-from moonbox.sandbox.options import merged
-from moonbox.sandbox.record import RunRecord
+from moonbox.runs.awaited import AwaitingExecutor, until_ended
+from moonbox.runs.blocking import BlockingExecutor
+from moonbox.runs.call_entry import failure
+from moonbox.runs.calls import CallPath, run_to_end
+from moonbox.runs.environment import Additions
+from moonbox.runs.execution import Execution
+from moonbox.runs.intents import Intents
+from moonbox.runs.options import merged
+from moonbox.runs.record import RunRecord
 from moonbox.threads import soon
 from moonbox.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from moonbox.audit.records import Run
-    from moonbox.sandbox.call_entry import CallResult
-    from moonbox.sandbox.decisions import Answer
-    from moonbox.sandbox.options import RunOptions
+    from moonbox.runs.call_entry import CallResult
+    from moonbox.runs.decisions import Answer
+    from moonbox.runs.options import RunOptions
     from moonbox.sandbox.setup import Setup
 
 

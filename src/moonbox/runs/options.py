@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moonbox.durable.background import Progress
-    from moonbox.sandbox.call_entry import CallEntry
+    from moonbox.runs.call_entry import CallEntry
 
 MOST_LABELS = 16
 LONGEST_LABEL = 256

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from moonbox.check.checker import Checker, refusal
 from moonbox.findings import Finding
 from moonbox.languages.registry import EngineError
-from moonbox.sandbox.environment import GLOBAL_TOOLS
+from moonbox.runs.environment import GLOBAL_TOOLS
 from moonbox.worker.protocol import chunk_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from moonbox.errors import ScriptError
-    from moonbox.sandbox.calls import CallPath
-    from moonbox.sandbox.environment import Additions
-    from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.held_worker import HeldWorker
+    from moonbox.runs.calls import CallPath
+    from moonbox.runs.environment import Additions
+    from moonbox.runs.execution import Execution
+    from moonbox.runs.held_worker import HeldWorker
     from moonbox.sandbox.setup import Setup
     from moonbox.tools.toolbox import Toolbox
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ScriptError, ToolError, WorkerError
 from moonbox.languages.registry import EngineError
-from moonbox.sandbox.call_ledger import CallLedger
-from moonbox.sandbox.messages import read_calls, read_cancelled, read_done, read_value
+from moonbox.runs.call_ledger import CallLedger
+from moonbox.runs.messages import read_calls, read_cancelled, read_done, read_value
 from moonbox.worker import protocol
 from moonbox.worker.encoding import Decoder
 from moonbox.worker.link import Gone
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from moonbox.audit.records import Run
     from moonbox.audit.telemetry import Telemetry
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.options import RunOptions
-    from moonbox.sandbox.record import RunRecord
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.options import RunOptions
+    from moonbox.runs.record import RunRecord
     from moonbox.worker.link import Link
 
 GRACE = 1.0

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from moonbox.audit.records import Run
 from moonbox.errors import ToolError, UsageError
-from moonbox.sandbox.call_entry import failure
-from moonbox.sandbox.decisions import Answer, ToolCall
-from moonbox.sandbox.environment import HostFunction
+from moonbox.runs.call_entry import failure
+from moonbox.runs.decisions import Answer, ToolCall
+from moonbox.runs.environment import HostFunction
 from moonbox.wording import counted
 from moonbox.worker.pool import handed_over
 from moonbox.worker.protocol import REASON_CANCELLED
@@ -17,10 +17,10 @@ from moonbox.worker.protocol import REASON_CANCELLED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from moonbox.sandbox.blocking import BlockingDriver
-    from moonbox.sandbox.call_entry import CallEntry
-    from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.slots import Turns
+    from moonbox.runs.blocking import BlockingDriver
+    from moonbox.runs.call_entry import CallEntry
+    from moonbox.runs.execution import Execution
+    from moonbox.runs.slots import Turns
 
 
 class Pause:

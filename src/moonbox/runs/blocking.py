@@ -15,9 +15,9 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from moonbox.errors import ToolError, WorkerError
-from moonbox.sandbox.call_entry import failure
-from moonbox.sandbox.calls import run_to_end
-from moonbox.sandbox.execution import GRACE
+from moonbox.runs.call_entry import failure
+from moonbox.runs.calls import run_to_end
+from moonbox.runs.execution import GRACE
 from moonbox.threads import Signal
 from moonbox.values import ORDINARY
 from moonbox.worker.link import Unread
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
-    from moonbox.sandbox.call_entry import CallEntry, CallResult
-    from moonbox.sandbox.execution import Execution
-    from moonbox.sandbox.slots import Slots
+    from moonbox.runs.call_entry import CallEntry, CallResult
+    from moonbox.runs.execution import Execution
+    from moonbox.runs.slots import Slots
     from moonbox.threads import LoopThread, Threads
     from moonbox.worker.link import Link
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moonbox.audit.records import Call, Run
     from moonbox.audit.redaction import Redactor
     from moonbox.audit.sinks import IntentSink, Sink
-    from moonbox.sandbox.call_entry import CallEntry, CallResult
+    from moonbox.runs.call_entry import CallEntry, CallResult
 
 _NO_SOURCE = "[the source is kept back until the run ends: what to hide in it is known only then]"
 _NO_RESULT = "[the result of {:,} bytes is written when the run ends]"

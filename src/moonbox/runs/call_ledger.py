@@ -12,9 +12,9 @@ from msgspec import Raw, msgpack
 from moonbox.audit.records import Observation
 from moonbox.durable.recorded import result_of
 from moonbox.errors import ToolError
-from moonbox.sandbox.call_entry import CallEntry
-from moonbox.sandbox.docs import DISCOVERY_BUDGET
-from moonbox.sandbox.environment import PROGRESS, SHOW
+from moonbox.runs.call_entry import CallEntry
+from moonbox.runs.docs import DISCOVERY_BUDGET
+from moonbox.runs.environment import PROGRESS, SHOW
 from moonbox.tools.results import error_value
 from moonbox.values import Packed, pack
 from moonbox.worker import protocol
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from moonbox.audit.telemetry import RunSpan, Telemetry
     from moonbox.durable.journaling import RunJournal
     from moonbox.durable.records import Reply
-    from moonbox.sandbox.record import RunRecord
+    from moonbox.runs.record import RunRecord
 
 _REMEMBERED_FAILURES = 32
 _TOO_MUCH_DISCOVERY = "this run has asked docs too often; keep the answers in variables, or go on in the next run"

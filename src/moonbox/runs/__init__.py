@@ -1,0 +1,1 @@
+"""A run: its state machine, its record, its calls, and the three drivers that move it."""
