@@ -24,10 +24,10 @@ from moonbox.codemode.definitions import (
 from moonbox.codemode.routing import ClientTools, Routes
 from moonbox.languages.registry import language
 from moonbox.schema.document import Document
-from moonbox.schema.learned import with_shape
-from moonbox.schema.signature import type_text, visible
+from moonbox.schema.type_reader import type_text
 from moonbox.suggest import unknown
 from moonbox.tools.paging import paging_form
+from moonbox.tools.signature import visible, with_shape
 from moonbox.wording import counted
 
 if TYPE_CHECKING:
