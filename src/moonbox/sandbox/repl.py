@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from moonbox.media import Media
     from moonbox.runs.blocking import BlockingDriver
     from moonbox.runs.docs import Docs
+    from moonbox.runs.environment import Additions
     from moonbox.runs.execution import Execution
     from moonbox.runs.options import RunOptions
     from moonbox.runs.stepped import Pause
@@ -178,6 +179,11 @@ class Repl(ReplRuns, Closing):
             except WorkerError:
                 if not self._worker.asleep:  # its host is gone: another worker has the globals
                     raise
+
+    @property
+    def additions(self) -> Additions:
+        """What its scripts find beside the tools."""
+        return self._additions
 
     def find_medium(self, handle: Any) -> Media | None:
         """The medium behind a handle, or behind the address in one, that a tool returned to this Repl's scripts."""
