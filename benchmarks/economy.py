@@ -25,7 +25,7 @@ from tokens.report import MOST_FOR_AUTO, dearest_auto, report  # noqa: E402
 from tokens.stories import STORIES, Story  # noqa: E402
 
 from moonbox import CodeMode, Sandbox  # noqa: E402
-from moonbox.schema.signature import render  # noqa: E402
+from moonbox.tools.signature import render  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from moonbox import Sandbox, tool
 from moonbox.audit.reports import timeline_text
-from moonbox.schema.signature import render
+from moonbox.tools.signature import render
 from moonbox.wording import seconds, size
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from moonbox.check.tools import ToolView
 from moonbox.errors import ArgumentError
 from moonbox.languages.registry import LANGUAGES
 from moonbox.mcp.server.results import media_block
-from moonbox.schema.signature import LEVELS, render
+from moonbox.tools.signature import LEVELS, render
 from moonbox.values import to_jsonable
 from tests import long
 from tests.check.conftest import shop

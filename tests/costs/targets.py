@@ -23,11 +23,11 @@ from moonbox.knowledge.text import chunk_text, clean
 from moonbox.languages.registry import language
 from moonbox.net.addresses import parse_target
 from moonbox.runs.docs import Docs
-from moonbox.schema.signature import render
 from moonbox.scripts.hostapi.api import HostApi
 from moonbox.secrets import SecretRedactor
 from moonbox.suggest import nearest
 from moonbox.tools.search import ToolSearch
+from moonbox.tools.signature import render
 from moonbox.values import pack, plain
 from moonbox.wording import visible
 from moonbox.worker.encoding import Decoder
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
-    from moonbox.schema.signature import Level
+    from moonbox.tools.signature import Level
 
     Make = Callable[[Random], Callable[[int], Any]]
 

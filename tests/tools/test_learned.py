@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moonbox.schema.learned import OWNER, LearnedShapes, ResultSize, is_vague, merge, shape_of, with_shape
+from moonbox.schema.learned import OWNER, LearnedShapes, ResultSize, is_vague, merge, shape_of
 from moonbox.tools import Tool, render
+from moonbox.tools.signature import with_shape
 
 if TYPE_CHECKING:
     from pathlib import Path

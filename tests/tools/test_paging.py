@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from moonbox import Tool
-from moonbox.schema.signature import render
 from moonbox.tools.paging import paging_form
+from moonbox.tools.signature import render
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from moonbox.errors import ArgumentError, ToolDefinitionError, ToolError
-from moonbox.schema.signature import render
 from moonbox.tools import Context, Injected, Tool, tool
+from moonbox.tools.signature import render
 
 
 class Colour(enum.Enum):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from moonbox.errors import UsageError
 from moonbox.schema.document import Document
-from moonbox.schema.signature import first_sentence, type_text
+from moonbox.schema.type_reader import type_text
 from moonbox.tools import LEVELS, Tool, render, tool
+from moonbox.tools.signature import first_sentence
 from tests.long import times
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from moonbox.check import values as v
 from moonbox.languages import program as p
 from moonbox.languages.facts import LENGTHS
-from moonbox.schema.signature import type_text
+from moonbox.schema.type_reader import type_text
 from moonbox.suggest import nearest
 
 if TYPE_CHECKING:

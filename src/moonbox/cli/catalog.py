@@ -108,7 +108,7 @@ def _missing_servers(parts: Assembly) -> list[str]:
 
 
 def _show(mode: CodeMode, missing: list[str]) -> None:
-    from moonbox.schema.signature import render
+    from moonbox.tools.signature import render
 
     choice = mode.choice
     if choice.code:

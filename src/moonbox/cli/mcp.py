@@ -200,7 +200,7 @@ def _find_tool(upstreams: Upstreams, server: str, path: str) -> Tool:
 
 
 def _show_tools(upstreams: Upstreams, settings: ToolsSettings, server: str, as_json: bool) -> None:
-    from moonbox.schema.signature import render
+    from moonbox.tools.signature import render
 
     tools = [tool for tool in upstreams.toolbox if tool.meta.get("mcp_server") == server]
     if as_json:

@@ -329,7 +329,7 @@ def _is_disabled(script: LoadedScript, settings: ToolsSettings) -> bool:
 
 
 def _print_table(scripts: Sequence[LoadedScript], settings: ToolsSettings) -> None:
-    from moonbox.schema.signature import render
+    from moonbox.tools.signature import render
     from moonbox.wording import visible
 
     rows = []

@@ -18,8 +18,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from moonbox.schema.learned import with_shape
-from moonbox.schema.signature import Signatures, first_sentence, parameters_schema, shared_words, visible, worth_saying
+from moonbox.tools.signature import (
+    Signatures,
+    first_sentence,
+    parameters_schema,
+    shared_words,
+    visible,
+    with_shape,
+    worth_saying,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set

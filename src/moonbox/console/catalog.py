@@ -9,7 +9,8 @@ from moonbox.console.rendering import as_json
 from moonbox.languages.registry import LANGUAGES
 from moonbox.runs.approvals import hint_names
 from moonbox.schema.document import Document
-from moonbox.schema.signature import render, type_text
+from moonbox.schema.type_reader import type_text
+from moonbox.tools.signature import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,9 +8,8 @@ from moonbox.errors import ArgumentError
 from moonbox.languages.registry import language as language_named
 from moonbox.runs.environment import Additions
 from moonbox.schema.document import Document
-from moonbox.schema.learned import with_shape
-from moonbox.schema.signature import Signatures, first_sentence, render, type_text, visible, worth_saying
-from moonbox.schema.type_reader import minified
+from moonbox.schema.type_reader import minified, type_text
+from moonbox.tools.signature import Signatures, first_sentence, render, visible, with_shape, worth_saying
 from moonbox.wording import counted
 
 if TYPE_CHECKING:

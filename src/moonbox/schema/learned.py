@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from moonbox.tools.tool import Tool
-
 _DEEPEST = 6
 _MOST_FIELDS = 60
 _MOST_ELEMENTS = 50  # looked at in one list
@@ -318,12 +316,11 @@ def is_vague(schema: Any) -> bool:
     return _completed(schema, None) is None
 
 
-def with_shape(tool: Tool, shape: dict[str, Any] | None) -> Tool:
-    """The tool with what was learned of its results, where it does not say what they are."""
+def completed(declared: Any, shape: dict[str, Any] | None) -> Any:
+    """The declared schema of a result, with learned parts where it is vague."""
     if shape is None:
-        return tool
-    returns = shape if tool.returns is None else _completed(tool.returns, shape)
-    return tool if returns is tool.returns else tool.with_(returns=returns)
+        return declared
+    return shape if declared is None else _completed(declared, shape)
 
 
 def _completed(declared: Any, shape: dict[str, Any] | None) -> Any:

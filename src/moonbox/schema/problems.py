@@ -16,7 +16,7 @@ from typing import Any
 from moonbox import compact
 from moonbox.languages.language import is_identifier
 from moonbox.schema.document import Document, Kinds, Schema, accepts, elements, kind_of, listed
-from moonbox.schema.signature import type_text
+from moonbox.schema.type_reader import type_text
 from moonbox.suggest import nearest, suggestion
 from moonbox.wording import counted
 

@@ -6,15 +6,16 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from moonbox.languages.language import SHORT
 from moonbox.schema.document import listed
 from moonbox.schema.facts import allowed_values, remark
-from moonbox.schema.types import Fact, Shape, Template, joined, type_name
+from moonbox.schema.types import Fact, Shape, Template, TypeBook, joined, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from moonbox.languages.language import Notation
     from moonbox.schema.document import Document, Schema
-    from moonbox.schema.types import TypeBook
 
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 _MOST_CHOICES = 20
@@ -24,7 +25,14 @@ _DEEPEST = 30
 _MOST_BRANCHES = 16
 _LONGEST_CHAIN = 32
 _LONGEST_DEFAULT = 30  # characters
+_MOST_FIELDS_IN_MESSAGES = 16
 _WORDS = frozenset({"$ref", "$defs", "definitions", "title", "description", "default", "examples", "$schema"})
+
+
+def type_text(schema: Schema, document: Document, *, nested: int = 1, notation: Notation = SHORT) -> str:
+    """A schema as a short type, so many levels deep: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`."""
+    book = TypeBook(most_fields=_MOST_FIELDS_IN_MESSAGES, notation=notation)
+    return book.plain(Reader(book, document, depth=nested).read(schema))
 
 
 class Reader:

@@ -26,7 +26,7 @@ from moonbox.schema.closing import close
 from moonbox.schema.coercion import OTHER_NAMES, Coerce, Refused, compile_coercion, is_json, json_form, stand_in
 from moonbox.schema.document import NARRATION, Document, accepts
 from moonbox.schema.problems import REST, UNKNOWN, find_problems, is_known, path_text, short
-from moonbox.schema.signature import parameter_list
+from moonbox.tools.signature import parameter_list
 from moonbox.wording import counted
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from moonbox.errors import Denied
 from moonbox.runs.decisions import Answer, Decision
-from moonbox.schema.signature import first_sentence
+from moonbox.tools.signature import first_sentence
 from moonbox.wording import visible
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from moonbox.errors import UsageError
 from moonbox.languages.language import SHORT, Notation
 from moonbox.schema.document import NARRATION, Document, Schema
 from moonbox.schema.facts import SENTENCE, sentences, telling
-from moonbox.schema.type_reader import Reader, minified, singular
+from moonbox.schema.learned import completed
+from moonbox.schema.type_reader import Reader, minified, singular, type_text
 from moonbox.schema.types import Template, TypeBook, bare, joined
 from moonbox.suggest import unknown
 from moonbox.tools.paging import paging_form
@@ -39,7 +40,6 @@ Level = Literal["name", "signature", "brief", "full", "schema"]
 LEVELS: tuple[str, ...] = get_args(Level)
 
 LONGEST_SENTENCE = 140
-_MOST_FIELDS_IN_MESSAGES = 16
 _FEW = 4
 
 
@@ -167,10 +167,10 @@ def parameters_schema(tool: Tool) -> str:
     return visible(minified(_without_narration(tool.parameters)))
 
 
-def type_text(schema: Schema, document: Document, *, nested: int = 1, notation: Notation = SHORT) -> str:
-    """A schema as a short type, so many levels deep: `integer|null`, `"a"|"b"`, `{id: integer, tags?: string[]}`."""
-    book = TypeBook(most_fields=_MOST_FIELDS_IN_MESSAGES, notation=notation)
-    return book.plain(Reader(book, document, depth=nested).read(schema))
+def with_shape(tool: Tool, shape: dict[str, Any] | None) -> Tool:
+    """The tool with what was learned of its results, where it does not say what they are."""
+    returns = completed(tool.returns, shape)
+    return tool if returns is tool.returns else tool.with_(returns=returns)
 
 
 def first_sentence(text: str, longest: int = LONGEST_SENTENCE) -> str:
