@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
-from moonbox.errors import Denied, UsageError
+from moonbox.errors import Denied, JournalError, UsageError
 from moonbox.runs.decisions import Decision
 from moonbox.runs.options import check_callbacks
 from moonbox.threads import in_thread
@@ -253,9 +253,14 @@ async def ask_in_journal(call: ToolCall, setup: Setup) -> Decision:
     The question is in the journal before anybody is asked, the answer before it has an effect. Raises Denied for a
     question that has expired.
     """
-    assert setup.journal is not None
-    questions = Questions(setup.journal.backend)
-    kept = await asyncio.to_thread(_keep, questions, call, setup)
+    journal = setup.journal
+    assert journal is not None
+    questions = Questions(journal.backend)
+
+    async def patiently(work: Callable[[], Any]) -> Any:
+        return await asyncio.to_thread(journal.patiently, work)
+
+    kept = await patiently(lambda: _keep(questions, call, setup))
     decision = kept.decision
     if decision is None:
         asked: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
@@ -263,10 +268,10 @@ async def ask_in_journal(call: ToolCall, setup: Setup) -> Decision:
             asked.add(asyncio.ensure_future(_approver(setup.approve, msgspec.structs.replace(call, question=kept.id))))
         try:
             answer = (await first_answer(asked)).to_dict()
-        except Exception:
-            await asyncio.to_thread(questions.settle, kept.id, {"kind": WITHDRAWN})
+        except Denied:
+            await patiently(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
             raise
-        decision = await asyncio.to_thread(questions.settle, kept.id, answer)
+        decision = await patiently(lambda: questions.settle(kept.id, answer))
     if decision["kind"] in (EXPIRED, WITHDRAWN):
         seconds = kept.expires - kept.asked
         message = f"nobody answered the approval of '{call.tool}' within {seconds:g} seconds; it has expired"
@@ -290,18 +295,28 @@ def _keep(questions: Questions, call: ToolCall, setup: Setup) -> KeptQuestion:
 async def _look(questions: Questions, kept: KeptQuestion) -> Decision:
     """Wait until the journal has an answer, or the question expires."""
     seconds = _FIRST_LOOK
-    while await asyncio.to_thread(questions.decision, kept) is None:
+    while True:
+        with contextlib.suppress(JournalError):  # a database that is away does not answer for a person
+            if await asyncio.to_thread(questions.decision, kept) is not None:
+                return Decision("deny")  # `settle` finds what the journal has
         await asyncio.sleep(seconds)
         seconds = min(2 * seconds, _LONGEST_LOOK)
-    return Decision("deny")  # `settle` finds what the journal has
 
 
 async def _approver(approve: Any, call: ToolCall) -> Any:
-    """What `approve` says. A blocking function has a thread of its own, because the journal may answer first."""
-    if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(type(approve).__call__):
-        return await approve(call)
-    answer = await in_thread(lambda: approve(call))
-    return await answer if inspect.isawaitable(answer) else answer
+    """What `approve` says. A blocking function has a thread of its own, because the journal may answer first.
+
+    One that fails has not answered: the question stays open.
+    """
+    try:
+        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(type(approve).__call__):
+            return Decision.of(await approve(call))
+        answer = await in_thread(lambda: approve(call))
+        return Decision.of(await answer if inspect.isawaitable(answer) else answer)
+    except Denied:
+        raise
+    except Exception as problem:
+        raise Denied(f"the approver failed: {problem}", code="approval_unavailable") from problem
 
 
 def _set(future: Future[Decision], decision: Decision) -> bool:

@@ -75,6 +75,7 @@ class Sandbox(DurableRuns, Closing):
     cluster        the Ray cluster whose nodes run the workers: "auto", "ray://host:port" or "host:port"
     sleep_after    seconds after which an idle Repl gives its worker up until its next run; needs a journal
     durability     what a journal in a file survives: the death of the "process", or that of the "machine"
+    journal_wait   seconds that a run waits for a journal whose database is away or full, with its clock stopped
     approval_seconds  how long a question to a person stays open in the journal
     check          look at each script first, and do not run one that cannot work
     context        what tools find as `Context.extra`
@@ -107,6 +108,7 @@ class Sandbox(DurableRuns, Closing):
         durability: Literal["process", "machine"] = "process",
         cluster: str | None = None,
         sleep_after: float | None = None,
+        journal_wait: float = 30.0,
         approval_seconds: float = 86_400.0,
         check: bool = True,
         context: Mapping[str, Any] | None = None,
@@ -129,6 +131,7 @@ class Sandbox(DurableRuns, Closing):
         )
         check_required(require, isolation)
         check_seconds("approval_seconds", approval_seconds)
+        check_seconds("journal_wait", journal_wait)
         if sleep_after is not None:
             check_seconds("sleep_after", sleep_after)
             if journal is None:
@@ -181,7 +184,7 @@ class Sandbox(DurableRuns, Closing):
             if journal is not None:
                 from moonbox.durable.store import open_journal  # loads SQLite
 
-                setup.journal = open_journal(journal, durability=durability)
+                setup.journal = open_journal(journal, durability=durability, wait=journal_wait)
                 if setup.journal is not journal:
                     opened.callback(setup.journal.close)
             if cluster is not None:
