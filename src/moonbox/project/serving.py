@@ -234,7 +234,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise UsageError(f"the host '{name}' has no address; choose another with --host") from None
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     try:
-        return socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+        listening = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except OSError as problem:
         known = {
             errno.EADDRINUSE: f"{name}:{port} is in use; choose another port with --port",
@@ -243,6 +243,9 @@ def listen(host: str, port: int) -> socket.socket:
         }
         message = known.get(problem.errno or 0, f"cannot listen on {name}:{port}: {problem.strerror}")
         raise UsageError(message) from None
+    # Inherited by connections. asyncio sets it only on sockets that were made with IPPROTO_TCP.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def mcp_server(assembly: Assembly, settings: ServeSettings) -> MoonboxServer:

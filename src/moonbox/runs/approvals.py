@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
-import inspect
 import json
 import secrets
 import threading
@@ -30,7 +29,7 @@ from moonbox.durable.questions import EXPIRED, WITHDRAWN, Questions
 from moonbox.errors import Denied, JournalError, UsageError
 from moonbox.runs.decisions import Decision
 from moonbox.runs.options import check_callbacks
-from moonbox.threads import in_thread
+from moonbox.threads import asked, in_thread
 from moonbox.tools.tool import fingerprint
 from moonbox.values import from_jsonable, to_jsonable
 
@@ -258,16 +257,18 @@ async def ask_in_journal(call: ToolCall, setup: Setup) -> Decision:
     questions = Questions(journal.backend)
 
     async def patiently(work: Callable[[], Any]) -> Any:
-        return await asyncio.to_thread(journal.patiently, work)
+        return await in_thread(lambda: journal.patiently(work))
 
     kept = await patiently(lambda: _keep(questions, call, setup))
     decision = kept.decision
     if decision is None:
-        asked: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
+        answers: set[asyncio.Future[Any]] = {asyncio.ensure_future(_look(questions, kept))}
         if setup.approve is not None:
-            asked.add(asyncio.ensure_future(_approver(setup.approve, msgspec.structs.replace(call, question=kept.id))))
+            answers.add(
+                asyncio.ensure_future(_approver(setup.approve, msgspec.structs.replace(call, question=kept.id)))
+            )
         try:
-            answer = (await first_answer(asked)).to_dict()
+            answer = (await first_answer(answers)).to_dict()
         except Denied:
             await patiently(lambda: questions.settle(kept.id, {"kind": WITHDRAWN}))
             raise
@@ -297,22 +298,16 @@ async def _look(questions: Questions, kept: KeptQuestion) -> Decision:
     seconds = _FIRST_LOOK
     while True:
         with contextlib.suppress(JournalError):  # a database that is away does not answer for a person
-            if await asyncio.to_thread(questions.decision, kept) is not None:
+            if await in_thread(lambda: questions.decision(kept)) is not None:
                 return Decision("deny")  # `settle` finds what the journal has
         await asyncio.sleep(seconds)
         seconds = min(2 * seconds, _LONGEST_LOOK)
 
 
 async def _approver(approve: Any, call: ToolCall) -> Any:
-    """What `approve` says. A blocking function has a thread of its own, because the journal may answer first.
-
-    One that fails has not answered: the question stays open.
-    """
+    """What `approve` says. One that fails has not answered: the question stays open."""
     try:
-        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(type(approve).__call__):
-            return Decision.of(await approve(call))
-        answer = await in_thread(lambda: approve(call))
-        return Decision.of(await answer if inspect.isawaitable(answer) else answer)
+        return Decision.of(await asked(approve, call))
     except Denied:
         raise
     except Exception as problem:
