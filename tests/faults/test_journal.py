@@ -243,7 +243,7 @@ def test_a_write_whose_answer_was_lost_is_found(
         monkeypatch.setattr(faults.journal.backend, "change", lossy)
         if lost_for_good:
             faults.journal.wait = IMPATIENT
-            with pytest.raises(JournalError, match="^the journal failed: the connection is lost"):
+            with pytest.raises(JournalError, match=r"^the journal failed: the connection is lost"):
                 repl.run(CALLS)
             losing.clear()
             faults.journal.wait = PATIENT
