@@ -257,10 +257,10 @@ class CallPath:
             )
         if self.media.kept:
             arguments = with_contents(arguments, target, self.media)
-        if target.placement == "node" and self._setup.cluster is not None:
+        if target.placement == "node" and (cluster := self._setup.cluster) is not None:
             from moonbox.cluster.node_tools import call_on_node
 
-            return lambda: call_on_node(target, arguments, context), False
+            return lambda: call_on_node(target, arguments, context, cluster, self.value_limits), False
         return lambda: target.invoke(arguments, context, first_index=first), target.is_async
 
     async def _invoke(
