@@ -425,6 +425,33 @@ def test_a_script_that_was_cleared_does_not_come_back(page: Page) -> None:
     expect(page.locator("#editor textarea")).to_have_value("")
 
 
+def test_late_answers_leave_what_a_person_types(visitor: Visitor, console: Console) -> None:
+    """Whatever the page asks the server for is held until the person has typed."""
+    page = visitor.enter(console)
+    run(page, "return nothing.here")
+    for view, field in (
+        ("playground", "#editor textarea"),
+        ("runs", "[data-search]"),
+        ("tools/list_orders", "#field-customer"),
+    ):
+        page.goto(console.address("doctor"))
+        held: list[Route] = []
+        page.route(
+            re.compile(r"/(sessions|runs|approvals|check|events)\b(?!.*console)"),
+            lambda route, kept=held: kept.append(route),
+        )
+        page.goto(console.address(view))
+        page.locator(field).fill("local typed = 'since'")
+        page.unroute_all()
+        while held:
+            held.pop().continue_()
+        expect(page.locator("html")).to_have_attribute("data-live", "live")
+        expect(page.locator(field)).to_have_value("local typed = 'since'")
+        if view == "playground":  # the error of the run belongs to another text
+            expect(page.locator("#status")).to_contain_text("failed")
+            expect(page.locator(".gutter .number.error")).to_have_count(0)
+
+
 def test_an_offered_line_is_not_put_over_a_changed_one(page: Page) -> None:
     write(page, "local n = 1\nn += 1\nreturn n")
     button = page.locator("#problems").get_by_role("button", name="use this line")

@@ -212,6 +212,7 @@ function say(text, kind = "") {
 
 function started(event) {
   setState("running");
+  ran = event.source;
   pointed = 0;
   say("running…");
   $("#output").textContent = "";
@@ -290,7 +291,7 @@ function done({ run, report }) {
   else say(`ok · ${facts.join(" · ")}`, "good");
   if (run.output_cut) $("#output").append(`\n… ${count(run.output_cut)} more bytes were printed and are lost`);
   showValues(run);
-  showError(error, run.state_lost);
+  if (editor.source === ran) showError(error, run.state_lost); // its lines are those of the text that ran
   showModel(report, run.media);
   timeline.show({ run: run.id, ...report.timeline });
   $("#record").hidden = false;
@@ -472,15 +473,17 @@ function catalogNames(catalog) {
 function completions(source, before) {
   const place = callAt(before.slice(-20_000), editor.language);
   const tool = place && place.key && tools.get(place.call);
-  if (!tool) return { words: [...names, ...localNames(source)], eager: false };
+  if (!tool) return { words: [...names, ...localNames(before, source.slice(before.length))], eager: false };
   const sign = { rhai: ": ", python: "=" }[editor.language] ?? " = ";
   const left = tool.filter(({ name }) => !place.given.has(name)).sort((a, b) => b.required - a.required);
   return { words: left.map(({ name, type, required }) => ({ name, detail: `${type} · ${required ? "required" : "optional"}`, insert: name + sign })), eager: (editor.language === "python" ? /[(,\s]$/ : /[{,\s]$/).test(before) };
 }
 
-function localNames(source) {
+/** The words of a script, without the one that is being written. */
+function localNames(before, after) {
   const taken = new Set(names.map(({ name }) => name));
-  const found = new Set(source.slice(0, 50_000).match(/\b[A-Za-z_]\w{2,}\b/g) ?? []);
+  const source = `${before.slice(-50_000).replace(/\w+$/, "")} ${after.slice(0, 50_000).replace(/^\w+/, "")}`;
+  const found = new Set(source.match(/\b[A-Za-z_]\w{2,}\b/g) ?? []);
   return [...found].filter((name) => !taken.has(name)).map((name) => ({ name, detail: "in this script" }));
 }
 

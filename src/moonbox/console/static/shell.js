@@ -1,6 +1,7 @@
 // What every page has: navigation by keys, the theme, the help, messages about the server, and what waits for approval.
 
 import { get } from "./api.js";
+import { closeAside } from "./aside.js";
 import { $, $$, h, plural, toast, when } from "./dom.js";
 import { key, listen, showHelp } from "./keys.js";
 import { Live } from "./live.js";
@@ -18,7 +19,7 @@ export function shell(handlers = {}) {
     return Boolean($("[data-search]"));
   });
   key("Escape", "Close, or leave a field", () => {
-    if ($("dialog[open]")) return false;
+    if ($("dialog[open]") || closeAside()) return false;
     document.activeElement?.blur?.();
     return false;
   });
