@@ -115,7 +115,7 @@ def run_http(
         announce(f"serving MCP on {address}/mcp" + (f"; the HTTP API requires {_NAMES}" if lacks_names else ""))
         if bench is not None:
             announce(f"the console is at {address}/console/")
-        AppStatus.disable_automatic_graceful_drain()  # it cuts off calls that are in progress
+        AppStatus.enable_automatic_graceful_drain = False  # it cuts off calls that are in progress
         serve_app(app, listening, on_exit=bench.close if bench is not None else None, wind_down=server.wind_down)
 
 
