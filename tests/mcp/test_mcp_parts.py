@@ -167,6 +167,25 @@ def test_a_call_is_refused_only_after_it_waited_and_its_client_was_told() -> Non
     asyncio.run(main())
 
 
+def test_a_call_that_runs_for_longer_than_a_minute_still_counts() -> None:
+    now = [0.0]
+    for quotas, limit in (
+        (Quotas(None, 50.0, clock=lambda: now[0]), "the calls of this client may take 50 s a minute"),
+        (Quotas(1, None, clock=lambda: now[0]), "this client may make 1 call a minute"),
+    ):
+        with quotas.call("alice"):
+            now[0] += 61.0
+            for _ in range(2):
+                with pytest.raises(TooMany, match=rf"^{limit}; try again in 60 s$"), quotas.call("alice"):
+                    pass
+                now[0] += 61.0
+        with pytest.raises(TooMany), quotas.call("alice"):
+            pass
+        now[0] += 60.0
+        with quotas.call("alice"):
+            pass
+
+
 def test_quotas_count_calls_and_their_time_for_each_client() -> None:
     now = [0.0]
     quotas = Quotas(2, 10.0, clock=lambda: now[0])

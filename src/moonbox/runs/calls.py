@@ -200,10 +200,8 @@ class CallPath:
         result = await self._invoke(call, entry, run, executor, is_async)
         if tool is None:
             return self._packed(result)
-        packed = convert(result, tool, self.value_limits, tool.failures or self._setup.failures)
-        other = tool.result_schema.other_type(result) if tool.result_schema is not None else None
-        if other is not None:
-            run.note(other, tool.path)
+        failures = tool.failures or self._setup.failures
+        packed = convert(result, tool, self.value_limits, failures, lambda text: run.note(text, tool.path))
         if self._setup.toolbox.learned.is_due(tool.path):
             self._setup.learn(tool, packed, scripted=not self._direct)
         for layer in reversed(self._setup.middleware):

@@ -43,6 +43,7 @@ _DESCRIPTOR_SPACE = _socket.CMSG_SPACE(_DESCRIPTOR.size)
 _SIGKILL, _SIGCONT, _SIGSTOP = (9, 19, 17) if sys.platform == "darwin" else (9, 18, 19)
 _FREEZE_SLACK = 32 << 20  # bytes
 _MAIN_FD, _CONTROL_FD = 3, 4  # the numbers of a worker's sockets
+_REAP_MILLISECONDS = 100  # after the latest request; while there are some, each reaps
 _WARM_UP_RUNS = 20  # Python specializes the bytecode of a function after some calls
 
 
@@ -54,7 +55,7 @@ def main(fd: int, notes: int, *, native: bool = True, engine: str = DEFAULT_ENGI
     from moonbox.languages.engine import create_engine
     from moonbox.worker import jail
 
-    _ignore_interrupts()
+    ignore_interrupts()
     compiled = extension("worker._native") if native else None
     vm = create_engine(compiled, engine)
     companion = None if program is None else jail.Companion(program)
@@ -62,10 +63,10 @@ def main(fd: int, notes: int, *, native: bool = True, engine: str = DEFAULT_ENGI
     prepared = jail.prepare(for_forks=True)
     if companion is not None:
         companion.prepare(prepared)
-    _Zygote(*sockets, vm, jail, prepared, compiled if vm.is_native else None, companion).serve()
+    Zygote(*sockets, vm, jail, prepared, compiled if vm.is_native else None, companion).serve()
 
 
-class _Zygote:
+class Zygote:
     def __init__(
         self,
         host: _socket.socket,
@@ -101,7 +102,10 @@ class _Zygote:
         """Never returns."""
         notes = self._notes.fileno()
         while True:
-            for fd, _ in self._poll.poll():
+            ready = self._poll.poll(_REAP_MILLISECONDS if self._killed else None)
+            if not ready:
+                self._reap()
+            for fd, _ in ready:
                 if fd != notes:
                     if not self._serve_request():
                         self._end()
@@ -344,7 +348,7 @@ def _greeting(layers: Any) -> bytes:
     return "\n".join(f"{layer.name}\t{layer.active:d}\t{layer.detail}" for layer in layers).encode()
 
 
-def _ignore_interrupts() -> None:
+def ignore_interrupts() -> None:
     import _signal  # type: ignore[import-not-found]  # built in; `signal` makes enumerations of it, which takes long
 
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)

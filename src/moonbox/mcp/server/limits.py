@@ -10,7 +10,7 @@ import contextlib
 import math
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,17 @@ class Shares:
                 self._shares.pop(client, None)
 
 
+@dataclass(slots=True)
+class _Use:
+    """A call: it counts while it runs, and for a minute from its end."""
+
+    began: float
+    ended: float | None = None
+
+    def seconds(self, now: float) -> float:
+        return (now if self.ended is None else self.ended) - self.began
+
+
 class Quotas:
     """What each client may use in a minute: how many calls, and how long they take together."""
 
@@ -91,7 +102,7 @@ class Quotas:
         self, calls: int | None, seconds: float | None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._calls, self._seconds, self._clock = calls, seconds, clock
-        self._used: dict[str, deque[list[float]]] = {}
+        self._used: dict[str, list[_Use]] = {}
 
     @contextlib.contextmanager
     def call(self, client: str) -> Iterator[None]:
@@ -99,18 +110,20 @@ class Quotas:
         if self._calls is None and self._seconds is None:
             yield
             return
-        used = self._recent(client)
+        now = self._clock()
+        if len(self._used) > _MAX_REMEMBERED:
+            self._used = {name: used for name, used in self._used.items() if _recent(used, now)}
+        used = self._used[client] = _recent(self._used.get(client, []), now)
         if self._calls is not None and len(used) >= self._calls:
-            raise TooMany(f"this client may make {counted(self._calls, 'call')} a minute; {self._next(used)}")
-        if self._seconds is not None and sum(seconds for _, seconds in used) >= self._seconds:
-            raise TooMany(f"the calls of this client may take {self._seconds:g} s a minute; {self._next(used)}")
-        entry = [self._clock(), 0.0]
-        used.append(entry)
+            raise TooMany(f"this client may make {counted(self._calls, 'call')} a minute; {_next(used, now)}")
+        if self._seconds is not None and sum(use.seconds(now) for use in used) >= self._seconds:
+            raise TooMany(f"the calls of this client may take {self._seconds:g} s a minute; {_next(used, now)}")
+        use = _Use(now)
+        used.append(use)
         try:
             yield
         finally:
-            entry[1] = self._clock() - entry[0]
-            entry[0] = self._clock()  # a call counts for a minute from its end on
+            use.ended = self._clock()
 
     @contextlib.asynccontextmanager
     async def acall(self, client: str) -> AsyncIterator[None]:
@@ -122,17 +135,14 @@ class Quotas:
         """How many clients are remembered."""
         return len(self._used)
 
-    def _recent(self, client: str) -> deque[list[float]]:
-        border = self._clock() - 60.0
-        if len(self._used) > _MAX_REMEMBERED:
-            self._used = {name: used for name, used in self._used.items() if used and used[-1][0] > border}
-        recent = deque(entry for entry in self._used.get(client, ()) if entry[0] > border)
-        self._used[client] = recent
-        return recent
 
-    def _next(self, used: deque[list[float]]) -> str:
-        wait = min(entry[0] for entry in used) + 60.0 - self._clock()
-        return f"try again in {max(1, math.ceil(wait))} s"
+def _recent(used: list[_Use], now: float) -> list[_Use]:
+    return [use for use in used if use.ended is None or use.ended > now - 60.0]
+
+
+def _next(used: list[_Use], now: float) -> str:
+    wait = min(now if use.ended is None else use.ended for use in used) + 60.0 - now
+    return f"try again in {max(1, math.ceil(wait))} s"
 
 
 class RequestRate:
