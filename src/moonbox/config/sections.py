@@ -62,6 +62,8 @@ class ClusterSettings:
 
     address: str | None = None
     """The Ray cluster whose nodes run the workers: `auto`, `ray://host:port` or `host:port`; otherwise this machine."""
+    node_timeout: Positive = 5.0
+    """Seconds after which a node that does not answer is left, and its Repls move to others."""
     sleep_after: Positive | None = None
     """Seconds after which an idle Repl gives its worker up until its next run; needs a journal."""
 
