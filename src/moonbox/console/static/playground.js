@@ -17,13 +17,14 @@ const language = () => $("#language").value;
 const status = $("#status");
 const problems = $("#problems");
 const timeline = new Timeline($("#timeline"));
-const live = shell({ started, output, progress, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions });
+const live = shell({ started, output, progress, call, pause, done, lost, approval: ask, answered: settled, caughtUp: compareQuestions, connected });
 const tools = new Map(page.catalog.tools.map(({ call: name, signature }) => [name, signatureParameters(signature)]));
 let names = [];
 let session = null;
 let shown = "";
 let pointed = 0;
 let state = "idle";
+let isConnected = true;
 
 const editor = new Editor($("#editor"), {
   names: (source, before) => completions(source, before),
@@ -310,6 +311,14 @@ function waitedFor(calls) {
   return sum;
 }
 
+/** Without a connection nobody knows whether the run goes on. */
+function connected(yes) {
+  if (state === "idle" || yes === isConnected) return;
+  isConnected = yes;
+  if (yes) say(state === "paused" ? "paused" : "running…");
+  else say("no connection: whether the run goes on is not known", "bad");
+}
+
 function lost({ message }) {
   setState("idle");
   say(message, "bad");
@@ -568,7 +577,7 @@ for (const [digit, tab, name] of [["1", "result", "Result"], ["2", "model", "Mod
 questionKeys($("#questions"));
 
 // A call that is not answered yet grows on the timeline.
-setInterval(() => state === "running" && timeline.tick(), 200);
+setInterval(() => state === "running" && isConnected && timeline.tick(), 200);
 
 setLanguage(language());
 open();
