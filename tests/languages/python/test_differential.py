@@ -116,7 +116,8 @@ def test_programs_mean_what_they_mean_in_cpython(box: Sandbox) -> None:
                 if found == right:
                     continue
                 bare = by_monty(pool, as_functions([program]))
-                alike = bare is None or list(bare[0]) == found  # None: it has what only moonbox runs
+                ends = None if bare is None else bare[0][1]
+                alike = ends not in ("", right[1]) or list(bare[0]) == found  # or it has what only moonbox runs
                 (of_monty if alike and is_known(program, right, found) else ours).append((program, right, found, bare))
     print(f"{len(raising)} raise; {len(of_monty)} differ as Monty does")
     assert ours == []
