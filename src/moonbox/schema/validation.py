@@ -16,7 +16,7 @@ from moonbox.schema.document import elements
 if TYPE_CHECKING:
     import jsonschema_rs
 
-    from moonbox.schema.document import Document, Schema
+    from moonbox.schema.document import Schema, SchemaDocument
 
 _MOST_PIECES = 1_000_000
 _OUTERMOST = frozenset({"type", "minItems", "maxItems", "minProperties", "maxProperties", "required"})
@@ -42,7 +42,7 @@ class Invalid(Exception):
 class Validator:
     """A schema to compare values with. Bounds do not apply to the host program's `own` schemas."""
 
-    def __init__(self, document: Document, *, own: bool = False) -> None:
+    def __init__(self, document: SchemaDocument, *, own: bool = False) -> None:
         self._document, self._own = document, own
         self._parts: dict[tuple[str, int], jsonschema_rs.Validator | None] = {}
 
@@ -112,7 +112,7 @@ class Validator:
 class _Pieces:
     """A value that is compared with a schema member by member, each at once if that is quick."""
 
-    def __init__(self, document: Document, estimate: Estimate, part: Any) -> None:
+    def __init__(self, document: SchemaDocument, estimate: Estimate, part: Any) -> None:
         self._document, self._estimate, self._part = document, estimate, part
         self._left = _MOST_PIECES
 

@@ -35,7 +35,7 @@ from moonbox.errors import ConversionError, ToolError
 from moonbox.failures import raise_failure
 from moonbox.schema.bounds import TooCostly
 from moonbox.schema.coercion import stand_in
-from moonbox.schema.document import Document, accepts
+from moonbox.schema.document import SchemaDocument, accepts
 from moonbox.schema.problems import find_problems, short
 from moonbox.schema.validation import Invalid, Validator
 from moonbox.values import ORDINARY, Packed, ValueLimits, pack, plain, refuse_constant
@@ -149,7 +149,7 @@ class ResultSchema:
     """The schema of a tool's results, to compare them with."""
 
     def __init__(self, tool: str, schema: dict[str, Any], *, own: bool = False) -> None:
-        self._tool, self._document, self._own = tool, Document(schema), own
+        self._tool, self._document, self._own = tool, SchemaDocument(schema), own
         kinds = self._document.kinds(schema)
         self._declared = "|".join(sorted(kinds or ()))
         self._others = {  # than those that it accepts
