@@ -9,11 +9,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moonbox.schema.bounds import BACKTRACKS, Estimate, TooCostly
+from moonbox.schema.bounds import BACKTRACKS, ORDINARY, Estimate, TooCostly
 from moonbox.schema.coercion import stand_in
 from moonbox.schema.document import elements
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import jsonschema_rs
 
     from moonbox.schema.document import Schema, SchemaDocument
@@ -50,11 +52,17 @@ class Validator:
         """Raise Invalid if the schema is not valid, TooCostly if it is not used."""
         _ = self._whole
 
-    def is_valid(self, value: Any) -> bool:
-        """Whether the value fits. Raises ValueError or TypeError for what JSON cannot express."""
+    @cached_property
+    def is_valid(self) -> Callable[[Any], bool]:
+        """Whether a value fits. Raises ValueError or TypeError for what JSON cannot express."""
+        whole, estimate = self._whole
+        at_once = estimate is None or estimate.looks(self._document.root) <= ORDINARY
+        return whole.is_valid if at_once else self._is_valid
+
+    def _is_valid(self, value: Any) -> bool:
         whole, estimate = self._whole
         if estimate is None or estimate.affords(self._document.root, value):
-            return bool(whole.is_valid(value))
+            return whole.is_valid(value)
         return _Pieces(self._document, estimate, self._part).fits(self._document.root, value)
 
     def fits(self, rule: dict[str, Any], value: Any) -> bool:

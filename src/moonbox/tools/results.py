@@ -173,22 +173,23 @@ class ResultSchema:
         try:
             self._validator.check()
         except TooCostly as problem:
-            return f"the result of {self._tool} was not validated: {problem}"
+            return str(problem)
         except Invalid as problem:
             message = f"the result of {self._tool} cannot be validated: its schema is invalid: {problem}"
             raise ToolError(cut(message, LONGEST_MESSAGE), code="bad_result", tool=self._tool) from None
         return None
 
     def check(self, value: Any) -> str | None:
-        """Raise ToolError if the value does not fit. Return why it was not compared, if that would take too long."""
-        if (unused := self.check_schema()) is not None:
-            return unused
+        """Raise ToolError if the value does not fit. Return a remark if comparing it would take too long."""
+        reason = self.check_schema()
         value = stand_in(value)
         try:
-            if self._validator.is_valid(value):
+            if reason is None and self._validator.is_valid(value):
                 return None
         except TooCostly as problem:
-            return f"the result of {self._tool} was not validated: {problem}"
+            reason = str(problem)
+        if reason is not None:
+            return f"the result of {self._tool} was not validated: {reason}"
         problems = find_problems(self._document, value, self._validator.fits, name="result")
         text = problems[0] if problems else f"result: got {short(value, 200)}"
         message = f"the result of {self._tool} does not fit its declared type: {text}"
